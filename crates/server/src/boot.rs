@@ -24,6 +24,7 @@ use crate::listen::{Listening, NotListening};
 use crate::memory;
 use crate::net::{ChangeEvents, Wakers, Workers};
 use crate::persist::aof::append_only::AppendOnly;
+use crate::persist::cuts::Cuts;
 use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
 use crate::persist::rdb::saver::Saver;
@@ -240,9 +241,11 @@ impl Running {
         let Surroundings { supervisor, pid_file, title, oom_score, views } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
         let (wakers, disk) = (Arc::new(Wakers::new()), Arc::new(RealDisk) as Arc<dyn Disk>);
-        let saver = Arc::new(Saver::new(Arc::clone(&disk)));
+        let cuts = Arc::<Cuts>::default();
+        let saver = Arc::new(Saver::new(Arc::clone(&disk), Arc::clone(&cuts)));
         let waiting = Arc::clone(&wakers) as _;
-        let append_only = AppendOnly::new(&config, log, &waiting, &saver, Arc::clone(&disk))?;
+        let append_only =
+            AppendOnly::new(&config, log, &waiting, Arc::clone(&cuts), Arc::clone(&disk))?;
         let append_only = Arc::new(append_only);
         let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside {
@@ -252,6 +255,7 @@ impl Running {
             listening: Mutex::new(listening),
             stop: stop_sender.clone(),
             disk,
+            cuts,
             saver,
             append_only,
             facts: facts(config_file.as_deref(), supervisor, threads),
@@ -439,7 +443,7 @@ impl Running {
         let is_wanted = asked.iter().any(|own| own.request.save == Some(true));
         let saves = is_wanted || !self.engine.config.load().save.is_empty();
         if without_saving(asked) || !saves {
-            self.outside.saver.seize_at_once(|| {});
+            self.outside.cuts.end();
             return true;
         }
         log.notice("Saving the final RDB snapshot before exiting.");

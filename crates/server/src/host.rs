@@ -30,6 +30,7 @@ use crate::listings::Listings;
 use crate::net::{Wakers, Workers};
 use crate::persist::aof::append_only::{AppendOnly, Waiting};
 use crate::persist::config_file;
+use crate::persist::cuts::Cuts;
 use crate::persist::disk::Disk;
 use crate::persist::load::Load;
 use crate::persist::rdb::saver::Saver;
@@ -64,6 +65,8 @@ pub struct Outside {
     pub stop: Sender<StopRequest>,
     /// The disk with the data files.
     pub disk: Arc<dyn Disk>,
+    /// Who may read a cut.
+    pub cuts: Arc<Cuts>,
     /// Saves data to files.
     pub saver: Arc<Saver>,
     /// The append-only file.

@@ -15,6 +15,7 @@ use rustix::fs::{Advice, fadvise};
 
 #[cfg(test)]
 pub mod faulty;
+pub mod syncing;
 
 /// The beginning of the name of a file that is not complete yet. Redis uses the same.
 pub const TEMPORARY_PREFIX: &str = "temp-";

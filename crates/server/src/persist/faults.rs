@@ -24,6 +24,7 @@ use store::gate::Gate;
 use tempfile::TempDir;
 
 use super::aof::append_only::{AppendOnly, Waiting};
+use super::cuts::Cuts;
 use super::disk::faulty::{FaultyDisk, Operation};
 use super::disk::{Disk, RealDisk};
 use super::load::Load;
@@ -97,9 +98,10 @@ impl Rig {
     /// Loads the files, and goes on with them.
     fn start(disk: Arc<dyn Disk>, config: Config) -> Result<Rig, String> {
         let log = Arc::new(Log::open(&config).unwrap());
-        let saver = Arc::new(Saver::new(Arc::clone(&disk)));
+        let cuts = Arc::<Cuts>::default();
+        let saver = Arc::new(Saver::new(Arc::clone(&disk), Arc::clone(&cuts)));
         let waiting = Arc::new(Nobody) as _;
-        let append_only = AppendOnly::new(&config, &log, &waiting, &saver, Arc::clone(&disk));
+        let append_only = AppendOnly::new(&config, &log, &waiting, cuts, Arc::clone(&disk));
         let append_only = Arc::new(append_only.unwrap());
         let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside { log, saver, append_only });

@@ -5,6 +5,7 @@
 //! | [`disk`] | how does the process write, sync and rename, and how does a test make that fail? |
 //! | [`aof`] | what is the append-only file, how is it written, and how read? |
 //! | [`snapshot`] | how does the data of an instant become a file? |
+//! | [`cuts`] | who may read the data of an instant now? |
 //! | `shape`, `as_commands` | how does it become commands of an append-only file? |
 //! | [`rdb`] | who asks for such files, and when? |
 //! | [`load`] | how does all of it get back into the keyspace? |
@@ -22,6 +23,7 @@ mod as_commands;
 pub mod check;
 pub mod claim;
 pub mod config_file;
+pub mod cuts;
 mod delay;
 pub mod disk;
 #[cfg(test)]

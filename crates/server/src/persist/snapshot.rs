@@ -16,7 +16,7 @@ use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
 use store::cut::{self, Sink, Step, Walker};
 use store::freeze::{Piece, PieceKind};
-use store::gate::{Access, Closed};
+use store::gate::Access;
 use store::pack::Element;
 
 use super::as_commands::CommandSink;
@@ -32,9 +32,6 @@ const STINT: Duration = Duration::from_micros(100);
 const REST: Duration = Duration::from_micros(50);
 /// Steps that found a slot in use before the thread lets others run.
 const CONTENDED_MAX: usize = 16;
-
-/// Copies that wait to be written may take this share of the data's memory before writers have to wait.
-const BORNE_SHARE: usize = 4;
 
 /// The kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,17 +59,6 @@ pub struct Written {
     pub bytes: u64,
     /// Keys.
     pub keys: u64,
-}
-
-/// Begins a cut, unless one is being read: the data, and the libraries of functions, as they are now.
-pub(in crate::persist) fn begin_cut<'e>(
-    engine: &'e Engine,
-    closed: &Closed<'_>,
-) -> Option<Walker<'e, Attachment>> {
-    let walker = engine.keyspace.begin_cut(closed, base::clock::now_us())?;
-    walker.bear(engine.host.used_memory() / BORNE_SHARE);
-    engine.scripts.functions.note_cut();
-    Some(walker)
 }
 
 /// Writes all entries of a cut to `file`. `report` is called now and then with the number of keys

@@ -19,8 +19,8 @@ use super::directory::{self, AofDirectory, DirectoryError, OldFile, Opened};
 use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
 use super::rewrite::{self, Plan};
 use crate::persist::claim::{Claim, InUse};
+use crate::persist::cuts::{self, CutRight, Cuts, Reader};
 use crate::persist::disk::Disk;
-use crate::persist::rdb::saver::Saver;
 use crate::persist::snapshot;
 use crate::persist::stale;
 use crate::process::log::Log;
@@ -42,8 +42,7 @@ pub struct AppendOnly {
     journal: Arc<FileJournal>,
     disk: Arc<dyn Disk>,
     log: Arc<Log>,
-    /// The other reader of cuts.
-    saver: Arc<Saver>,
+    cuts: Arc<Cuts>,
     telling: Arc<Telling>,
     state: Mutex<State>,
     /// The right to use the directory.
@@ -152,7 +151,7 @@ impl AppendOnly {
         config: &Config,
         log: &Arc<Log>,
         waiting: &Arc<dyn Waiting>,
-        saver: &Arc<Saver>,
+        cuts: Arc<Cuts>,
         disk: Arc<dyn Disk>,
     ) -> io::Result<AppendOnly> {
         let telling = Arc::new(Telling {
@@ -167,7 +166,7 @@ impl AppendOnly {
             journal: Arc::new(journal),
             disk,
             log: Arc::clone(log),
-            saver: Arc::clone(saver),
+            cuts,
             telling,
             state: Mutex::default(),
             claim: Mutex::default(),
@@ -374,9 +373,9 @@ impl AppendOnly {
         self.log.warning("The AOF lacks the last writes. Rewriting it before exiting.");
         let engine = self.engine().ok_or("there is no data any more")?;
         // Another reader of a cut is less important now.
-        self.saver.seize_at_once(|| {});
+        let right = self.cuts.take_at_once(Reader::Rewrite);
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
-        self.run_rewrite(&engine, plan, directory, true);
+        self.run_rewrite(&engine, right, plan, directory, true);
         // Effects that the base has are skipped at once, not when the journal's thread hears of it.
         match self.journal.retry() {
             Ok(()) if self.needs_repair() => Err("the AOF could not be rewritten".to_owned()),
@@ -403,24 +402,28 @@ impl AppendOnly {
     /// Begins a rewrite, or schedules it: if `soon` asks for that, or a snapshot is under way.
     pub fn rewrite(self: &Arc<Self>, soon: bool) -> RewriteAnswer {
         let Some(engine) = self.engine() else { return RewriteAnswer::InProgress };
-        let (plan, directory) = {
+        let (right, plan, directory) = {
             let mut state = self.state.lock();
             if state.wanted_rewrite_since().is_some() {
                 return RewriteAnswer::InProgress;
             }
-            if soon || self.stopping.load(Ordering::Relaxed) || !self.saver.try_seize() {
+            let may_begin = !soon && !self.stopping.load(Ordering::Relaxed);
+            let right = may_begin.then(|| self.cuts.try_take(Reader::Rewrite).ok()).flatten();
+            let Some(right) = right else {
                 state.rewrites.scheduled = true;
                 return RewriteAnswer::Scheduled;
-            }
-            self.begin_rewrite(&mut state)
+            };
+            let (plan, directory) = self.begin_rewrite(&mut state);
+            (right, plan, directory)
         };
         let pid = std::process::id();
         self.log.notice(format!("Background append only file rewriting started by pid {pid}"));
         let this = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("rewrite".to_owned());
-        let spawned = thread.spawn(move || this.run_rewrite(&engine, plan, directory, false));
-        if let Err(error) = spawned {
-            self.conclude(plan, &Err(error));
+        let spawned = cuts::spawn("rewrite", right, move |right| {
+            this.run_rewrite(&engine, right, plan, directory, false);
+        });
+        if let Err((error, right)) = spawned {
+            self.conclude(right, plan, &Err(error));
         }
         RewriteAnswer::Started
     }
@@ -454,6 +457,7 @@ impl AppendOnly {
     fn run_rewrite(
         &self,
         engine: &Engine,
+        right: CutRight,
         plan: Plan,
         directory: Option<Arc<AofDirectory>>,
         is_last: bool,
@@ -471,11 +475,11 @@ impl AppendOnly {
             }
             let (journal, files) = (&self.journal, &self.files);
             let is_wanted = || is_last || self.is_wanted(plan);
-            rewrite::perform(engine, journal, &directory, files, plan, is_wanted)?;
+            rewrite::perform(engine, &right, journal, &directory, files, plan, is_wanted)?;
             self.collect(engine, &directory);
             Ok(directory)
         });
-        self.conclude(plan, &outcome);
+        self.conclude(right, plan, &outcome);
     }
 
     /// Whether the outcome of a rewrite is still useful.
@@ -499,8 +503,8 @@ impl AppendOnly {
         }
     }
 
-    /// Notes the result of a rewrite.
-    fn conclude(&self, plan: Plan, outcome: &io::Result<Arc<AofDirectory>>) {
+    /// Notes the result of a rewrite, and gives back the right to read a cut.
+    fn conclude(&self, right: CutRight, plan: Plan, outcome: &io::Result<Arc<AofDirectory>>) {
         let mut state = self.state.lock();
         let began = state.rewriting_since.take();
         state.rewrites.last_seconds = began.map(|began| began.elapsed().as_secs());
@@ -544,7 +548,8 @@ impl AppendOnly {
             }
         }
         // A thread that sees that it has ended may begin the next one.
-        self.saver.release(|| drop(state));
+        drop(right);
+        drop(state);
         self.ended.notify_all();
     }
 

@@ -9,7 +9,7 @@
 //! | [`append_only`] | when does the append-only file begin, end, and become shorter? |
 //! | `rewrite` | how is it rewritten? |
 //!
-//! It may import the other files of `persist`, and the saver of `rdb`, with which it takes turns.
+//! It may import the other files of `persist`, but not `rdb`.
 
 pub mod append_only;
 pub mod directory;

@@ -18,7 +18,8 @@ use store::gate::{Access, Gate};
 use super::directory::{AofDirectory, Opened, Successor};
 use super::journal::FileJournal;
 use super::manifest::BaseFormat;
-use crate::persist::rdb::saver::Syncing;
+use crate::persist::cuts::CutRight;
+use crate::persist::disk::syncing::Syncing;
 use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
 
 /// How the journal goes on after the cut.
@@ -50,14 +51,15 @@ impl Plan {
     }
 }
 
-/// Does all of it on the calling thread, which has acquired the right to read a cut. `files` is locked
-/// while the new files take the place of the old ones; `is_wanted` is called now and then.
+/// Does all of it on the calling thread. `files` is locked while the new files take the place of the old
+/// ones; `is_wanted` is called now and then.
 ///
 /// # Errors
 /// The disk's, and [`io::ErrorKind::Interrupted`] when it is not wanted any more. The files that the
 /// list names are complete and count, whether they are the old files or the new ones.
 pub(super) fn perform(
     engine: &Engine,
+    right: &CutRight,
     journal: &FileJournal,
     directory: &Arc<AofDirectory>,
     files: &Mutex<()>,
@@ -77,7 +79,7 @@ pub(super) fn perform(
         // It replaces all data; the next file has the next number.
         Plan::BaseAlone => Successor::Listed(directory.last_increment() + 1),
     };
-    let (walker, offset) = match cut(engine, journal, plan, next) {
+    let (walker, offset) = match cut(engine, right, journal, plan, next) {
         Ok(begun) => begun,
         Err(NoCut { error, unused }) => {
             if let (Plan::GoOn { .. }, Some(unused)) = (plan, unused) {
@@ -147,20 +149,19 @@ struct NoCut {
 
 /// The instant: from here on the walker reads the data of now, and the journal goes on in `next`. Also
 /// returns the journal's offset of the cut.
-fn cut<'e>(
-    engine: &'e Engine,
+fn cut<'c>(
+    engine: &'c Engine,
+    right: &'c CutRight,
     journal: &FileJournal,
     plan: Plan,
     next: Option<Opened>,
-) -> Result<(Walker<'e, Attachment>, u64), NoCut> {
-    let no_cut = |words: &str, unused| NoCut { error: io::Error::other(words), unused };
+) -> Result<(Walker<'c, Attachment>, u64), NoCut> {
     let closed = engine.gates.close();
     if matches!(plan, Plan::GoOn { .. }) && journal.has_given_up() {
-        return Err(no_cut("the present file has just been given up", next));
+        let error = io::Error::other("the present file has just been given up");
+        return Err(NoCut { error, unused: next });
     }
-    let Some(walker) = snapshot::begin_cut(engine, &closed) else {
-        return Err(no_cut("another cut is being read", next));
-    };
+    let walker = right.begin(engine, &closed);
     let offset = match (plan, next) {
         (Plan::GoOn { .. }, Some(next)) => journal.rotate(next),
         (Plan::Anew { repairs, .. }, Some(next)) => {

@@ -1,6 +1,6 @@
 //! SAVE, BGSAVE and the `save` rules: one thread per file, one file at a time.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -10,12 +10,14 @@ use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::wait::waiting::{Attachment, Waiter};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use store::cut::Walker;
 use store::gate::{Access, Closed};
 
 use crate::persist::claim::{Claim, InUse};
-use crate::persist::disk::{Disk, DiskFile, directory_of, replace};
+use crate::persist::cuts::{self, CutRight, Cuts, Reader};
+use crate::persist::disk::syncing::Syncing;
+use crate::persist::disk::{Disk, directory_of, replace};
 use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
 use crate::persist::stale;
 
@@ -24,19 +26,14 @@ mod order;
 
 use order::{Emptied, Order};
 
-/// Bytes that are written between two syncs of an unfinished file, so that the last sync has little
-/// left to do, and no sync keeps the processor for long.
-const SYNC_EVERY: usize = 1 << 20;
-
 /// See the module's text.
 pub struct Saver {
     disk: Arc<dyn Disk>,
     /// Set once, when there is an engine.
     engine: OnceLock<Weak<Engine>>,
-    running: Mutex<Running>,
-    ended: Condvar,
-    /// The file that is being written is no longer wanted.
-    cancelled: AtomicBool,
+    cuts: Arc<Cuts>,
+    /// BGSAVE SCHEDULE.
+    scheduled: AtomicBool,
     /// Which of several files is the latest.
     order: Order,
     /// All data was removed, and this is still to be saved.
@@ -69,23 +66,14 @@ fn file_of(config: &Config) -> PathBuf {
     std::env::current_dir().map_or_else(|_| name.to_owned(), |directory| directory.join(name))
 }
 
-#[derive(Default)]
-struct Running {
-    /// A file is being written, or another reader of a cut is at work.
-    busy: bool,
-    /// BGSAVE SCHEDULE.
-    scheduled: bool,
-}
-
 impl Saver {
     /// Saves to this disk.
-    pub fn new(disk: Arc<dyn Disk>) -> Saver {
+    pub fn new(disk: Arc<dyn Disk>, cuts: Arc<Cuts>) -> Saver {
         Saver {
             disk,
             engine: OnceLock::new(),
-            running: Mutex::default(),
-            ended: Condvar::new(),
-            cancelled: AtomicBool::new(false),
+            cuts,
+            scheduled: AtomicBool::new(false),
             order: Order::default(),
             emptied: Mutex::default(),
             claim: Mutex::default(),
@@ -104,22 +92,17 @@ impl Saver {
     /// Why it does not.
     pub fn save(&self, request: SaveRequest, this: &Arc<Saver>) -> Result<Accepted, Refusal> {
         let engine = self.engine.get().and_then(Weak::upgrade).ok_or(Refusal::InProgress)?;
-        let mut running = self.running.lock();
-        let is_rewriting = running.busy;
-        if is_rewriting {
-            if engine.saving.figures(0).in_progress {
-                return Err(Refusal::InProgress);
+        let right = match (self.cuts.try_take(Reader::Snapshot), &request) {
+            (Ok(right), _) => Some(right),
+            (Err(Reader::Snapshot), _) => return Err(Refusal::InProgress),
+            // Its client waits for the rewrite as well.
+            (Err(_), SaveRequest::Answer(_)) => None,
+            (Err(_), SaveRequest::Background { schedule: true, .. }) => {
+                self.scheduled.store(true, Ordering::Relaxed);
+                return Ok(Accepted::Scheduled);
             }
-            match request {
-                // Its client waits for the rewrite as well.
-                SaveRequest::Answer(_) => {}
-                SaveRequest::Background { schedule: true, .. } => {
-                    running.scheduled = true;
-                    return Ok(Accepted::Scheduled);
-                }
-                SaveRequest::Background { .. } => return Err(Refusal::Rewriting),
-            }
-        }
+            (Err(_), SaveRequest::Background { .. }) => return Err(Refusal::Rewriting),
+        };
         let in_background = matches!(request, SaveRequest::Background { .. });
         let job = Job::new(&engine.config.load(), in_background);
         let begin = move |engine: &Engine| {
@@ -128,34 +111,33 @@ impl Saver {
             let pid = std::process::id();
             engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
         };
-        if !is_rewriting {
-            running.busy = true;
+        if right.is_some() {
             begin(&engine);
         }
-        drop(running);
         let (this, shared) = (Arc::clone(this), Arc::clone(&engine));
-        let thread = std::thread::Builder::new().name("snapshot".to_owned());
-        let spawned = thread.spawn(move || {
-            if is_rewriting {
-                this.seize(|| begin(&shared));
-            }
-            this.run(&shared, &job, &request);
+        let spawned = cuts::spawn("snapshot", right, move |right| {
+            let right = right.unwrap_or_else(|| {
+                let right = this.cuts.take(Reader::Snapshot);
+                begin(&shared);
+                right
+            });
+            this.run(&shared, &job, &request, right);
         });
-        if let Err(error) = spawned {
+        if let Err((error, right)) = spawned {
             let line =
                 format!("Can't save in background: {}", crate::process::paths::reason(&error));
             engine.host.log(LogLevel::Warning, &line);
-            if !is_rewriting {
-                self.release(|| engine.saving.end(now(), None));
+            if let Some(right) = right {
+                right.give_back(|| engine.saving.end(now(), None));
             }
             return Err(Refusal::NoThread);
         }
         Ok(Accepted::Started)
     }
 
-    fn run(&self, engine: &Arc<Engine>, job: &Job, request: &SaveRequest) {
+    fn run(&self, engine: &Arc<Engine>, job: &Job, request: &SaveRequest, right: CutRight) {
         let answer = |waiter: &Waiter, reply: &[u8]| engine.answer(waiter, reply);
-        let outcome = self.save_beside_commands(engine, job, || {
+        let outcome = self.save_beside_commands(engine, job, right, || {
             if let SaveRequest::Background { begun: Some(waiter), .. } = request {
                 answer(waiter, b"+Background saving started\r\n");
             }
@@ -166,19 +148,21 @@ impl Saver {
         }
     }
 
-    /// Writes the file on this thread. The caller has made sure that nothing else reads a cut, and has
-    /// called `Saving::begin`. `begun` is called when it is settled what data is saved. Others may read
-    /// cuts afterwards.
+    /// Writes the file on this thread, with the right to read a cut. The caller has called
+    /// `Saving::begin`. `begun` is called when it is settled what data is saved.
     fn save_beside_commands(
         &self,
         engine: &Engine,
         job: &Job,
+        right: CutRight,
         begun: impl FnOnce(),
     ) -> Result<(), SaveFailed> {
         let gate = engine.gates.register();
-        let cut = self.cut(engine, &engine.gates.close());
+        let cut = self.cut(engine, &right, &engine.gates.close());
         begun();
-        self.save_cut(engine, job, cut, Access::Gate(&gate))
+        let instant = cut.instant;
+        let outcome = self.write_cut(engine, job, cut, &right, Access::Gate(&gate));
+        self.conclude(engine, job, instant, outcome, right)
     }
 
     /// Saves on the calling thread, while all gates are closed.
@@ -186,37 +170,41 @@ impl Saver {
     /// # Errors
     /// A file is being written already, or this one failed: the log says so.
     pub fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
-        if !self.try_seize() {
+        let Ok(right) = self.cuts.try_take(Reader::Snapshot) else {
             // Its writer waits for the gates.
             engine.host.log(LogLevel::Warning, "Background save already in progress");
             return Err(SaveFailed);
-        }
+        };
         engine.saving.begin(now(), false);
         let job = Job::new(&engine.config.load(), false);
-        self.save_cut(engine, &job, self.cut(engine, closed), Access::Closed(closed))
+        let cut = self.cut(engine, &right, closed);
+        let instant = cut.instant;
+        let outcome = self.write_cut(engine, &job, cut, &right, Access::Closed(closed));
+        self.conclude(engine, &job, instant, outcome, right)
     }
 
-    fn cut<'e>(&self, engine: &'e Engine, closed: &Closed<'_>) -> Cut<'e> {
+    fn cut<'c>(&self, engine: &'c Engine, right: &'c CutRight, closed: &Closed<'_>) -> Cut<'c> {
         let databases = 0..engine.keyspace.databases();
         let keys = databases.map(|database| engine.keyspace.len(database) as u64).sum();
         engine.saving.note_total(keys);
-        let walker = snapshot::begin_cut(engine, closed);
-        Cut { walker, changes: engine.stats.changes(), place: self.order.next(closed) }
+        let walker = right.begin(engine, closed);
+        let instant = Instant { changes: engine.stats.changes(), place: self.order.next(closed) };
+        Cut { walker, instant }
     }
 
-    /// Writes a cut to a file, reports the result in the log and to INFO, and lets others read cuts.
-    fn save_cut(
+    /// Reports the result in the log and to INFO, and gives back the right to read a cut.
+    fn conclude(
         &self,
         engine: &Engine,
         job: &Job,
-        cut: Cut<'_>,
-        access: Access<'_>,
+        Instant { changes, place }: Instant,
+        outcome: io::Result<Written>,
+        right: CutRight,
     ) -> Result<(), SaveFailed> {
         let log = |level, line: &str| engine.host.log(level, line);
-        let Cut { walker, changes, place } = cut;
-        let outcome = self.write_cut(engine, job, walker, place, access);
+        let is_recalled = right.is_recalled();
         // A thread that sees that it has ended may begin the next one.
-        self.release(|| match outcome {
+        right.give_back(|| match outcome {
             Ok(written) => {
                 let (keys, megabytes) = (written.keys, written.bytes >> 20);
                 log(LogLevel::Notice, "DB saved on disk");
@@ -232,7 +220,7 @@ impl Saver {
                 engine.saving.give_up(now());
                 Ok(())
             }
-            Err(_) if self.cancelled.load(Ordering::Relaxed) => {
+            Err(_) if is_recalled => {
                 log(LogLevel::Warning, "Background saving given up: the server is about to stop");
                 engine.saving.give_up(now());
                 Err(SaveFailed)
@@ -256,17 +244,16 @@ impl Saver {
         &self,
         engine: &Engine,
         job: &Job,
-        walker: Option<Walker<'_, Attachment>>,
-        place: u64,
+        Cut { walker, instant: Instant { place, .. } }: Cut<'_>,
+        right: &CutRight,
         access: Access<'_>,
     ) -> io::Result<Written> {
         let temporary = stale::unfinished(&job.file, "");
         self.claim(&job.file).map_err(io::Error::other)?;
         *self.unfinished.lock() = Some(temporary.clone());
         let incrementally = engine.config.load().rdb_save_incremental_fsync;
-        let wanted = || !self.cancelled.load(Ordering::Relaxed) && !self.is_useless(job, place);
+        let wanted = || !right.is_recalled() && !self.is_useless(job, place);
         let replaced = replace(&*self.disk, &job.file, &temporary, |file| {
-            let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
             let output = Syncing::new(file, incrementally);
             let written =
                 snapshot::write(engine, walker, access, Purpose::Whole, output, |keys| {
@@ -322,54 +309,15 @@ impl Saver {
     /// # Errors
     /// It failed; the log says why.
     pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
-        self.seize_at_once(|| engine.saving.begin(now(), false));
+        let right = self.cuts.take_at_once(Reader::Snapshot);
+        engine.saving.begin(now(), false);
         let job = Job::new(&engine.config.load(), false);
-        self.save_beside_commands(engine, &job, || {})
-    }
-
-    /// Ends a file that is being written, waits for that, and keeps others from beginning:
-    /// [`Saver::release`] follows, if anything does. No other thread sees it seized before `note` has
-    /// returned.
-    pub fn seize_at_once(&self, note: impl FnOnce()) {
-        self.cancelled.store(true, Ordering::Relaxed);
-        self.seize(|| {
-            self.cancelled.store(false, Ordering::Relaxed);
-            note();
-        });
-    }
-
-    /// Waits until nothing reads a cut, and keeps others from beginning. No other thread sees it seized
-    /// before `note` has returned.
-    fn seize(&self, note: impl FnOnce()) {
-        let mut running = self.running.lock();
-        while running.busy {
-            self.ended.wait(&mut running);
-        }
-        running.busy = true;
-        note();
-    }
-
-    /// Keeps others from reading a cut, if nothing reads one now. [`Saver::release`] follows.
-    pub fn try_seize(&self) -> bool {
-        let mut running = self.running.lock();
-        !std::mem::replace(&mut running.busy, true)
-    }
-
-    /// Lets others read cuts. No thread sees the changes of `note` and still finds it seized.
-    pub fn release<T>(&self, note: impl FnOnce() -> T) -> T {
-        let mut running = self.running.lock();
-        let noted = note();
-        running.busy = false;
-        self.ended.notify_all();
-        noted
+        self.save_beside_commands(engine, &job, right, || {})
     }
 
     /// Called now and then: begins what the settings or BGSAVE SCHEDULE ask for.
     pub fn tick(&self, engine: &Engine, this: &Arc<Saver>) {
-        let scheduled = {
-            let mut running = self.running.lock();
-            !running.busy && std::mem::take(&mut running.scheduled)
-        };
+        let scheduled = !self.cuts.is_taken() && self.scheduled.swap(false, Ordering::Relaxed);
         if let Some((changes, seconds)) = engine.due_save(now()) {
             let line = format!("{changes} changes in {seconds} seconds. Saving...");
             engine.host.log(LogLevel::Notice, &line);
@@ -383,9 +331,14 @@ impl Saver {
 }
 
 /// The data at an instant.
-struct Cut<'e> {
-    /// `None` if another cut is being read.
-    walker: Option<Walker<'e, Attachment>>,
+struct Cut<'c> {
+    walker: Walker<'c, Attachment>,
+    instant: Instant,
+}
+
+/// When a cut was begun.
+#[derive(Clone, Copy)]
+struct Instant {
     /// Changes up to there.
     changes: u64,
     /// Its place among all such instants.
@@ -394,34 +347,4 @@ struct Cut<'e> {
 
 fn now() -> u64 {
     base::clock::steady_ms() / 1000
-}
-
-/// A file that is synced now and then while it grows.
-pub(in crate::persist) struct Syncing<'f> {
-    file: &'f mut dyn DiskFile,
-    unsynced: Option<usize>,
-}
-
-impl<'f> Syncing<'f> {
-    pub(in crate::persist) fn new(file: &'f mut dyn DiskFile, incrementally: bool) -> Syncing<'f> {
-        Syncing { file, unsynced: incrementally.then_some(0) }
-    }
-}
-
-impl Write for Syncing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        if let Some(unsynced) = &mut self.unsynced {
-            *unsynced += written;
-            if *unsynced >= SYNC_EVERY {
-                *unsynced = 0;
-                self.file.sync()?;
-            }
-        }
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }
