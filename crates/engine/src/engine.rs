@@ -203,17 +203,32 @@ pub struct HttpRows {
     pub node_wait: &'static Row,
 }
 
-/// Work that a slow disk may delay, done away from the workers. Returns the reply.
-pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
-
-/// Data on disk: files, and the threads that write them.
-pub trait Storage: Send + Sync {
+/// Files with all data: RDB.
+pub trait Snapshots {
     /// Begins to save all data to the file that the settings name.
     ///
     /// # Errors
     /// Why it does not.
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
 
+    /// Saves all data to the file, while nothing changes: DEBUG RELOAD.
+    ///
+    /// # Errors
+    /// The log says why.
+    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
+
+    /// All data was just removed: FLUSHALL. `changes` counts the changes up to now. A file that is
+    /// being written is of no use any more. Returns whether a file has to say that there is no data:
+    /// [`Snapshots::save_emptied`].
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool;
+
+    /// Begins to save the fact that there is no data, and ends the wait of `waiter` without a reply
+    /// when that is done: its reply is written already.
+    fn save_emptied(&self, waiter: Arc<Waiter>);
+}
+
+/// The append-only file. Effects reach it through [`Journal`].
+pub trait AppendOnlyFile {
     /// Begins to rewrite the append-only file, or with `soon` only schedules that.
     fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer;
 
@@ -225,25 +240,10 @@ pub trait Storage: Send + Sync {
 
     /// Makes each write to the append-only file take this much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
+}
 
-    /// Saves all data to the file, while nothing changes: DEBUG RELOAD.
-    ///
-    /// # Errors
-    /// The log says why.
-    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
-
-    /// All data was just removed: FLUSHALL. `changes` counts the changes up to now. A file that is
-    /// being written is of no use any more. Returns whether a file has to say that there is no data:
-    /// [`Storage::save_emptied`].
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool;
-
-    /// Begins to save the fact that there is no data, and ends the wait of `waiter` without a reply
-    /// when that is done: its reply is written already.
-    fn save_emptied(&self, waiter: Arc<Waiter>);
-
-    /// Has another thread do work that a disk may make slow, and answers `waiter` with the result.
-    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand);
-
+/// The way of data back from files.
+pub trait Loader {
     /// Loads data in addition to what is there: DEBUG RELOAD and LOADAOF. After an error, the data that
     /// was loaded before it stays.
     ///
@@ -256,6 +256,21 @@ pub trait Storage: Send + Sync {
         closed: &Closed<'_>,
     ) -> Result<(), LoadFailed>;
 }
+
+/// Work that a slow disk may delay, done away from the workers. Returns the reply.
+pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
+
+/// The thread for [`Errand`]s.
+pub trait Aside {
+    /// Has another thread do work that a disk may make slow, and answers `waiter` with the result.
+    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand);
+}
+
+/// Data on disk: files, and the threads that write them; one trait for each kind of question. The traits
+/// name the engine, so they are here and not beside [`Host`].
+pub trait Storage: Snapshots + AppendOnlyFile + Loader + Aside + Send + Sync {}
+
+impl<T> Storage for T where T: Snapshots + AppendOnlyFile + Loader + Aside + Send + Sync {}
 
 /// Switches that DEBUG commands flip.
 pub struct DebugSettings {

@@ -8,7 +8,7 @@ use config::{Apply, ApplyError, Config, DirectiveId};
 use resp::args::OwnedArguments;
 use store::gate::Closed;
 
-use crate::engine::{Engine, Errand, Storage};
+use crate::engine::{AppendOnlyFile, Aside, Engine, Errand, Loader, Snapshots};
 use crate::host::{
     ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
     ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
@@ -108,11 +108,23 @@ impl LongReads for NoHost {
     fn list_nodes(&self, _: OwnedArguments, _: Arc<Waiter>) {}
 }
 
-impl Storage for NoHost {
+impl Snapshots for NoHost {
     fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
         Err(Refusal::InProgress)
     }
 
+    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
+        Err(SaveFailed)
+    }
+
+    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) -> bool {
+        false
+    }
+
+    fn save_emptied(&self, _: Arc<Waiter>) {}
+}
+
+impl AppendOnlyFile for NoHost {
     fn rewrite_append_only(&self, _soon: bool) -> RewriteAnswer {
         RewriteAnswer::InProgress
     }
@@ -124,20 +136,14 @@ impl Storage for NoHost {
     fn reset_append_only_stats(&self) {}
 
     fn delay_append_only(&self, _delay: Duration) {}
+}
 
-    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
-        Err(SaveFailed)
-    }
-
-    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) -> bool {
-        false
-    }
-
-    fn save_emptied(&self, _: Arc<Waiter>) {}
-
-    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
-
+impl Loader for NoHost {
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
     }
+}
+
+impl Aside for NoHost {
+    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
 }

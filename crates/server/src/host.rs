@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{Engine, Errand, Storage};
+use engine::engine::{AppendOnlyFile, Aside, Engine, Errand, Loader, Snapshots};
 use engine::host::{
     ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
     ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
@@ -174,25 +174,9 @@ impl LongReads for Outside {
     }
 }
 
-impl Storage for Outside {
+impl Snapshots for Outside {
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal> {
         self.saver.save(request, &self.saver)
-    }
-
-    fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer {
-        self.append_only.rewrite(soon)
-    }
-
-    fn append_only(&self) -> append_only::Figures {
-        self.append_only.figures()
-    }
-
-    fn reset_append_only_stats(&self) {
-        self.append_only.reset_stats();
-    }
-
-    fn delay_append_only(&self, delay: Duration) {
-        self.append_only.journal().set_write_delay(delay);
     }
 
     fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
@@ -211,11 +195,27 @@ impl Storage for Outside {
         };
         self.do_aside(waiter, Box::new(errand));
     }
+}
 
-    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand) {
-        self.errands.add((waiter, errand));
+impl AppendOnlyFile for Outside {
+    fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer {
+        self.append_only.rewrite(soon)
     }
 
+    fn append_only(&self) -> append_only::Figures {
+        self.append_only.figures()
+    }
+
+    fn reset_append_only_stats(&self) {
+        self.append_only.reset_stats();
+    }
+
+    fn delay_append_only(&self, delay: Duration) {
+        self.append_only.journal().set_write_delay(delay);
+    }
+}
+
+impl Loader for Outside {
     fn load_data(
         &self,
         engine: &Engine,
@@ -230,6 +230,12 @@ impl Storage for Outside {
             self.log.warning(format!("Loading failed: {error}"));
             LoadFailed
         })
+    }
+}
+
+impl Aside for Outside {
+    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand) {
+        self.errands.add((waiter, errand));
     }
 }
 

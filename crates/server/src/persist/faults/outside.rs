@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{Engine, Errand, Storage};
+use engine::engine::{AppendOnlyFile, Aside, Engine, Errand, Loader, Snapshots};
 use engine::host::{
     ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
     ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
@@ -96,11 +96,23 @@ impl LongReads for Outside {
     fn list_nodes(&self, _: OwnedArguments, _: Arc<Waiter>) {}
 }
 
-impl Storage for Outside {
+impl Snapshots for Outside {
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal> {
         self.saver.save(request, &self.saver)
     }
 
+    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
+        self.saver.save_standing(engine, closed)
+    }
+
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool {
+        self.saver.note_emptied(engine, changes, closed)
+    }
+
+    fn save_emptied(&self, _: Arc<Waiter>) {}
+}
+
+impl AppendOnlyFile for Outside {
     fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer {
         self.append_only.rewrite(soon)
     }
@@ -116,20 +128,14 @@ impl Storage for Outside {
     fn delay_append_only(&self, delay: Duration) {
         self.append_only.journal().set_write_delay(delay);
     }
+}
 
-    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
-        self.saver.save_standing(engine, closed)
-    }
-
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool {
-        self.saver.note_emptied(engine, changes, closed)
-    }
-
-    fn save_emptied(&self, _: Arc<Waiter>) {}
-
-    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
-
+impl Loader for Outside {
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
     }
+}
+
+impl Aside for Outside {
+    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
 }
