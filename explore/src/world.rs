@@ -25,7 +25,7 @@ use store::gate::Gate;
 struct NoJournal;
 
 impl Journal for NoJournal {
-    fn listening(&self) -> bool {
+    fn has_file(&self) -> bool {
         false
     }
 

@@ -145,7 +145,7 @@ fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<FileJourna
     let file = disk.open();
     let offset = {
         let _closed = gates.close();
-        journal.begin(file)
+        journal.begin_file(file)
     };
     locked(&disk.begins).push(offset);
     Arc::new(journal)

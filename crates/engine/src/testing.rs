@@ -102,7 +102,7 @@ impl Requests for Together<'_> {
 }
 
 impl Journal for Recording {
-    fn listening(&self) -> bool {
+    fn has_file(&self) -> bool {
         !self.0.deaf.load(Relaxed)
     }
 
@@ -131,7 +131,7 @@ impl Journal for Recording {
 
     fn state(&self) -> State {
         State {
-            listening: self.listening(),
+            listening: self.has_file(),
             holds_replies: self.0.holds_replies.load(Relaxed),
             failed: self.0.failure.lock().is_some(),
             pressed: self.0.pressed.load(Relaxed),

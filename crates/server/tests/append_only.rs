@@ -112,8 +112,8 @@ fn what_we_write_the_reference_loads() -> Result<()> {
     fs::remove_dir_all(home.join("appendonlydir"))?;
     let ours = directory(&home)?;
     let journal = journal()?;
-    // Listening begins: the file after the cut is hidden until the base is complete.
-    journal.begin(ours.open_hidden_increment()?);
+    // The journal begins: the file after the cut is hidden until the base is complete.
+    journal.begin_file(ours.open_hidden_increment()?);
     append(&journal, 0, &["SET a 1"]);
     append(&journal, 3, &["RPUSH l x y", "INCR n"]);
     journal.flush()?;
@@ -164,7 +164,7 @@ fn what_the_reference_writes_we_read_and_go_on() -> Result<()> {
     assert_eq!(commands(&ours)?, written);
     let journal = journal()?;
     let opening = Arc::clone(&ours);
-    journal.begin(opening.resume()?);
+    journal.begin_file(opening.resume()?);
     append(&journal, 0, &["SET d 4"]);
     journal.flush()?;
     drop(journal);

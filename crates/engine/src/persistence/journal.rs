@@ -12,7 +12,7 @@ pub use super::batch::Batch;
 /// implementation takes the bytes into memory and returns; it never waits for a disk or a socket.
 pub trait Journal: Send + Sync {
     /// Whether the stream goes to a file.
-    fn listening(&self) -> bool;
+    fn has_file(&self) -> bool;
 
     /// Whether it is turned on, but new writes would not survive yet, because the earlier data is still
     /// being written to a file.
@@ -26,7 +26,7 @@ pub trait Journal: Send + Sync {
 
     /// How things are, for a turn.
     fn state(&self) -> State {
-        State { listening: self.listening(), ..State::default() }
+        State { listening: self.has_file(), ..State::default() }
     }
 
     /// Tells that something was appended. Called once for many appends, without locks, before the
@@ -77,7 +77,8 @@ pub trait Journal: Send + Sync {
 /// How a journal is.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct State {
-    /// A reader listens to the stream. Without one, effects are not even put together.
+    /// A reader listens to the stream: a file or a follower. Without one, effects are not even put
+    /// together.
     pub listening: bool,
     /// Replies wait until the effects that they depend on are durable (`appendfsync always`).
     pub holds_replies: bool,

@@ -90,7 +90,7 @@ pub(crate) struct Expired {
 pub struct Effects {
     /// Changes so far, as Redis counts them for `save` points.
     pub dirty: u64,
-    /// Whether the journal listens: see [`crate::persistence::journal::Journal::listening`].
+    /// Whether the journal listens: see [`crate::persistence::journal::State::listening`].
     pub(crate) journaling: bool,
     /// The journal has failed: see [`crate::persistence::durability`]. Writes are refused, and nothing
     /// is deleted that no command asked to delete. Such deletions could not be made durable, and

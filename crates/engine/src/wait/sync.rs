@@ -26,12 +26,12 @@ pub struct SyncWait {
 impl SyncWait {
     /// Whether the writes are durable here.
     fn is_synced(&self, journal: &dyn Journal) -> bool {
-        journal.listening() && !journal.beginning() && journal.synced() >= self.offset
+        journal.has_file() && !journal.beginning() && journal.synced() >= self.offset
     }
 
     /// Whether it waits for a file that is missing, or no longer there.
     pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
-        self.local > 0 && !journal.listening() && !journal.beginning()
+        self.local > 0 && !journal.has_file() && !journal.beginning()
     }
 
     /// Whether there is nothing left to wait for at this millisecond of the steady clock.

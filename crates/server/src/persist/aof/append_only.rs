@@ -269,7 +269,7 @@ impl AppendOnly {
         state.closed_size = size.saturating_sub(opened.length);
         state.base_size = size;
         state.directory = Some(Arc::new(directory));
-        self.journal.begin(opened);
+        self.journal.begin_file(opened);
         Ok(())
     }
 
@@ -332,7 +332,7 @@ impl AppendOnly {
         state.rewrites.scheduled = false;
         state.not_before = None;
         self.journal.note_beginning(false);
-        self.journal.end();
+        self.journal.end_file();
         self.journal.refuse_writes(None);
     }
 
@@ -543,7 +543,7 @@ impl AppendOnly {
                 };
                 if current && begun {
                     // A file without its base is worth nothing.
-                    self.journal.end();
+                    self.journal.end_file();
                 }
             }
         }

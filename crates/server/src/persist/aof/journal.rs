@@ -59,7 +59,7 @@ pub struct FileJournal {
 }
 
 impl FileJournal {
-    /// Starts the thread. Nothing is journaled before [`FileJournal::begin`].
+    /// Starts the thread. Nothing is journaled before [`FileJournal::begin_file`].
     ///
     /// # Errors
     /// The thread cannot be made.
@@ -70,7 +70,7 @@ impl FileJournal {
     ) -> io::Result<FileJournal> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
-            listening: AtomicBool::new(false),
+            has_file: AtomicBool::new(false),
             beginning: AtomicBool::new(false),
             progress: Progress::default(),
             settings: Settings {
@@ -107,10 +107,10 @@ impl FileJournal {
         Ok(FileJournal { shared, writer, thread, handle: Mutex::new(Some(handle)) })
     }
 
-    /// Whether effects must be appended.
+    /// Whether effects go to a file.
     #[inline]
-    pub fn listening(&self) -> bool {
-        self.shared.listening.load(Ordering::Relaxed)
+    pub fn has_file(&self) -> bool {
+        self.shared.has_file.load(Ordering::Relaxed)
     }
 
     /// Appends, contiguously, what `write` writes: the effects of one command, transaction or program.
@@ -160,7 +160,7 @@ impl FileJournal {
     /// thread, which costs next to nothing while it is busy.
     #[inline]
     pub fn nudge(&self) {
-        if self.listening() {
+        if self.has_file() {
             self.write_or_tell();
         }
         if self.shared.backlog.is_on() {
@@ -198,11 +198,11 @@ impl FileJournal {
         }
     }
 
-    /// Begins to listen, in a file that does not follow the present one: a base for this cut is going
+    /// Begins a file that does not follow the present one: a base for this cut is going
     /// to be written. So a journal that has failed works again. Returns the offset of the cut.
     ///
     /// Must be called with all gates closed: it takes locks that are never held for long, and memory.
-    pub fn begin(&self, opened: Opened) -> u64 {
+    pub fn begin_file(&self, opened: Opened) -> u64 {
         let offset = {
             let mut queue = self.shared.queue.lock();
             self.shared.forget_failure();
@@ -217,7 +217,7 @@ impl FileJournal {
             self.note_history(&mut queue);
             offset
         };
-        self.shared.listening.store(true, Ordering::Relaxed);
+        self.shared.has_file.store(true, Ordering::Relaxed);
         self.wake();
         offset
     }
@@ -233,7 +233,7 @@ impl FileJournal {
     /// the next is written. A journal that has given up its file stays where it is, and `opened` is
     /// closed: nothing can follow a gap. Returns the offset of the change.
     ///
-    /// Must be called as [`FileJournal::begin`].
+    /// Must be called as [`FileJournal::begin_file`].
     pub fn rotate(&self, opened: Opened) -> u64 {
         let offset = {
             let mut queue = self.shared.queue.lock();
@@ -261,10 +261,10 @@ impl FileJournal {
         self.failure().map_or(Ok(()), Err)
     }
 
-    /// Ends listening: the present file is synced and closed. Must be called as
-    /// [`FileJournal::begin`]. Returns the offset of the end.
-    pub fn end(&self) -> u64 {
-        self.shared.listening.store(false, Ordering::Relaxed);
+    /// Ends the series of files: the present one is synced and closed. Must be called as
+    /// [`FileJournal::begin_file`]. Returns the offset of the end.
+    pub fn end_file(&self) -> u64 {
+        self.shared.has_file.store(false, Ordering::Relaxed);
         let offset = {
             let mut queue = self.shared.queue.lock();
             if !self.shared.backlog.is_on() {
@@ -311,7 +311,7 @@ impl FileJournal {
 
     /// Makes everything durable and ends the thread.
     pub fn stop(&self) {
-        self.shared.listening.store(false, Ordering::Relaxed);
+        self.shared.has_file.store(false, Ordering::Relaxed);
         self.shared.stopping.store(true, Ordering::Release);
         self.wake();
         if let Some(handle) = self.handle.lock().take() {
@@ -409,7 +409,7 @@ impl FileJournal {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether the file was given up, so that only [`FileJournal::begin`] helps.
+    /// Whether the file was given up, so that only [`FileJournal::begin_file`] helps.
     pub fn has_given_up(&self) -> bool {
         self.shared.given_up.load(Ordering::Relaxed)
     }
@@ -451,8 +451,8 @@ impl FileJournal {
 
 impl Journal for FileJournal {
     #[inline]
-    fn listening(&self) -> bool {
-        FileJournal::listening(self)
+    fn has_file(&self) -> bool {
+        FileJournal::has_file(self)
     }
 
     #[inline]
@@ -468,13 +468,13 @@ impl Journal for FileJournal {
     }
 
     fn state(&self) -> State {
-        let listening = FileJournal::listening(self);
+        let has_file = FileJournal::has_file(self);
         let always = self.shared.settings.policy() == AppendFsync::Always;
         State {
-            listening: listening || self.shared.backlog.is_on(),
-            holds_replies: always && (listening || self.refuses_writes()),
-            failed: (listening && self.has_failed()) || self.refuses_writes(),
-            pressed: listening && self.is_pressed(),
+            listening: has_file || self.shared.backlog.is_on(),
+            holds_replies: always && (has_file || self.refuses_writes()),
+            failed: (has_file && self.has_failed()) || self.refuses_writes(),
+            pressed: has_file && self.is_pressed(),
         }
     }
 
@@ -525,7 +525,7 @@ impl Journal for FileJournal {
     }
 
     fn shown(&self) -> u64 {
-        let waits = FileJournal::listening(self) || self.refuses_writes();
+        let waits = FileJournal::has_file(self) || self.refuses_writes();
         match self.shared.settings.policy() {
             _ if !waits => u64::MAX,
             AppendFsync::Always => FileJournal::covered(self),

@@ -168,7 +168,7 @@ fn cut<'c>(
             if repairs && let Some(failure) = journal.failure() {
                 journal.refuse_writes(Some(failure.reason()));
             }
-            journal.begin(next)
+            journal.begin_file(next)
         }
         (_, _) => 0,
     };

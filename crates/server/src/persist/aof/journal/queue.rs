@@ -43,7 +43,7 @@ pub(super) struct Switch {
 /// What happens to effects.
 #[derive(Default, PartialEq, Eq)]
 enum State {
-    /// No reader listens.
+    /// There is no file.
     #[default]
     Closed,
     /// They are kept for the thread.

@@ -145,7 +145,8 @@ impl Progress {
 /// State that appenders and the thread share.
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
-    pub(super) listening: AtomicBool,
+    /// Effects go to a file.
+    pub(super) has_file: AtomicBool,
     /// The first file has no value yet, or is not even begun.
     pub(super) beginning: AtomicBool,
     pub(super) progress: Progress,

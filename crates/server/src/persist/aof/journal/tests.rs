@@ -56,7 +56,7 @@ impl Rig {
         let journal = FileJournal::start(policy, timing, observer).unwrap();
         let home = tempfile::tempdir().unwrap();
         let rig = Rig { home, disk: FaultyDisk::new(), told, journal };
-        rig.journal.begin(rig.open("1"));
+        rig.journal.begin_file(rig.open("1"));
         rig
     }
 
@@ -330,11 +330,11 @@ fn a_rotation_happens_between_two_appends() {
     assert_eq!(rig.commands("1"), ["SELECT 0", "SET a 1"]);
     assert_eq!(rig.commands("2"), ["SELECT 0", "SET a 2"]);
     assert_eq!(rig.disk.count(DiskOperation::Sync), 1);
-    let end = rig.journal.end();
-    assert!(!rig.journal.listening());
+    let end = rig.journal.end_file();
+    assert!(!rig.journal.has_file());
     rig.wait_for("the end", |journal| journal.synced() == end);
     assert_eq!(rig.append(&["SET", "a", "3"]), end, "nobody listens");
-    rig.journal.begin(rig.open("3"));
+    rig.journal.begin_file(rig.open("3"));
     rig.append(&["SET", "a", "4"]);
     rig.journal.flush().unwrap();
     assert_eq!(rig.commands("3"), ["SELECT 0", "SET a 4"]);
@@ -454,7 +454,7 @@ fn another_series_begins_without_what_could_not_be_written() {
     rig.append(&["SET", "a", "1"]);
     rig.wait_for_failure();
     rig.disk.heal();
-    rig.journal.begin(rig.open("2"));
+    rig.journal.begin_file(rig.open("2"));
     assert!(!rig.journal.has_failed());
     rig.append(&["SET", "a", "2"]);
     rig.journal.flush().unwrap();
@@ -476,7 +476,7 @@ fn what_is_passed_over_makes_no_disk_late() {
         if replaced {
             rig.journal.note_replaced(rig.journal.rotate(rig.open("2")));
         } else {
-            rig.journal.begin(rig.open("2"));
+            rig.journal.begin_file(rig.open("2"));
         }
         rig.wait_for("recovery", |journal| !journal.has_failed() && journal.pending() == 0);
         let begun = Instant::now();
@@ -494,7 +494,7 @@ fn a_flush_behind_the_end_hears_of_a_sync_that_fails() {
     let last = rig.append(&["SET", "a", "1"]);
     rig.wait_for("the write", |journal| journal.written() == last);
     rig.disk.fail(DiskOperation::Sync, 0, libc::EIO);
-    rig.journal.end();
+    rig.journal.end_file();
     rig.wait_for("the failure", |_| !rig.told.failures.lock().is_empty());
     std::thread::scope(|scope| {
         let flushing = scope.spawn(|| rig.journal.flush());
@@ -505,7 +505,7 @@ fn a_flush_behind_the_end_hears_of_a_sync_that_fails() {
         }
         let hangs = !flushing.is_finished();
         // So that the test ends in any case.
-        rig.journal.begin(rig.open("2"));
+        rig.journal.begin_file(rig.open("2"));
         assert!(!hangs, "the flush does not end");
         assert_eq!(flushing.join().unwrap().unwrap_err().operation, Operation::Sync);
     });
@@ -522,7 +522,7 @@ fn a_repair_makes_nothing_durable_before_its_base() {
     assert!(rig.journal.flush().is_err());
     rig.disk.heal();
     rig.journal.refuse_writes(Some("because".to_owned()));
-    let cut = rig.journal.begin(rig.open("2"));
+    let cut = rig.journal.begin_file(rig.open("2"));
     rig.wait_for("the beginning", |journal| journal.synced() >= cut);
     let journal: &dyn Journal = &rig.journal;
     assert!(journal.synced() < lost, "what WAITAOF goes by");
@@ -610,7 +610,7 @@ fn a_sync_that_fails_behind_a_rotation_gives_both_files_up() {
 fn a_full_device_is_noticed() {
     let rig = Rig::usual(AppendFsync::EverySecond);
     let file = RealDisk.append(Path::new("/dev/full")).unwrap();
-    rig.journal.begin(Opened { file, name: "full".into(), length: 0 });
+    rig.journal.begin_file(Opened { file, name: "full".into(), length: 0 });
     rig.append(&["SET", "a", "1"]);
     let failure = rig.wait_for_failure();
     assert_eq!((failure.operation, failure.errno), (Operation::Write, Some(libc::ENOSPC)));
@@ -645,7 +645,7 @@ fn nothing_follows_a_gap() {
     assert!(rig.journal.retry().is_err());
     assert_eq!(rig.journal.failure(), failure);
     assert_eq!(rig.commands("2"), [""; 0]);
-    rig.journal.begin(rig.open("3"));
+    rig.journal.begin_file(rig.open("3"));
     let after = rig.append(&["SET", "a", "3"]);
     rig.journal.flush().unwrap();
     assert!(rig.journal.covered() >= after && rig.journal.failure().is_none());
