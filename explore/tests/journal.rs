@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use config::AppendFsync;
 use explore::explore;
-use server::persist::aof::directory::Opened;
-use server::persist::aof::journal::{Failure, FileJournal, Observer, Timing};
 use server::persist::disk::{DiskFile, SyncElsewhere};
+use server::persist::journal::{Failure, Observer, Opened, ServerJournal, Timing};
 use shuttle::thread;
 use store::gate::Gates;
 use store::sync::point;
@@ -137,11 +136,11 @@ impl Observer for Checking {
 }
 
 /// A journal that has begun in a file.
-fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<FileJournal> {
+fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<ServerJournal> {
     let observer = Arc::new(Checking(Arc::clone(disk)));
     // Written effects are old enough to be synced at once.
     let timing = Timing { sync_age: Duration::ZERO, ..Timing::default() };
-    let journal = FileJournal::start(policy, timing, observer).expect("threads can be made");
+    let journal = ServerJournal::start(policy, timing, observer).expect("threads can be made");
     let file = disk.open();
     let offset = {
         let _closed = gates.close();
@@ -152,7 +151,7 @@ fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<FileJourna
 }
 
 /// Goes on in another file, as a rewrite does.
-fn rotate(journal: &FileJournal, disk: &Arc<Disk>, gates: &Gates) {
+fn rotate(journal: &ServerJournal, disk: &Arc<Disk>, gates: &Gates) {
     let next = disk.open();
     let _closed = gates.close();
     let offset = journal.rotate(next);
@@ -163,10 +162,10 @@ const EFFECTS: [[&str; 2]; 2] = [["<a1>", "<a2>"], ["<b1>", "<b2>"]];
 
 /// Threads that append their effects one by one, each of which `acknowledge` answers.
 fn appenders(
-    journal: &Arc<FileJournal>,
+    journal: &Arc<ServerJournal>,
     disk: &Arc<Disk>,
     gates: &Arc<Gates>,
-    acknowledge: fn(&FileJournal, &Disk, &str, u64),
+    acknowledge: fn(&ServerJournal, &Disk, &str, u64),
 ) -> Vec<thread::JoinHandle<Vec<u64>>> {
     let spawn = |effects: [&'static str; 2]| {
         let (journal, disk, gates) = (Arc::clone(journal), Arc::clone(disk), Arc::clone(gates));

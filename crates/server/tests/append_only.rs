@@ -14,10 +14,10 @@ use anyhow::{Result, bail, ensure};
 use config::AppendFsync;
 use engine::persistence::journal::{Batch, Journal};
 use server::persist::aof::directory::{AofDirectory, OldFile, Successor};
-use server::persist::aof::journal::{Failure, FileJournal, Observer, Timing};
 use server::persist::aof::manifest::BaseFormat;
 use server::persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 use server::persist::disk::RealDisk;
+use server::persist::journal::{Failure, Observer, ServerJournal, Timing};
 use tests::client::Reply;
 use tests::peers;
 use tests::server::{Server, Target};
@@ -51,13 +51,13 @@ fn directory(home: &Path) -> Result<Arc<AofDirectory>> {
     Ok(Arc::new(AofDirectory::open(disk, home, subdirectory, name, OldFile::Adopt)?))
 }
 
-fn journal() -> Result<FileJournal> {
-    let journal = FileJournal::start(AppendFsync::Always, Timing::default(), Arc::new(Silent))?;
+fn journal() -> Result<ServerJournal> {
+    let journal = ServerJournal::start(AppendFsync::Always, Timing::default(), Arc::new(Silent))?;
     journal.set_timestamps(true);
     Ok(journal)
 }
 
-fn append(journal: &FileJournal, database: usize, commands: &[&str]) {
+fn append(journal: &ServerJournal, database: usize, commands: &[&str]) {
     let mut batch = Batch::default();
     for command in commands {
         batch.push(database, command.split(' ').map(str::as_bytes));

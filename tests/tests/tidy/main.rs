@@ -151,6 +151,26 @@ fn rooms_of_the_server_import_each_other_only_as_listed() {
 }
 
 #[test]
+fn rooms_of_persistence_import_each_other_only_as_listed() {
+    const ROOMS: [&str; 3] = ["aof", "journal", "rdb"];
+    let room = |path: &str| {
+        let inner = path.strip_prefix("crates/server/src/persist/")?;
+        let name = inner.split(['/', '.']).next()?;
+        ROOMS.contains(&name).then(|| name.to_string())
+    };
+    let house = House::get();
+    let mut found = BTreeSet::new();
+    for (from, to, _) in house.edges() {
+        let (Some(from), Some(to)) = (room(from), room(to)) else { continue };
+        if from != to {
+            found.insert(format!("{from} imports {to}"));
+        }
+    }
+    let listed = rules::PERSIST_ROOMS.iter().map(|(from, to)| format!("{from} imports {to}"));
+    compare("rooms of persistence", &found, &listed.collect());
+}
+
+#[test]
 fn data_is_synced_by_one_room() {
     let house = House::get();
     let mut callers = 0;

@@ -46,6 +46,12 @@ pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
     ("listen", "net"),
 ];
 
+/// Which rooms of the server's persistence import which others.
+pub(crate) const PERSIST_ROOMS: &[(&str, &str)] = &[
+    // It gives the journal its files, and ends and repairs them.
+    ("aof", "journal"),
+];
+
 /// Whether files are those of one family of commands, whose registry, its `mod.rs`, names them all and
 /// may have what they share.
 pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {

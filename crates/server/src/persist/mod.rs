@@ -3,7 +3,8 @@
 //! | file | what it answers |
 //! |---|---|
 //! | [`disk`] | how does the process write, sync and rename, and how does a test make that fail? |
-//! | [`aof`] | what is the append-only file, how is it written, and how read? |
+//! | [`journal`] | in which order do effects stand, and how do they get to those who read them? |
+//! | [`aof`] | what is the append-only file, when does it begin and end, and how is it read? |
 //! | [`snapshot`] | how does the data of an instant become a file? |
 //! | [`cuts`] | who may read the data of an instant now? |
 //! | `shape`, `as_commands` | how does it become commands of an append-only file? |
@@ -28,6 +29,7 @@ mod delay;
 pub mod disk;
 #[cfg(test)]
 mod faults;
+pub mod journal;
 pub mod load;
 pub mod rdb;
 mod shape;

@@ -1,5 +1,5 @@
 //! The append-only file of a running server: when it begins, ends and is rewritten, and what the rest
-//! of the process asks of it. [`super::journal`] and [`super::rewrite`] do the writing.
+//! of the process asks of it. [`crate::persist::journal`] and [`super::rewrite`] do the writing.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,12 +15,12 @@ use engine::observe::stats::Durations;
 use engine::persistence::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::directory::{self, AofDirectory, DirectoryError, OldFile, Opened};
-use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
+use super::directory::{self, AofDirectory, DirectoryError, OldFile};
 use super::rewrite::{self, Plan};
 use crate::persist::claim::{Claim, InUse};
 use crate::persist::cuts::{self, CutRight, Cuts, Reader};
 use crate::persist::disk::Disk;
+use crate::persist::journal::{Failure, Observer, Opened, Operation, ServerJournal, Timing};
 use crate::persist::snapshot;
 use crate::persist::stale;
 use crate::process::log::Log;
@@ -39,7 +39,7 @@ const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 /// See the module's text.
 pub struct AppendOnly {
-    journal: Arc<FileJournal>,
+    journal: Arc<ServerJournal>,
     disk: Arc<dyn Disk>,
     log: Arc<Log>,
     cuts: Arc<Cuts>,
@@ -160,7 +160,7 @@ impl AppendOnly {
             engine: OnceLock::new(),
         });
         let observer = Arc::clone(&telling) as Arc<dyn Observer>;
-        let journal = FileJournal::start(config.appendfsync, Timing::default(), observer)?;
+        let journal = ServerJournal::start(config.appendfsync, Timing::default(), observer)?;
         journal.set_timestamps(config.aof_timestamp_enabled);
         Ok(AppendOnly {
             journal: Arc::new(journal),
@@ -177,7 +177,7 @@ impl AppendOnly {
     }
 
     /// The stream of writes.
-    pub fn journal(&self) -> &Arc<FileJournal> {
+    pub fn journal(&self) -> &Arc<ServerJournal> {
         &self.journal
     }
 

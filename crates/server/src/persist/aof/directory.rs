@@ -19,6 +19,7 @@ use super::manifest::{
     AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name, sequence_of,
 };
 use crate::persist::disk::{Disk, DiskFile, TEMPORARY_PREFIX, replace, temporary_of};
+use crate::persist::journal::Opened;
 
 /// See the module's text.
 pub struct AofDirectory {
@@ -83,16 +84,6 @@ impl fmt::Display for DirectoryError {
 }
 
 impl std::error::Error for DirectoryError {}
-
-/// An increment that was just opened.
-pub struct Opened {
-    /// The file.
-    pub file: Box<dyn DiskFile>,
-    /// Its name.
-    pub name: OsString,
-    /// Bytes that it has already.
-    pub length: u64,
-}
 
 /// The increment that goes on from the cut of a new base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

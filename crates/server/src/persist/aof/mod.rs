@@ -5,15 +5,14 @@
 //! | [`manifest`] | which files make up the data, in which order? |
 //! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
 //! | [`reader`] | which commands does a file contain, and where does it end or break off? |
-//! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
 //! | [`append_only`] | when does the append-only file begin, end, and become shorter? |
 //! | `rewrite` | how is it rewritten? |
 //!
-//! It may import the other files of `persist`, but not `rdb`.
+//! Effects get into the files through `persist::journal`. This room may import it and the other files
+//! of `persist`, but not `rdb`.
 
 pub mod append_only;
 pub mod directory;
-pub mod journal;
 pub mod manifest;
 pub mod reader;
 mod rewrite;

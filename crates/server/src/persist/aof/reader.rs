@@ -15,12 +15,7 @@ use engine::persistence::backlog::Position;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
-/// The beginning of an annotation with a time.
-pub const TIMESTAMP: &[u8] = b"#TS:";
-
-/// The beginning of an annotation with a position: that of the next effect, and the history that goes
-/// on there.
-pub const HISTORY: &[u8] = b"#CHANGES:";
+use crate::persist::journal::{HISTORY, TIMESTAMP};
 
 /// Whether a file with these first bytes begins with data in the RDB format.
 pub fn begins_with_rdb(first: &[u8]) -> bool {

@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 use store::cut::Walker;
 use store::gate::{Access, Gate};
 
-use super::directory::{AofDirectory, Opened, Successor};
-use super::journal::FileJournal;
+use super::directory::{AofDirectory, Successor};
 use super::manifest::BaseFormat;
 use crate::persist::cuts::CutRight;
 use crate::persist::disk::syncing::Syncing;
+use crate::persist::journal::{Opened, ServerJournal};
 use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
 
 /// How the journal goes on after the cut.
@@ -60,7 +60,7 @@ impl Plan {
 pub(super) fn perform(
     engine: &Engine,
     right: &CutRight,
-    journal: &FileJournal,
+    journal: &ServerJournal,
     directory: &Arc<AofDirectory>,
     files: &Mutex<()>,
     plan: Plan,
@@ -152,7 +152,7 @@ struct NoCut {
 fn cut<'c>(
     engine: &'c Engine,
     right: &'c CutRight,
-    journal: &FileJournal,
+    journal: &ServerJournal,
     plan: Plan,
     next: Option<Opened>,
 ) -> Result<(Walker<'c, Attachment>, u64), NoCut> {

@@ -45,7 +45,7 @@ struct Rig {
     home: TempDir,
     disk: FaultyDisk,
     told: Arc<Told>,
-    journal: FileJournal,
+    journal: ServerJournal,
 }
 
 impl Rig {
@@ -53,7 +53,7 @@ impl Rig {
     fn new(policy: AppendFsync, timing: Timing) -> Rig {
         let told = Arc::new(Told::default());
         let observer = Arc::clone(&told) as Arc<dyn Observer>;
-        let journal = FileJournal::start(policy, timing, observer).unwrap();
+        let journal = ServerJournal::start(policy, timing, observer).unwrap();
         let home = tempfile::tempdir().unwrap();
         let rig = Rig { home, disk: FaultyDisk::new(), told, journal };
         rig.journal.begin_file(rig.open("1"));
@@ -85,7 +85,7 @@ impl Rig {
         commands(&self.path(name))
     }
 
-    fn wait_for(&self, what: &str, condition: impl Fn(&FileJournal) -> bool) {
+    fn wait_for(&self, what: &str, condition: impl Fn(&ServerJournal) -> bool) {
         let begun = Instant::now();
         while !condition(&self.journal) {
             assert!(begun.elapsed() < PATIENCE, "{what} does not happen");
@@ -100,7 +100,7 @@ impl Rig {
 }
 
 /// Appends as the engine does.
-fn append_batch(journal: &FileJournal, database: usize, commands: &[&[&str]]) -> u64 {
+fn append_batch(journal: &ServerJournal, database: usize, commands: &[&[&str]]) -> u64 {
     let mut batch = Batch::default();
     commands
         .iter()
@@ -260,7 +260,7 @@ fn a_late_disk_is_noticed() {
     rig.disk.hold_syncs(true);
     rig.append(&["SET", "a", "2"]);
     rig.wait_for("the sync's begin", |_| rig.disk.begun_syncs() > begun);
-    rig.wait_for("the lateness", FileJournal::is_late);
+    rig.wait_for("the lateness", ServerJournal::is_late);
     assert!(rig.journal.is_pressed());
     rig.disk.write_takes(Duration::from_millis(2));
     let last = rig.append(&["SET", "a", "3"]);

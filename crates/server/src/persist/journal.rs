@@ -1,18 +1,29 @@
-//! The path of effects from the engine to the append-only file.
+//! The journal of a running server: the one ordered stream of effects, and those who read it.
 //!
-//! Threads that hold slots append to a queue in memory ([`queue`]). A thread of its own takes what has
-//! gathered, writes it and has it synced ([`writer`]). So a slow disk delays only the replies that
-//! depend on it, and everything appended during a sync shares the next one. Under `everysec` and `no`,
-//! where a reply depends on no sync, a worker gives its effects to the system before its replies leave:
-//! so the end of this process loses nothing that was acknowledged. While a sync of the same file makes
-//! writing slow, this is left to the thread, which does it at once.
+//! | file | what it answers |
+//! |---|---|
+//! | `stream` | in which order do effects stand, and at which offsets? |
+//! | `queue` | which of them wait for the file? |
+//! | [`engine::persistence::backlog`] | which of them are kept for followers? |
+//! | `writer` | how do they get into a file, and when are they safe there? |
+//! | `shared` | what do the threads concerned tell each other? |
+//!
+//! Which files there are is up to `persist::aof`: the journal is given a file that is open already. It
+//! imports nothing of `aof`.
+//!
+//! Threads that hold slots append to a queue in memory. A thread of its own takes what has gathered,
+//! writes it and has it synced. So a slow disk delays only the replies that depend on it, and everything
+//! appended during a sync shares the next one. Under `everysec` and `no`, where a reply depends on no
+//! sync, a worker gives its effects to the system before its replies leave: so the end of this process
+//! loses nothing that was acknowledged. While a sync of the same file makes writing slow, this is left
+//! to the thread, which does it at once.
 //!
 //! A position in the stream is an offset: bytes of effects since the journal began, counted over all
 //! files. Three of them tell how far things are: appended, written, synced.
 //!
 //! Clients that follow the stream by other means get the appended effects in the same order, from a
-//! part of it that is kept in memory while there are followers ([`engine::persistence::backlog`]), with
-//! or without a file. Annotations in the file say where the histories of their positions begin.
+//! part of it that is kept in memory while there are followers, with or without a file. Annotations in
+//! the file say where the histories of their positions begin.
 //!
 //! To go on in another file, handles are exchanged: the next file is open, and in the list of files,
 //! before the cut; the old one is synced afterwards, and `synced` waits for that.
@@ -30,36 +41,36 @@ use std::time::Duration;
 
 use base::limits;
 use config::AppendFsync;
-use engine::persistence::backlog::{Backlog, Record};
+use engine::persistence::backlog::Backlog;
 use engine::persistence::journal::{Batch, Journal, State};
 use store::sync::thread::{self, JoinHandle, Thread};
 use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
 
-use super::directory::Opened;
-
 mod queue;
 mod shared;
+mod stream;
 mod writer;
 
-use queue::Queue;
 use shared::{Progress, Settings, Shared};
+use stream::Stream;
 use writer::Writer;
 
+pub use queue::{HISTORY, Opened, TIMESTAMP};
 pub use shared::{Failure, Figures, Observer, Operation, Timing};
 
 /// How long a worker waits for another worker that writes.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// See the module's text.
-pub struct FileJournal {
+pub struct ServerJournal {
     shared: Arc<Shared>,
     writer: Arc<Mutex<Writer>>,
     thread: Thread,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl FileJournal {
-    /// Starts the thread. Nothing is journaled before [`FileJournal::begin_file`].
+impl ServerJournal {
+    /// Starts the thread. Nothing is journaled before [`ServerJournal::begin_file`].
     ///
     /// # Errors
     /// The thread cannot be made.
@@ -67,15 +78,14 @@ impl FileJournal {
         policy: AppendFsync,
         timing: Timing,
         observer: Arc<dyn Observer>,
-    ) -> io::Result<FileJournal> {
+    ) -> io::Result<ServerJournal> {
         let shared = Arc::new(Shared {
-            queue: Mutex::default(),
+            stream: Stream::default(),
             has_file: AtomicBool::new(false),
             beginning: AtomicBool::new(false),
             progress: Progress::default(),
             settings: Settings {
                 policy: AtomicU8::new(policy as u8),
-                timestamps: AtomicBool::new(false),
                 syncs_paused: AtomicBool::new(false),
                 changed: AtomicBool::new(false),
                 write_delay_us: AtomicU64::new(0),
@@ -94,7 +104,6 @@ impl FileJournal {
             refusing: AtomicBool::new(false),
             refused_from: AtomicU64::new(0),
             settled: Condvar::new(),
-            backlog: Backlog::default(),
             observer,
         });
         let writer = Arc::new(Mutex::new(Writer::new(Arc::clone(&shared))));
@@ -104,7 +113,7 @@ impl FileJournal {
             thread.spawn(move || writer::run(&shared, &writer))?
         };
         let thread = handle.thread().clone();
-        Ok(FileJournal { shared, writer, thread, handle: Mutex::new(Some(handle)) })
+        Ok(ServerJournal { shared, writer, thread, handle: Mutex::new(Some(handle)) })
     }
 
     /// Whether effects go to a file.
@@ -118,41 +127,13 @@ impl FileJournal {
     /// at the beginning of a file, and updates it.
     ///
     /// Must be called under the locks of the slots concerned; it takes memory and no system call. The
-    /// thread is told by [`FileJournal::nudge`], after the locks are released.
+    /// thread is told by [`ServerJournal::nudge`], after the locks are released.
     ///
     /// When the file was given up the effects are dropped, and the offset is one that nothing ever
     /// covers.
     #[inline]
     pub fn append_with(&self, write: impl FnOnce(&mut Vec<u8>, &mut Option<usize>)) -> u64 {
-        let annotate = self.shared.settings.timestamps.load(Ordering::Relaxed);
-        let second = annotate.then(|| base::clock::now_us() / 1_000_000);
-        let mut queue = self.shared.queue.lock();
-        let offset = queue.append(second, write);
-        self.shared.progress.appended.store(offset, Ordering::Relaxed);
-        offset
-    }
-
-    /// Appends a batch as [`FileJournal::append_with`] does, for followers too.
-    fn append_for_followers(&self, batch: &Batch) -> u64 {
-        let record = |end| Record { end, batch: batch.clone() };
-        // Made before the lock is taken.
-        let mut record = Arc::new(record(0));
-        let annotate = self.shared.settings.timestamps.load(Ordering::Relaxed);
-        let second = annotate.then(|| base::clock::now_us() / 1_000_000);
-        let mut queue = self.shared.queue.lock();
-        let write = |out: &mut Vec<u8>, selected: &mut Option<usize>| batch.write_to(out, selected);
-        let offset = match queue.is_closed() {
-            true => queue.pass_by(batch.bytes() as u64),
-            false => queue.append(second, write),
-        };
-        self.shared.progress.appended.store(offset, Ordering::Relaxed);
-        if !queue.is_refusing() {
-            if let Some(record) = Arc::get_mut(&mut record) {
-                record.end = offset;
-            }
-            self.shared.backlog.push(record);
-        }
-        offset
+        self.shared.stream.append_with(write)
     }
 
     /// Announces that something was appended. Must be called without locks, once for many appends,
@@ -163,8 +144,8 @@ impl FileJournal {
         if self.has_file() {
             self.write_or_tell();
         }
-        if self.shared.backlog.is_on() {
-            self.shared.backlog.wake();
+        if self.shared.stream.backlog.is_on() {
+            self.shared.stream.backlog.wake();
         }
     }
 
@@ -203,20 +184,7 @@ impl FileJournal {
     ///
     /// Must be called with all gates closed: it takes locks that are never held for long, and memory.
     pub fn begin_file(&self, opened: Opened) -> u64 {
-        let offset = {
-            let mut queue = self.shared.queue.lock();
-            self.shared.forget_failure();
-            let backlog = &self.shared.backlog;
-            // Offsets go on from the end of the loaded file.
-            if let Some(end) = backlog.loaded_end() {
-                queue.go_on_from(end);
-                self.shared.progress.appended.store(end, Ordering::Relaxed);
-            }
-            backlog.begin_series(queue.end(), engine::engine::random_id());
-            let offset = queue.begin(opened);
-            self.note_history(&mut queue);
-            offset
-        };
+        let offset = self.shared.stream.begin_file(opened, || self.shared.forget_failure());
         self.shared.has_file.store(true, Ordering::Relaxed);
         self.wake();
         offset
@@ -233,19 +201,14 @@ impl FileJournal {
     /// the next is written. A journal that has given up its file stays where it is, and `opened` is
     /// closed: nothing can follow a gap. Returns the offset of the change.
     ///
-    /// Must be called as [`FileJournal::begin_file`].
+    /// Must be called as [`ServerJournal::begin_file`].
     pub fn rotate(&self, opened: Opened) -> u64 {
-        let offset = {
-            let mut queue = self.shared.queue.lock();
-            let offset = queue.rotate(opened);
-            self.note_history(&mut queue);
-            offset
-        };
+        let offset = self.shared.stream.rotate(opened);
         self.wake();
         offset
     }
 
-    /// Notes that a base has everything up to this offset, that of a [`FileJournal::rotate`]: effects
+    /// Notes that a base has everything up to this offset, that of a [`ServerJournal::rotate`]: effects
     /// before it that could not be written need not be written any more.
     pub fn note_replaced(&self, offset: u64) {
         self.shared.replaced_to.fetch_max(offset, Ordering::Release);
@@ -262,26 +225,12 @@ impl FileJournal {
     }
 
     /// Ends the series of files: the present one is synced and closed. Must be called as
-    /// [`FileJournal::begin_file`]. Returns the offset of the end.
+    /// [`ServerJournal::begin_file`]. Returns the offset of the end.
     pub fn end_file(&self) -> u64 {
         self.shared.has_file.store(false, Ordering::Relaxed);
-        let offset = {
-            let mut queue = self.shared.queue.lock();
-            if !self.shared.backlog.is_on() {
-                // Nothing counts what is written from now on.
-                self.shared.backlog.end(false);
-            }
-            queue.finish()
-        };
+        let offset = self.shared.stream.end_file();
         self.wake();
         offset
-    }
-
-    /// Notes at the beginning of a file which history goes on there, if there can be followers.
-    fn note_history(&self, queue: &mut Queue) {
-        if let Some(position) = self.shared.backlog.current(queue.end()) {
-            queue.note_history(&position);
-        }
     }
 
     fn wake(&self) {
@@ -294,7 +243,7 @@ impl FileJournal {
     /// # Errors
     /// [`Failure`]: it never will be.
     pub fn flush(&self) -> Result<(), Failure> {
-        let target = self.shared.queue.lock().end_of_file();
+        let target = self.shared.stream.queue.lock().end_of_file();
         self.shared.flush_to.fetch_max(target, Ordering::Relaxed);
         self.wake();
         let mut failure = self.shared.failure.lock();
@@ -329,7 +278,7 @@ impl FileJournal {
 
     /// Changes `aof-timestamp-enabled`: whether the file says when things happened.
     pub fn set_timestamps(&self, enabled: bool) {
-        self.shared.settings.timestamps.store(enabled, Ordering::Relaxed);
+        self.shared.stream.set_timestamps(enabled);
     }
 
     /// Lets syncs rest while a snapshot needs the disk (`no-appendfsync-on-rewrite`), or lets them go
@@ -365,7 +314,7 @@ impl FileJournal {
     /// The offset after everything that was appended.
     #[inline]
     pub fn appended(&self) -> u64 {
-        self.shared.progress.appended.load(Ordering::Relaxed)
+        self.shared.stream.appended()
     }
 
     /// The offset after everything that was given to the system.
@@ -409,7 +358,7 @@ impl FileJournal {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether the file was given up, so that only [`FileJournal::begin_file`] helps.
+    /// Whether the file was given up, so that only [`ServerJournal::begin_file`] helps.
     pub fn has_given_up(&self) -> bool {
         self.shared.given_up.load(Ordering::Relaxed)
     }
@@ -432,7 +381,7 @@ impl FileJournal {
         self.wake();
     }
 
-    /// Whether writes are refused by [`FileJournal::refuse_writes`].
+    /// Whether writes are refused by [`ServerJournal::refuse_writes`].
     #[inline]
     pub fn refuses_writes(&self) -> bool {
         self.shared.refusing.load(Ordering::Relaxed)
@@ -449,16 +398,16 @@ impl FileJournal {
     }
 }
 
-impl Journal for FileJournal {
+impl Journal for ServerJournal {
     #[inline]
     fn has_file(&self) -> bool {
-        FileJournal::has_file(self)
+        ServerJournal::has_file(self)
     }
 
     #[inline]
     fn append(&self, batch: &Batch) -> u64 {
-        if self.shared.backlog.is_on() {
-            return self.append_for_followers(batch);
+        if self.shared.stream.backlog.is_on() {
+            return self.shared.stream.append_for_followers(batch);
         }
         self.append_with(|out, selected| batch.write_to(out, selected))
     }
@@ -468,10 +417,10 @@ impl Journal for FileJournal {
     }
 
     fn state(&self) -> State {
-        let has_file = FileJournal::has_file(self);
+        let has_file = ServerJournal::has_file(self);
         let always = self.shared.settings.policy() == AppendFsync::Always;
         State {
-            listening: has_file || self.shared.backlog.is_on(),
+            listening: has_file || self.shared.stream.backlog.is_on(),
             holds_replies: always && (has_file || self.refuses_writes()),
             failed: (has_file && self.has_failed()) || self.refuses_writes(),
             pressed: has_file && self.is_pressed(),
@@ -479,7 +428,7 @@ impl Journal for FileJournal {
     }
 
     fn nudge(&self) {
-        FileJournal::nudge(self);
+        ServerJournal::nudge(self);
     }
 
     fn end(&self) -> u64 {
@@ -487,14 +436,14 @@ impl Journal for FileJournal {
     }
 
     fn covered(&self) -> u64 {
-        FileJournal::covered(self)
+        ServerJournal::covered(self)
     }
 
     fn synced(&self) -> u64 {
         // Effects after a gap count when the base does.
         match self.shared.refusing.load(Ordering::Acquire) {
             true => self.shared.refused_from.load(Ordering::Relaxed),
-            false => FileJournal::synced(self),
+            false => ServerJournal::synced(self),
         }
     }
 
@@ -504,42 +453,34 @@ impl Journal for FileJournal {
     }
 
     fn changes(&self) -> Option<&Backlog> {
-        Some(&self.shared.backlog)
+        Some(&self.shared.stream.backlog)
     }
 
     fn keep_changes(&self, history: String) {
-        // The client that is going to follow is not there yet.
-        self.shared.backlog.note_use(base::clock::steady_ms());
-        let mut queue = self.shared.queue.lock();
-        let noted = self.shared.backlog.begin(queue.end(), history);
-        if let Some(position) = noted {
-            queue.note_history(&position);
-        }
-        drop(queue);
+        self.shared.stream.keep_changes(history);
         self.wake();
     }
 
     fn let_changes_go(&self) {
-        let queue = self.shared.queue.lock();
-        self.shared.backlog.end(queue.is_accepting());
+        self.shared.stream.let_changes_go();
     }
 
     fn shown(&self) -> u64 {
-        let waits = FileJournal::has_file(self) || self.refuses_writes();
+        let waits = ServerJournal::has_file(self) || self.refuses_writes();
         match self.shared.settings.policy() {
             _ if !waits => u64::MAX,
-            AppendFsync::Always => FileJournal::covered(self),
+            AppendFsync::Always => ServerJournal::covered(self),
             AppendFsync::EverySecond | AppendFsync::No => self.written(),
         }
     }
 
     fn failure(&self) -> Option<String> {
         let refusal = self.shared.refusal.lock().clone();
-        refusal.or_else(|| FileJournal::failure(self).map(|failure| failure.reason()))
+        refusal.or_else(|| ServerJournal::failure(self).map(|failure| failure.reason()))
     }
 }
 
-impl Drop for FileJournal {
+impl Drop for ServerJournal {
     fn drop(&mut self) {
         self.stop();
     }

@@ -1,20 +1,37 @@
-//! Effects that were appended and not taken by the thread yet.
+//! Effects that were appended, and that the thread which writes the file has not taken yet.
 //!
 //! Bytes gather in pieces of a fixed size, so that appending never moves earlier ones. Full pieces go
 //! back and forth between appenders and the thread, so that in a steady state nothing is allocated. A
 //! piece ends after the effects of a command or transaction, never within.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::Write;
 
 use base::limits;
 use engine::persistence::backlog::Position;
 
-use crate::persist::aof::directory::Opened;
-use crate::persist::aof::reader::{HISTORY, TIMESTAMP};
+use crate::persist::disk::DiskFile;
+
+/// The beginning of an annotation with a time.
+pub const TIMESTAMP: &[u8] = b"#TS:";
+
+/// The beginning of an annotation with a position: that of the next effect, and the history that goes
+/// on there.
+pub const HISTORY: &[u8] = b"#CHANGES:";
 
 /// Room in a piece beyond the size at which it is full, for the effects that fill it.
 const SLACK: usize = 8 * 1024;
+
+/// A file in which the journal goes on.
+pub struct Opened {
+    /// The file.
+    pub file: Box<dyn DiskFile>,
+    /// Its name.
+    pub name: OsString,
+    /// Bytes that it has already.
+    pub length: u64,
+}
 
 /// Effects, in the bytes of the file.
 pub(super) struct Chunk {

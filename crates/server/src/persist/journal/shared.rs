@@ -1,4 +1,4 @@
-//! What the journal, its writer and its observer share.
+//! What the journal, the writer of its file and its observer share.
 
 use std::fmt;
 use std::io;
@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use config::AppendFsync;
 use engine::observe::stats::{Counter, Histogram};
-use engine::persistence::backlog::Backlog;
 use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
 
-use super::queue::Queue;
+use super::stream::Stream;
 
 /// Is told how far the journal is. Called by the thread that writes or syncs, which does nothing else
 /// meanwhile.
 pub trait Observer: Send + Sync {
-    /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
+    /// Effects up to this offset are durable, or `ServerJournal::covered` has changed otherwise.
     fn progressed(&self, synced: u64);
 
     /// A write or a sync has failed. Replies that wait for effects after [`Failure::synced`] must not
@@ -114,7 +113,6 @@ pub struct Figures {
 
 /// Settings that change while the journal runs.
 pub(super) struct Settings {
-    pub(super) timestamps: AtomicBool,
     pub(super) policy: AtomicU8,
     pub(super) syncs_paused: AtomicBool,
     /// One of the two above has changed, so that more or less may be covered than before.
@@ -122,10 +120,9 @@ pub(super) struct Settings {
     pub(super) write_delay_us: AtomicU64,
 }
 
-/// How far things are, in offsets.
+/// How far the file is, in offsets.
 #[derive(Default)]
 pub(super) struct Progress {
-    pub(super) appended: AtomicU64,
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
     /// Since when something is not durable, on [`base::clock::monotonic_ns`]; 0 if everything is.
@@ -144,7 +141,7 @@ impl Progress {
 
 /// State that appenders and the thread share.
 pub(super) struct Shared {
-    pub(super) queue: Mutex<Queue>,
+    pub(super) stream: Stream,
     /// Effects go to a file.
     pub(super) has_file: AtomicBool,
     /// The first file has no value yet, or is not even begun.
@@ -175,8 +172,6 @@ pub(super) struct Shared {
     /// What was durable when the refusing began.
     pub(super) refused_from: AtomicU64,
     pub(super) settled: Condvar,
-    /// The part that is kept for clients that follow the stream by other means.
-    pub(super) backlog: Backlog,
     pub(super) observer: Arc<dyn Observer>,
 }
 

@@ -16,9 +16,8 @@ use config::AppendFsync;
 use store::sync::{Mutex, thread};
 
 use self::pending::{Left, SyncElsewhere};
-use super::queue::{Chunk, Switch, Work};
+use super::queue::{Chunk, Opened, Switch, Work};
 use super::shared::{Failure, Operation, Shared};
-use crate::persist::aof::directory::Opened;
 use crate::persist::disk::{DiskFile, write_all_vectored};
 
 mod pending;
@@ -127,7 +126,7 @@ impl Writer {
     /// Takes new work. Returns whether there is any.
     fn take(&mut self) -> bool {
         self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
-        self.shared.queue.lock().take(&mut self.work)
+        self.shared.stream.queue.lock().take(&mut self.work)
     }
 
     fn perform(&mut self) {
@@ -176,7 +175,7 @@ impl Writer {
             // Between a file that was given up and the next one nothing is kept.
             None => (self.batch.len(), Ok(())),
         };
-        self.shared.queue.lock().give_back(self.batch.drain(..written));
+        self.shared.stream.queue.lock().give_back(self.batch.drain(..written));
         if let Err(error) = outcome {
             return self.note_stuck(&error);
         }
@@ -253,7 +252,7 @@ impl Writer {
     /// Tells the observer, and threads that wait for a flush.
     fn tell_progress(&self) {
         self.shared.observer.progressed(self.shared.progress.synced.load(Ordering::Relaxed));
-        self.shared.backlog.wake();
+        self.shared.stream.backlog.wake();
         // Under the lock, so that no thread begins to wait between looking and being told.
         let _waiting = self.shared.failure.lock();
         self.shared.settled.notify_all();
@@ -273,7 +272,7 @@ impl Writer {
     #[cold]
     fn note_stuck(&mut self, error: &io::Error) -> bool {
         let failure = self.failure(Operation::Write, error);
-        let queue = self.shared.queue.lock();
+        let queue = self.shared.stream.queue.lock();
         if !queue.is_present(self.series) {
             drop(queue);
             self.drop_file();
@@ -293,7 +292,7 @@ impl Writer {
     /// The unwritten effects are written, or need not be.
     #[cold]
     fn note_recovery(&self) {
-        let queue = self.shared.queue.lock();
+        let queue = self.shared.stream.queue.lock();
         if queue.is_present(self.series) {
             self.shared.forget_failure();
             drop(queue);
@@ -311,11 +310,11 @@ impl Writer {
             self.left.retain(|left| left.series != series);
             self.drop_file();
         }
-        let mut queue = self.shared.queue.lock();
+        let mut queue = self.shared.stream.queue.lock();
         if queue.is_present(series) {
             queue.refuse();
             // Effects after the gap follow nothing known.
-            self.shared.backlog.break_off();
+            self.shared.stream.backlog.break_off();
             self.shared.given_up.store(true, Ordering::Relaxed);
             self.shared.failed.store(true, Ordering::Relaxed);
         }
@@ -366,16 +365,15 @@ impl Shared {
     fn rest(&self, longest: Duration) {
         self.resting.store(true, Ordering::Relaxed);
         // With the lock: see `nudge`.
-        if self.queue.lock().is_empty() {
+        if self.stream.queue.lock().is_empty() {
             thread::park_timeout(longest);
         }
         self.resting.store(false, Ordering::Relaxed);
     }
 
     fn pause(&self) {
-        let (appended, written) = (&self.progress.appended, &self.progress.written);
-        let pending =
-            appended.load(Ordering::Relaxed).saturating_sub(written.load(Ordering::Relaxed));
+        let written = self.progress.written.load(Ordering::Relaxed);
+        let pending = self.stream.appended().saturating_sub(written);
         if self.settings.policy() != AppendFsync::Always && pending < NO_PAUSE {
             thread::park_timeout(self.timing.pause);
         }

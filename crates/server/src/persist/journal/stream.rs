@@ -1,0 +1,135 @@
+//! The stream itself: effects in one order, each with an offset, for a file and for followers.
+//!
+//! The queue knows whether there is a file. Followers read the backlog, with or without a file.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::persistence::backlog::{Backlog, Record};
+use engine::persistence::journal::Batch;
+use store::sync::{AtomicBool, AtomicU64, Mutex};
+
+use super::queue::{Opened, Queue};
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct Stream {
+    /// What waits for the file. Its lock orders the stream.
+    pub(super) queue: Mutex<Queue>,
+    /// The offset after everything. Written with the queue locked.
+    appended: AtomicU64,
+    /// The part that is kept for followers.
+    pub(super) backlog: Backlog,
+    /// Whether the file says when things happened.
+    timestamps: AtomicBool,
+}
+
+impl Stream {
+    /// Appends for the file alone what `write` writes: see [`super::ServerJournal::append_with`].
+    #[inline]
+    pub(super) fn append_with(&self, write: impl FnOnce(&mut Vec<u8>, &mut Option<usize>)) -> u64 {
+        let second = self.second();
+        let mut queue = self.queue.lock();
+        let offset = queue.append(second, write);
+        self.appended.store(offset, Ordering::Relaxed);
+        offset
+    }
+
+    /// Appends a batch for the file, if there is one, and for followers.
+    pub(super) fn append_for_followers(&self, batch: &Batch) -> u64 {
+        let record = |end| Record { end, batch: batch.clone() };
+        // Made before the lock is taken.
+        let mut record = Arc::new(record(0));
+        let second = self.second();
+        let mut queue = self.queue.lock();
+        let write = |out: &mut Vec<u8>, selected: &mut Option<usize>| batch.write_to(out, selected);
+        let offset = match queue.is_closed() {
+            true => queue.pass_by(batch.bytes() as u64),
+            false => queue.append(second, write),
+        };
+        self.appended.store(offset, Ordering::Relaxed);
+        if !queue.is_refusing() {
+            if let Some(record) = Arc::get_mut(&mut record) {
+                record.end = offset;
+            }
+            self.backlog.push(record);
+        }
+        offset
+    }
+
+    /// The time for the file, if it wants it.
+    #[inline]
+    fn second(&self) -> Option<u64> {
+        let annotate = self.timestamps.load(Ordering::Relaxed);
+        annotate.then(|| base::clock::now_us() / 1_000_000)
+    }
+
+    /// Begins a series of files. `started` is called with the queue locked, before anything changes.
+    /// Returns the offset at which the file begins.
+    pub(super) fn begin_file(&self, opened: Opened, started: impl FnOnce()) -> u64 {
+        let mut queue = self.queue.lock();
+        started();
+        // Offsets go on from the end of the loaded file.
+        if let Some(end) = self.backlog.loaded_end() {
+            queue.go_on_from(end);
+            self.appended.store(end, Ordering::Relaxed);
+        }
+        self.backlog.begin_series(queue.end(), engine::engine::random_id());
+        let offset = queue.begin(opened);
+        self.note_history(&mut queue);
+        offset
+    }
+
+    /// Goes on in another file. Returns the offset at which it begins.
+    pub(super) fn rotate(&self, opened: Opened) -> u64 {
+        let mut queue = self.queue.lock();
+        let offset = queue.rotate(opened);
+        self.note_history(&mut queue);
+        offset
+    }
+
+    /// Ends the series of files. Returns the offset after it.
+    pub(super) fn end_file(&self) -> u64 {
+        let mut queue = self.queue.lock();
+        if !self.backlog.is_on() {
+            // Nothing counts what is written from now on.
+            self.backlog.end(false);
+        }
+        queue.finish()
+    }
+
+    /// Notes at the beginning of a file which history goes on there, if there can be followers.
+    fn note_history(&self, queue: &mut Queue) {
+        if let Some(position) = self.backlog.current(queue.end()) {
+            queue.note_history(&position);
+        }
+    }
+
+    /// Begins to keep effects for followers, in a history of this name unless an earlier one goes on.
+    pub(super) fn keep_changes(&self, history: String) {
+        // The client that is going to follow is not there yet.
+        self.backlog.note_use(base::clock::steady_ms());
+        let mut queue = self.queue.lock();
+        let noted = self.backlog.begin(queue.end(), history);
+        if let Some(position) = noted {
+            queue.note_history(&position);
+        }
+    }
+
+    /// Ends that.
+    pub(super) fn let_changes_go(&self) {
+        let queue = self.queue.lock();
+        self.backlog.end(queue.is_accepting());
+    }
+
+    /// The offset after everything that was appended.
+    #[inline]
+    pub(super) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Relaxed)
+    }
+
+    /// Changes whether the file says when things happened.
+    pub(super) fn set_timestamps(&self, enabled: bool) {
+        self.timestamps.store(enabled, Ordering::Relaxed);
+    }
+}
