@@ -15,11 +15,12 @@
 //! While a collection is shown, nothing else can be, and copies of other keys wait. So huge collections
 //! are shown at the end, when all other keys have been, unless many copies of their own members wait.
 //!
-//! There is one cut at a time. The walker holds one slot at a time, for some dozens of small entries.
-//! It shows large values after it has unlocked the slot and left the gate, because a sink compresses
-//! and computes checksums. What then remains to be waited for is a copy in memory: of one member of
-//! some 256 kB, of a packed block, of a list's directory (a reference for each node), or of a large
-//! string that two keys share, when a writer changes it in place while the walker still reads it.
+//! There is one cut at a time: `docs/decisions/0006-a-cut-has-one-reader.md` says why. The walker holds
+//! one slot at a time, for some dozens of small entries. It shows large values after it has unlocked the
+//! slot and left the gate, because a sink compresses and computes checksums. What then remains to be
+//! waited for is a copy in memory: of one member of some 256 kB, of a packed block, of a list's directory
+//! (a reference for each node), or of a large string that two keys share, when a writer changes it in
+//! place while the walker still reads it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
