@@ -8,6 +8,8 @@
 mod block;
 mod group;
 mod id;
+mod limits;
+mod malformed;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -18,79 +20,15 @@ use std::sync::Arc;
 use base::limits::{FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
 
 use crate::garbage;
-use crate::pack::{ListpackSlice, PackError, good_size};
+use crate::pack::{ListpackSlice, good_size};
 use block::{Block, Walk};
 pub use block::{Fields, StreamEntry};
 pub use group::{Consumer, Group, Pending, PendingIter};
 use group::{Name, Place};
 pub use id::{StreamId, StreamIds};
+pub use limits::StreamLimits;
+pub use malformed::Malformed;
 use tree::{Ascending, Descending, Tree};
-
-/// The largest block, even if the settings allow more.
-const MAX_BLOCK_BYTES: usize = 1 << 30;
-
-/// As many entries as are counted.
-const MAX_BLOCK_ENTRIES: u64 = u32::MAX as u64;
-
-/// When an entry goes into a new block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamLimits {
-    block_bytes: usize,
-    block_entries: u64,
-}
-
-impl StreamLimits {
-    /// Limits from the settings `stream-node-max-bytes` and `stream-node-max-entries`, of which 0
-    /// means none.
-    pub const fn new(bytes: usize, entries: u64) -> StreamLimits {
-        let unbound_bytes = bytes == 0 || bytes > MAX_BLOCK_BYTES;
-        let unbound_entries = entries == 0 || entries > MAX_BLOCK_ENTRIES;
-        StreamLimits {
-            block_bytes: if unbound_bytes { MAX_BLOCK_BYTES } else { bytes },
-            block_entries: if unbound_entries { MAX_BLOCK_ENTRIES } else { entries },
-        }
-    }
-
-    /// Entries of a block at most.
-    pub fn entries(&self) -> u64 {
-        self.block_entries
-    }
-}
-
-/// Why something from outside is no stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
-    /// A block is laid out differently.
-    Block,
-    /// A block is no listpack.
-    Listpack(PackError),
-    /// Ids do not ascend.
-    Order,
-    /// A number of entries is wrong.
-    Count,
-    /// A pending entry occurs twice, or does not belong to exactly one consumer.
-    Pending,
-    /// A consumer occurs twice.
-    Consumer,
-    /// A group occurs twice.
-    Group,
-}
-
-impl std::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Malformed::Block => "stream: a malformed block of entries",
-            Malformed::Listpack(error) => return error.fmt(f),
-            Malformed::Order => "stream: ids do not ascend",
-            Malformed::Count => "stream: a wrong number of entries",
-            Malformed::Pending => "stream: a pending entry that is not one consumer's",
-            Malformed::Consumer => "stream: a consumer occurs twice",
-            Malformed::Group => "stream: a group occurs twice",
-        })
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// How far to cut a stream at its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -67,14 +67,6 @@ pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {
 pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
-            "crates/store/src/stream.rs",
-            "crates/store/src/stream/block.rs",
-            "crates/store/src/stream/group.rs",
-        ],
-        "a stream is made of blocks and groups, which use its limits and its way to tell of damage",
-    ),
-    (
-        &[
             "crates/config/src/directive.rs",
             "crates/config/src/kinds.rs",
             "crates/config/src/special.rs",
@@ -113,18 +105,6 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
             "crates/script/src/to_reply.rs",
         ],
         "a state is made of functions that Lua calls, which look at the state that they are called in",
-    ),
-    (
-        &[
-            "crates/store/src/list.rs",
-            "crates/store/src/list/chain.rs",
-            "crates/store/src/list/items.rs",
-        ],
-        "the two forms of a list turn into each other",
-    ),
-    (
-        &["crates/store/src/table/ranked.rs", "crates/store/src/table/ranked/node.rs"],
-        "the nodes of a tree say by the tree's own trait how their items compare",
     ),
 ];
 

@@ -25,7 +25,7 @@ fn list(elements: &[&[u8]], limits: &ListLimits) -> List {
 fn handles_are_thin_and_short_lists_are_one_block() {
     assert_eq!(size_of::<List>(), 8);
     assert_eq!(size_of::<Option<List>>(), 8);
-    assert_eq!(size_of::<chain::Slot>(), 16);
+    assert_eq!(size_of::<Slot>(), 16);
     let short = list(&[b"abc"], &ListLimits::default());
     assert_eq!(short.memory_usage(), 32);
 }
@@ -237,7 +237,7 @@ fn reload(list: &List, limits: &ListLimits) -> List {
     for node in list.nodes() {
         match node {
             NodeRef::Packed(bytes) => copy.push_packed_node(bytes, limits).unwrap(),
-            NodeRef::Plain(text) => copy.push_plain_node(Arc::new(text.to_vec()), limits),
+            NodeRef::Plain(text) => copy.push(End::Back, Arc::new(text.to_vec()), limits),
         }
     }
     copy

@@ -12,7 +12,9 @@
 
 use smallvec::SmallVec;
 
-use super::{Malformed, StreamId, StreamLimits};
+use super::id::StreamId;
+use super::limits::StreamLimits;
+use super::malformed::Malformed;
 use crate::pack::{
     Element, Elements, Encoded, End, Growth, ListpackSlice, NODE_HEAD_BYTES, Node, Position,
 };

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::id::StreamId;
+use super::malformed::Malformed;
 use super::tree::{Ascending, Tree};
-use super::{Malformed, StreamId};
 use crate::pack::good_size;
 
 /// A group's or a consumer's name.

@@ -20,6 +20,7 @@
 //! Every change happens in two steps: a search yields the path (one child index per level), and
 //! the change follows that path down and mends counts, first elements and fill on its way back.
 
+mod item;
 mod node;
 mod range;
 #[cfg(test)]
@@ -27,33 +28,13 @@ mod tests;
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops;
 
+pub use item::RankedItem;
 use node::{Branch, CAPACITY, Inner, Node, partition_leaf};
 pub use range::Range;
 
 /// Levels of inner nodes at most. With `node::MINIMUM` children each this is beyond any memory.
 const MAX_DEPTH: usize = 16;
-
-/// What the tree needs to know of its elements.
-///
-/// An item is a small copyable handle of a score and a member, usually a pointer. The tree copies
-/// handles freely and reads through them in every operation. So the caller that inserts an item
-/// promises, until the item is removed again: the handle stays valid, its member does not change, and
-/// its score changes only in [`Ranked::rescore`]. A broken promise about score or member makes answers
-/// wrong, nothing worse; the implementing type promises that reading through the handle is sound.
-/// Scores are never NaN.
-pub trait RankedItem: Copy {
-    /// The score, by which elements are ordered first. Not NaN; `-0.0` equals `0.0`.
-    fn score(&self) -> f64;
-
-    /// The member, whose bytes order elements of equal scores.
-    fn member(&self) -> &[u8];
-
-    /// Hints that score and member are about to be read. Does nothing unless overridden.
-    #[inline]
-    fn prefetch(&self) {}
-}
 
 /// Elements ordered by (score, member), with ranks. Ranks count from 0 at the lowest element.
 pub struct Ranked<I> {
@@ -276,17 +257,6 @@ impl<I: RankedItem> Ranked<I> {
     /// bounds on members among equal scores.
     pub fn partition_point(&self, before: impl Fn(&I) -> bool) -> usize {
         self.rank_at(&self.search(|_, item| before(item)))
-    }
-
-    /// All elements, ascending; `.rev()` for descending.
-    pub fn iter(&self) -> Range<'_, I> {
-        self.range(0..self.len)
-    }
-
-    /// The elements whose ranks are in `ranks`, cut to those present; ascending, or descending
-    /// with `.rev()`.
-    pub fn range(&self, ranks: ops::Range<usize>) -> Range<'_, I> {
-        Range::new(self, ranks)
     }
 
     /// The place after the last element that is `before`, a prefix of the order. Unless that is the

@@ -1,6 +1,6 @@
 //! The nodes of the tree: how a change updates them on its way back from a leaf.
 
-use super::RankedItem;
+use super::item::RankedItem;
 
 /// The most elements of a leaf, and the most children of an inner node. Each array of a node has
 /// exactly this capacity: 64 words are a size class of the allocator (512 bytes).

@@ -4,10 +4,24 @@ use std::iter::FusedIterator;
 use std::ops;
 use std::slice;
 
-use super::{Ranked, RankedItem};
+use super::Ranked;
+use super::item::RankedItem;
 
 /// How many elements ahead of its caller an iteration prefetches.
 const LOOK_AHEAD: usize = 8;
+
+impl<I: RankedItem> Ranked<I> {
+    /// All elements, ascending; `.rev()` for descending.
+    pub fn iter(&self) -> Range<'_, I> {
+        self.range(0..self.len)
+    }
+
+    /// The elements whose ranks are in `ranks`, cut to those present; ascending, or descending
+    /// with `.rev()`.
+    pub fn range(&self, ranks: ops::Range<usize>) -> Range<'_, I> {
+        Range::new(self, ranks)
+    }
+}
 
 /// An iteration over elements in the order of their ranks; made by [`Ranked::range`].
 ///
@@ -23,7 +37,7 @@ pub struct Range<'a, I> {
 }
 
 impl<'a, I: RankedItem> Range<'a, I> {
-    pub(super) fn new(tree: &'a Ranked<I>, ranks: ops::Range<usize>) -> Self {
+    fn new(tree: &'a Ranked<I>, ranks: ops::Range<usize>) -> Self {
         let end = ranks.end.min(tree.len());
         let start = ranks.start.min(end);
         Range { tree, start, end, front: [].iter(), back: [].iter() }
