@@ -143,20 +143,10 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     where
         K: Borrow<Q>,
     {
-        let mut path = SmallVec::new();
-        let mut next = self.root.as_deref();
-        while let Some(node) = next.take() {
-            let at = match node {
-                Leaf(items) => items.partition_point(|(key, _)| key.borrow() < from),
-                Inner(children) => {
-                    let at = child_of(children, from);
-                    next = Some(&children[at].1);
-                    at + 1
-                }
-            };
-            path.push((node, at));
+        Ascending {
+            path: self
+                .path_to(from, 1, |items| items.partition_point(|(key, _)| key.borrow() < from)),
         }
-        Ascending { path }
     }
 
     /// The items from the last key on that is not above `from`; from the first one if all are above. If
@@ -166,22 +156,11 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     where
         K: Borrow<Q>,
     {
-        let mut path = SmallVec::new();
-        let mut next = self.root.as_deref();
-        while let Some(node) = next.take() {
-            let at = match node {
-                Leaf(items) => {
-                    items.partition_point(|(key, _)| key.borrow() <= from).saturating_sub(1)
-                }
-                Inner(children) => {
-                    let at = child_of(children, from);
-                    next = Some(&children[at].1);
-                    at + 1
-                }
-            };
-            path.push((node, at));
+        Ascending {
+            path: self.path_to(from, 1, |items| {
+                items.partition_point(|(key, _)| key.borrow() <= from).saturating_sub(1)
+            }),
         }
-        Ascending { path }
     }
 
     /// The items from the last key on that is not above `from`, descending.
@@ -189,20 +168,39 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     where
         K: Borrow<Q>,
     {
-        let mut path = SmallVec::new();
-        let mut next = self.root.as_deref();
-        while let Some(node) = next.take() {
-            let at = match node {
-                Leaf(items) => items.partition_point(|(key, _)| key.borrow() <= from),
-                Inner(children) => {
-                    let at = child_of(children, from);
-                    next = Some(&children[at].1);
-                    at
-                }
-            };
-            path.push((node, at));
+        Descending {
+            path: self
+                .path_to(from, 0, |items| items.partition_point(|(key, _)| key.borrow() <= from)),
         }
-        Descending { path }
+    }
+
+    /// The way down to the leaf where a key belongs. An iterator that begins there goes on in each inner node
+    /// `beyond` children after the one that was entered, and in the leaf at the place that `place` finds.
+    #[inline]
+    fn path_to<Q: Ord + ?Sized>(
+        &self,
+        key: &Q,
+        beyond: usize,
+        place: impl FnOnce(&[(K, V)]) -> usize,
+    ) -> Path<'_, K, V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut path = SmallVec::new();
+        let Some(mut node) = self.root.as_deref() else { return path };
+        loop {
+            match node {
+                Leaf(items) => {
+                    path.push((node, place(items)));
+                    return path;
+                }
+                Inner(children) => {
+                    let at = child_of(children, key);
+                    path.push((node, at + beyond));
+                    node = &children[at].1;
+                }
+            }
+        }
     }
 
     /// Sets the value of a key. Returns the previous value.
@@ -495,10 +493,13 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     }
 }
 
+/// The nodes from the root down to a place, each with a number that says where in it.
+type Path<'t, K, V> = SmallVec<[(&'t Node<K, V>, usize); LEVELS]>;
+
 /// Items of a tree, ascending.
 pub(crate) struct Ascending<'t, K, V> {
     /// The nodes down to the present place, each with the index of its next child or item.
-    path: SmallVec<[(&'t Node<K, V>, usize); LEVELS]>,
+    path: Path<'t, K, V>,
 }
 
 impl<'t, K, V> Iterator for Ascending<'t, K, V> {
@@ -538,7 +539,7 @@ impl<K, V> Clone for Ascending<'_, K, V> {
 pub(crate) struct Descending<'t, K, V> {
     /// The nodes down to the present place, each with the number of its children or items still to
     /// come.
-    path: SmallVec<[(&'t Node<K, V>, usize); LEVELS]>,
+    path: Path<'t, K, V>,
 }
 
 impl<'t, K, V> Iterator for Descending<'t, K, V> {
