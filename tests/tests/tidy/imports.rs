@@ -72,10 +72,13 @@ impl Resolver<'_> {
     /// Adds what one file names of others.
     fn collect(&self, at: usize, edges: &mut BTreeMap<usize, String>) {
         let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let tokens = self.sources[at].tokens();
+        let words = own_words(&tokens);
         for one in &self.uses[at] {
+            let is_used = one.name.as_ref().is_some_and(|name| words.contains(&**name));
             match self.resolve(at, &one.path, 0) {
                 // Others get at it by this name, and it is nothing to this file.
-                Some(_) if one.is_public => {}
+                Some(_) if one.is_public && !is_used => {}
                 Some(Target::File(file)) => {
                     edges.entry(file).or_insert_with(|| one.path.join("::"));
                 }
@@ -89,7 +92,7 @@ impl Resolver<'_> {
                 None => {}
             }
         }
-        for path in paths(&self.sources[at].tokens()) {
+        for path in paths(&tokens) {
             let target = match modules.get(&*path[0]) {
                 Some(module) => {
                     let start = ["crate".to_string()].into_iter().chain(module.iter().cloned());
@@ -179,6 +182,25 @@ impl Resolver<'_> {
 fn defines(source: &Source, name: &str) -> bool {
     const KINDS: [&str; 8] = ["struct", "enum", "trait", "fn", "type", "const", "static", "mod"];
     source.tokens().windows(2).any(|pair| KINDS.contains(&pair[0]) && pair[1] == name)
+}
+
+/// The words in the code, without the `use` lines, that may be names of something brought in: neither
+/// fields, methods and other parts of a path, nor what the file itself gives the name.
+fn own_words<'s>(tokens: &[&'s str]) -> BTreeSet<&'s str> {
+    const BEFORE: [&str; 5] = [".", "::", "mod", "fn", "'"];
+    let mut found = BTreeSet::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        if tokens[at] == "use" {
+            at += tokens[at..].iter().position(|token| *token == ";").unwrap_or(1);
+            continue;
+        }
+        if is_name(tokens[at]) && (at == 0 || !BEFORE.contains(&tokens[at - 1])) {
+            found.insert(tokens[at]);
+        }
+        at += 1;
+    }
+    found
 }
 
 /// The paths in the code, without the `use` lines: words that stand around `::`.
@@ -364,6 +386,14 @@ fn use_lines_are_taken_apart() {
     assert_eq!(shown, expected.map(|(path, name)| (path.to_string(), name)));
     assert!(found.iter().all(|one| one.is_public));
     assert_eq!(paths(&tokens), [["x", "y", "z"].map(String::from)]);
+}
+
+#[test]
+fn names_that_are_passed_on_may_also_be_used() {
+    let code = "mod a; pub use a::{B, c, d, E}; fn c(b: B) { b.d(); F::E }";
+    let words = own_words(&crate::source::tokens(code));
+    let used = ["B", "c", "d", "E"].map(|name| words.contains(name));
+    assert_eq!(used, [true, false, false, false]);
 }
 
 #[test]
