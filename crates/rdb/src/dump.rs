@@ -9,13 +9,15 @@
 use base::crc::crc64;
 use store::{Value, ValueRef};
 
-use crate::DUMP_VERSION;
 use crate::file::{NEWEST_REDIS, NEWEST_VALKEY};
 use crate::layout::{Dialect, Layout};
 use crate::opcodes::opcode;
 use crate::read::{Input, ReadError, Reader};
 use crate::value::ValueLimits;
 use crate::write::Writer;
+
+/// The version that the payload states: that of Redis 8.0.
+pub const DUMP_VERSION: u16 = 12;
 
 /// Why a payload was refused.
 #[derive(Debug, thiserror::Error)]

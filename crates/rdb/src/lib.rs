@@ -26,20 +26,16 @@ pub mod write;
 mod ziplist;
 mod zipmap;
 
-pub use dump::{RestoreError, dump, dump_functions, restore, restore_functions, serialize};
+pub use dump::{
+    DUMP_VERSION, RestoreError, dump, dump_functions, restore, restore_functions, serialize,
+};
 pub use layout::{Dialect, Layout};
 pub use read::ReadError;
 pub use value::ValueLimits;
 pub use write::Writer;
-
-/// The version that the payload of DUMP states: that of Redis 8.0.
-pub const DUMP_VERSION: u16 = 12;
 
 /// The default version of files without hash fields that expire: that of Redis 7.2 and Valkey 7.2.
 pub const FILE_VERSION: u16 = 11;
 
 /// The version of files with hash fields that expire: that of Redis 7.4 and later.
 pub const FILE_VERSION_WITH_EXPIRING_FIELDS: u16 = 12;
-
-/// The oldest version in which files may be written: that of Redis 7.0.
-pub const OLDEST_FILE_VERSION: u16 = 10;

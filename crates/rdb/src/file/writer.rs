@@ -27,8 +27,7 @@ pub struct WriteOptions {
     pub compress: bool,
     /// Whether the file ends with a checksum: the setting `rdbchecksum`.
     pub checksum: bool,
-    /// The version of the format: the setting `rdb-version`. From
-    /// [`OLDEST_FILE_VERSION`](crate::OLDEST_FILE_VERSION) to
+    /// The version of the format: the setting `rdb-version`. From 10, that of Redis 7.0, to
     /// [`FILE_VERSION_WITH_EXPIRING_FIELDS`].
     pub version: u16,
 }
