@@ -64,9 +64,6 @@ pub const BIG_ARGUMENT: usize = 32 * 1024;
 /// allocation grows with the received bytes: announcing 512 MB costs the sender 512 MB.
 pub const BIG_ARGUMENT_EAGER: usize = 16 * 1024 * 1024;
 
-/// Default of `client-query-buffer-limit`: unparsed and half-parsed input per connection, in bytes.
-pub const DEFAULT_QUERY_BUFFER: usize = 1024 * 1024 * 1024;
-
 /// Arguments of half-received commands kept in a parser for reuse; a larger list is freed after
 /// use.
 pub const PARSER_KEPT_ARGUMENTS: usize = 1024;

@@ -113,14 +113,6 @@ pub fn encode_command<A: AsRef<[u8]>>(
     }
 }
 
-/// Finds the length of the reply at the front of `bytes`; `None` if it has not arrived in full.
-///
-/// # Errors
-/// [`ReplyError`] when it cannot be a reply.
-pub fn reply_length(bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
-    Framer::new().next(bytes)
-}
-
 /// Finds where replies end.
 #[derive(Debug, Default)]
 pub struct Framer {

@@ -362,16 +362,6 @@ mod explored {
                     result
                 }
 
-                pub fn compare_exchange_weak(
-                    &self,
-                    current: $value,
-                    new: $value,
-                    success: Ordering,
-                    failure: Ordering,
-                ) -> Result<$value, $value> {
-                    self.compare_exchange(current, new, success, failure)
-                }
-
                 $(pub fn $arithmetic(&self, value: $value, order: Ordering) -> $value {
                     point();
                     note(self, Access::Both, order);

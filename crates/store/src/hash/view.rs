@@ -77,11 +77,6 @@ impl<'a> HashView<'a> {
         if self.hides_some() { self.get(field).is_some() } else { self.hash.contains(field) }
     }
 
-    /// Length of the value of `field` in bytes, zero if there is no such field.
-    pub fn value_len(self, field: &[u8]) -> usize {
-        self.get(field).map_or(0, |value| value.len())
-    }
-
     /// All fields with their values and times, in no particular order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Field<'a>> {

@@ -264,12 +264,6 @@ impl ListpackSlice {
         Entries(self.elements())
     }
 
-    /// The elements from `position` on, with their positions.
-    #[inline]
-    pub fn iter_from(&self, position: Position) -> Entries<'_> {
-        Entries(Elements { bytes: &self.0, front: position.offset(), back: self.end() })
-    }
-
     /// All elements, from either end.
     #[inline]
     pub fn elements(&self) -> Elements<'_> {
