@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
-use super::Config;
-use super::directive::{Change, DirectiveId, Found};
+use super::directive::Change;
+use super::names::{DirectiveId, Found};
+use super::table::Config;
 use super::values::Permission;
 
 /// The settings that `patterns` ask for, each once, by the name under which it matched.

@@ -1,11 +1,12 @@
 //! The contents of a row of the table.
 
-use std::fmt;
-use std::sync::LazyLock;
-
-use super::Config;
 use super::kinds::{Access, Line};
-use super::table::DIRECTIVES;
+
+/// What the rows are about: all settings, as one struct.
+pub trait Settings: Sized + 'static {
+    /// Those that nobody has changed.
+    fn defaults() -> &'static Self;
+}
 
 /// Whether and how a directive changes while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,19 +103,23 @@ impl Row {
         Self { always_applied: true, ..self }
     }
 
-    pub(super) const fn with(self, doc: &'static str, setting: &'static dyn Access) -> Directive {
+    pub(super) const fn with<C>(
+        self,
+        doc: &'static str,
+        setting: &'static dyn Access<C>,
+    ) -> Directive<C> {
         Directive { row: self, doc, setting }
     }
 }
 
-/// A directive of the configuration: one row of the table.
-pub struct Directive {
+/// A directive of the settings `C`: one row of the table.
+pub struct Directive<C: 'static> {
     row: Row,
     doc: &'static str,
-    setting: &'static dyn Access,
+    setting: &'static dyn Access<C>,
 }
 
-impl Directive {
+impl<C: Settings> Directive<C> {
     /// Its name, in lower case.
     pub fn name(&self) -> &'static str {
         self.row.name
@@ -137,7 +142,7 @@ impl Directive {
 
     /// Its default as CONFIG GET shows it.
     pub fn default_value(&self) -> Vec<u8> {
-        self.setting.show(&DEFAULTS)
+        self.setting.show(C::defaults())
     }
 
     /// Whether and how it changes at run time.
@@ -166,112 +171,41 @@ impl Directive {
     }
 
     /// Its value in `config`, as CONFIG GET shows it.
-    pub fn value(&self, config: &Config) -> Vec<u8> {
+    pub fn value(&self, config: &C) -> Vec<u8> {
         self.setting.show(config)
     }
 
     /// Whether two configurations agree on it.
-    pub fn same(&self, one: &Config, other: &Config) -> bool {
+    pub fn same(&self, one: &C, other: &C) -> bool {
         self.setting.same(one, other)
     }
 
     /// Assigns the value that CONFIG SET gives.
-    pub(super) fn set(&self, config: &mut Config, value: &[u8]) -> Result<(), String> {
+    pub(super) fn set(&self, config: &mut C, value: &[u8]) -> Result<(), String> {
         self.setting.set(config, &[value])?;
         self.check_refusal(config)
     }
 
     /// Assigns or adds a value that a file gives in `words`; `first` when it is the first one.
-    pub(super) fn load(
-        &self,
-        config: &mut Config,
-        words: &[&[u8]],
-        first: bool,
-    ) -> Result<(), String> {
+    pub(super) fn load(&self, config: &mut C, words: &[&[u8]], first: bool) -> Result<(), String> {
         self.setting.load(config, words, first)?;
         self.check_refusal(config)
     }
 
     /// The lines that a rewritten file has for it.
-    pub(super) fn lines(&self, config: &Config) -> Vec<Line> {
-        self.setting.lines(self.row.name, config, &DEFAULTS)
+    pub(super) fn lines(&self, config: &C) -> Vec<Line> {
+        self.setting.lines(self.row.name, config, C::defaults())
     }
 
     /// Whether it has its default value in `config`.
-    pub(super) fn is_default(&self, config: &Config) -> bool {
-        self.setting.same(config, &DEFAULTS)
+    pub(super) fn is_default(&self, config: &C) -> bool {
+        self.setting.same(config, C::defaults())
     }
 
-    fn check_refusal(&self, config: &Config) -> Result<(), String> {
+    fn check_refusal(&self, config: &C) -> Result<(), String> {
         match self.row.effect {
             Effect::Refused(reason) if !self.is_default(config) => Err(reason.to_owned()),
             _ => Ok(()),
         }
-    }
-}
-
-static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
-
-/// Every directive, in the order of the documentation.
-pub fn directives() -> &'static [Directive] {
-    DIRECTIVES
-}
-
-/// Which directive: a position in the table.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DirectiveId(usize);
-
-impl DirectiveId {
-    /// Every directive, in the order of the table.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..DIRECTIVES.len()).map(Self)
-    }
-
-    /// The directive of this name, in any case.
-    pub fn find(name: &[u8]) -> Option<Self> {
-        Found::find(name).map(|found| found.id)
-    }
-
-    /// Its row.
-    pub fn directive(self) -> &'static Directive {
-        &DIRECTIVES[self.0]
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.directive().name()
-    }
-
-    pub(super) fn index(self) -> usize {
-        self.0
-    }
-}
-
-impl fmt::Debug for DirectiveId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A directive that was asked for by one of its names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) id: DirectiveId,
-    /// The name that was used, in lower case.
-    pub(super) name: &'static str,
-}
-
-impl Found {
-    /// Both names of every directive.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        DirectiveId::all().flat_map(|id| {
-            let names = [Some(id.name()), id.directive().alias()];
-            names.into_iter().flatten().map(move |name| Self { id, name })
-        })
-    }
-
-    /// Looks `name` up, in any case.
-    pub(super) fn find(name: &[u8]) -> Option<Self> {
-        Self::all().find(|found| found.name.as_bytes().eq_ignore_ascii_case(name))
     }
 }

@@ -1,11 +1,10 @@
 //! Kinds of values: how a setting is read from words, shown, and written to a file.
 //!
-//! A row of the table joins a field of [`Config`] with a [`Kind`]. The rest of the module tree sees
+//! A row of the table joins a field of the settings with a [`Kind`]. The rest of the module tree sees
 //! such a pair as a [`Setting`] behind [`Access`] and needs to know neither type.
 
 use std::fmt::Display;
 
-use super::Config;
 use super::values::{Choice, MemoryLimit};
 use super::words::{loose_integer, memory_text, quote};
 
@@ -59,39 +58,39 @@ pub(super) fn single<'a>(words: &[&'a [u8]]) -> Result<&'a [u8], String> {
     }
 }
 
-/// A field of [`Config`], for reading and for writing.
-pub(super) struct Field<T> {
-    pub(super) of: fn(&Config) -> &T,
-    pub(super) of_mut: fn(&mut Config) -> &mut T,
+/// A field of the settings `C`, for reading and for writing.
+pub(super) struct Field<C, T> {
+    pub(super) of: fn(&C) -> &T,
+    pub(super) of_mut: fn(&mut C) -> &mut T,
 }
 
 /// A field with its kind.
-pub(super) struct Setting<T, K> {
-    pub(super) field: Field<T>,
+pub(super) struct Setting<C, T, K> {
+    pub(super) field: Field<C, T>,
     pub(super) kind: K,
 }
 
-/// A setting of any type.
-pub(super) trait Access: Sync {
+/// A setting of any type, among the settings `C`.
+pub(super) trait Access<C>: Sync {
     /// Assigns the value read from `words`, given all at once as CONFIG SET does.
-    fn set(&self, config: &mut Config, words: &[&[u8]]) -> Result<(), String>;
+    fn set(&self, config: &mut C, words: &[&[u8]]) -> Result<(), String>;
     /// Assigns or adds the value read from `words` of a file; see [`Kind::load`].
-    fn load(&self, config: &mut Config, words: &[&[u8]], first: bool) -> Result<(), String>;
+    fn load(&self, config: &mut C, words: &[&[u8]], first: bool) -> Result<(), String>;
     /// See [`Kind::show`].
-    fn show(&self, config: &Config) -> Vec<u8>;
+    fn show(&self, config: &C) -> Vec<u8>;
     /// Whether both have the same value.
-    fn same(&self, one: &Config, other: &Config) -> bool;
+    fn same(&self, one: &C, other: &C) -> bool;
     /// See [`Kind::lines`].
-    fn lines(&self, name: &str, config: &Config, defaults: &Config) -> Vec<Line>;
+    fn lines(&self, name: &str, config: &C, defaults: &C) -> Vec<Line>;
     /// See [`Kind::describe`].
     fn describe(&self) -> String;
 }
 
-impl<T: PartialEq, K: Kind<T>> Setting<T, K> {
+impl<C, T: PartialEq, K: Kind<T>> Setting<C, T, K> {
     /// Runs `read` on the words of a value, after a list given as one word was split.
     fn assign(
         &self,
-        config: &mut Config,
+        config: &mut C,
         words: &[&[u8]],
         read: impl FnOnce(&[&[u8]], &T) -> Result<T, String>,
     ) -> Result<(), String> {
@@ -109,24 +108,24 @@ impl<T: PartialEq, K: Kind<T>> Setting<T, K> {
     }
 }
 
-impl<T: PartialEq, K: Kind<T>> Access for Setting<T, K> {
-    fn set(&self, config: &mut Config, words: &[&[u8]]) -> Result<(), String> {
+impl<C, T: PartialEq, K: Kind<T>> Access<C> for Setting<C, T, K> {
+    fn set(&self, config: &mut C, words: &[&[u8]]) -> Result<(), String> {
         self.assign(config, words, |words, old| self.kind.parse(words, old))
     }
 
-    fn load(&self, config: &mut Config, words: &[&[u8]], first: bool) -> Result<(), String> {
+    fn load(&self, config: &mut C, words: &[&[u8]], first: bool) -> Result<(), String> {
         self.assign(config, words, |words, old| self.kind.load(words, old, first))
     }
 
-    fn show(&self, config: &Config) -> Vec<u8> {
+    fn show(&self, config: &C) -> Vec<u8> {
         self.kind.show((self.field.of)(config))
     }
 
-    fn same(&self, one: &Config, other: &Config) -> bool {
+    fn same(&self, one: &C, other: &C) -> bool {
         (self.field.of)(one) == (self.field.of)(other)
     }
 
-    fn lines(&self, name: &str, config: &Config, defaults: &Config) -> Vec<Line> {
+    fn lines(&self, name: &str, config: &C, defaults: &C) -> Vec<Line> {
         self.kind.lines(name, (self.field.of)(config), (self.field.of)(defaults))
     }
 

@@ -8,6 +8,8 @@
 //! | file | what it answers |
 //! |---|---|
 //! | `table` | which directives are there? |
+//! | `directive` | what is there to know of a directive? |
+//! | `names` | which directive has this name? |
 //! | `kinds`, `special` | how is a value read, shown and written? |
 //! | `values`, `title`, `words` | which types do values have? |
 //! | `load` | what do files, standard input and command line say together? |
@@ -24,6 +26,7 @@ mod change;
 mod directive;
 mod kinds;
 mod load;
+mod names;
 mod rewrite;
 mod special;
 mod table;
@@ -32,10 +35,11 @@ mod values;
 mod words;
 
 pub use change::{Apply, ApplyError, Changed, SetContext, SetError, SharedConfig, get, set};
-pub use directive::{Change, Directive, DirectiveId, Effect, directives};
+pub use directive::{Change, Effect, Settings};
 pub use load::{Host, Invocation, LoadError, Note, Origin, Place, load, notes};
+pub use names::{DirectiveId, directives};
 pub use rewrite::rewrite;
-pub use table::Config;
+pub use table::{Config, Directive};
 pub use title::{TitleFacts, expand_title};
 pub use values::{
     AppendFsync, Choice, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit,

@@ -6,8 +6,9 @@
 
 use std::fmt;
 
-use super::Config;
-use super::directive::{DirectiveId, Effect, Found};
+use super::directive::Effect;
+use super::names::{DirectiveId, Found};
+use super::table::Config;
 use super::values::RenamedCommand;
 use super::words::{quote, split_words};
 

@@ -8,8 +8,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::Config;
-use super::directive::{Found, directives};
+use super::names::{Found, directives};
+use super::table::Config;
 use super::words::split_words;
 
 /// The line above the added ones at the end.

@@ -3,7 +3,9 @@
 //! Each row is written once: documentation, field, type, default, names, properties, kind of
 //! value. The macro makes of it a field of [`Config`], its default, and a row of [`DIRECTIVES`].
 
-use super::directive::{Directive, named};
+use std::sync::LazyLock;
+
+use super::directive::{self, Settings, named};
 use super::kinds::{
     ANY_MEMORY, Clamped, Field, FileMode, INT_MAX, LONG_MAX, MemoryOrPercent, OPTIONAL_TEXT, OneOf,
     Setting, TEXT, YesNo, integer, memory,
@@ -36,6 +38,16 @@ const ALWAYS_LAZY: &str = "large values are always freed in the background";
 
 const MEGABYTE: u64 = 1 << 20;
 
+/// A directive of the configuration.
+pub type Directive = directive::Directive<Config>;
+
+impl Settings for Config {
+    fn defaults() -> &'static Config {
+        static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
+        &DEFAULTS
+    }
+}
+
 macro_rules! directives {
     ($(
         $(#[doc = $doc:literal])+
@@ -61,7 +73,7 @@ macro_rules! directives {
         /// The rows.
         pub(super) static DIRECTIVES: &[Directive] = &[ $(
             $row.with(concat!($($doc),+), &Setting {
-                field: Field::<$type> {
+                field: Field::<Config, $type> {
                     of: |config| &config.$field,
                     of_mut: |config| &mut config.$field,
                 },

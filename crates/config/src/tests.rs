@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::directive::Found;
+use super::names::Found;
 use super::*;
 
 /// Directives whose default differs from the reference on purpose.

@@ -67,15 +67,6 @@ pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {
 pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
-            "crates/config/src/directive.rs",
-            "crates/config/src/kinds.rs",
-            "crates/config/src/special.rs",
-            "crates/config/src/table.rs",
-        ],
-        "a directive reads and writes a field of the settings, which are made of the directives",
-    ),
-    (
-        &[
             "crates/store/src/cut.rs",
             "crates/store/src/entry.rs",
             "crates/store/src/entry/removed.rs",
