@@ -10,9 +10,12 @@ use engine::script::cache::sha_of;
 use engine::script::interpreter::Called;
 use mlua::ffi::{self, lua_State};
 
-use crate::errors::{bytes, push, push_error, raise, set_raw_field};
+use crate::current::{Current, current};
+use crate::errors::{push_error, raise};
 use crate::from_reply::push_value;
-use crate::state::{self, Current, current};
+use crate::memory::keep_room;
+use crate::stack::{bytes, push, set_raw_field};
+use crate::watch::end;
 
 /// Adds the tables `redis` and `server` to the globals at that index.
 ///
@@ -138,7 +141,7 @@ unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
             Outcome::Replied => {
                 let reply = current.run().reply();
                 if reply.len() > LONG_REPLY {
-                    state::keep_room(l);
+                    keep_room(l);
                 }
                 push_value(l, reply);
                 reply.first() == Some(&b'-')
@@ -147,7 +150,7 @@ unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
                 push_error(l, &current.error, counted);
                 true
             }
-            Outcome::Ended => state::end(l, current),
+            Outcome::Ended => end(l, current),
         };
         if is_error && raises {
             ffi::lua_error(l);

@@ -7,8 +7,8 @@ use std::os::raw::c_int;
 
 use mlua::ffi::{self, lua_State};
 
-use crate::sandbox::{Stock, call_stock};
-use crate::state::{end_if_due, look};
+use crate::registry::{Stock, call_stock};
+use crate::watch::{end_if_due, look};
 
 /// Calls between two checks. A coroutine may run for as many instructions as there are between two
 /// checks in a script without coroutines.

@@ -8,7 +8,8 @@ use std::os::raw::c_int;
 
 use mlua::ffi::{self, lua_State};
 
-use crate::errors::{push, push_error, set_raw_field};
+use crate::errors::push_error;
+use crate::stack::{push, set_raw_field};
 
 /// Pushes the value of the reply at the front of `reply`. Returns the length of that reply.
 ///

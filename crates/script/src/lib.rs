@@ -5,7 +5,7 @@
 //!
 //! An error in Lua is a jump over everything in between. So a function that Lua calls owns nothing
 //! while it calls back into Lua: anything that it needs beyond numbers and borrowed bytes lies in the
-//! [`state::Current`] of the thread.
+//! [`current::Current`] of the thread.
 //!
 //! | file | what it answers |
 //! |---|---|
@@ -16,16 +16,28 @@
 //! | [`random`] | which numbers are random? |
 //! | [`from_reply`], [`to_reply`] | how do replies become values, and values replies? |
 //! | [`errors`] | what does an error look like? |
+//! | [`current`] | which script runs on this thread? |
+//! | [`watch`], [`memory`] | how long may it run, and how much memory may it take? |
+//! | [`registry`] | what does a state keep for itself? |
+//! | [`protected`], [`guarded`] | which tables cannot be changed, and which functions know them? |
+//! | [`stack`] | how are strings and fields reached? |
 
 mod api;
 mod coroutines;
+mod current;
 mod errors;
 mod from_reply;
+mod guarded;
 mod library;
+mod memory;
+mod protected;
 mod random;
+mod registry;
 mod sandbox;
+mod stack;
 mod state;
 mod to_reply;
+mod watch;
 
 use std::cell::RefCell;
 use std::sync::Arc;

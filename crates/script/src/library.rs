@@ -10,9 +10,11 @@ use engine::script::shebang::{ScriptFlags, flag};
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
 
-use crate::errors::{bytes, raise, raw_field, set_raw_field};
-use crate::sandbox::{self, Kept};
-use crate::state;
+use crate::errors::raise;
+use crate::registry::Kept;
+use crate::sandbox;
+use crate::stack::{bytes, raw_field, set_raw_field};
+use crate::watch::{load_by, watch};
 
 /// Functions of a library, by name: their places in the registry.
 pub(crate) type Places = HashMap<Vec<u8>, c_int>;
@@ -23,8 +25,6 @@ struct Registration<'r> {
     kept: Kept,
     functions: Vec<Function>,
     places: Places,
-    /// When it has to end, in microseconds of the steady clock.
-    ends: u64,
     error: Option<Vec<u8>>,
 }
 
@@ -48,23 +48,19 @@ pub(crate) fn load(
     code: &[u8],
     time_us: u64,
 ) -> Result<(Vec<Function>, Places), Vec<u8>> {
-    let mut registration = Registration {
-        code,
-        kept,
-        functions: Vec::new(),
-        places: Places::new(),
-        ends: base::clock::steady_us().saturating_add(time_us),
-        error: None,
-    };
+    let mut registration =
+        Registration { code, kept, functions: Vec::new(), places: Places::new(), error: None };
+    load_by(Some(base::clock::steady_us().saturating_add(time_us)));
     REGISTRATION.set((&raw mut registration).cast::<c_void>());
     // SAFETY: the function's arguments outlive the call; an error leaves its value on the stack.
     let failed = unsafe {
-        state::watch(l);
+        watch(l);
         let failed = ffi::lua_cpcall(l, load_protected, ptr::null_mut()) != 0;
         ffi::lua_settop(l, 0);
         failed
     };
     REGISTRATION.set(ptr::null_mut());
+    load_by(None);
     let Registration { functions, places, error, .. } = registration;
     let error = match failed {
         true => Some(b"ERR Error registering functions: not enough memory".to_vec()),
@@ -131,13 +127,6 @@ unsafe fn offer(l: *mut lua_State, kept: Kept, is_on: bool) {
             ffi::lua_settop(l, table - 1);
         }
     }
-}
-
-/// Whether a library that is being loaded may go on; `None` when there is none.
-pub(crate) fn may_go_on() -> Option<bool> {
-    // SAFETY: only a number is read.
-    let ends = unsafe { registration() }?.ends;
-    Some(base::clock::steady_us() < ends)
 }
 
 /// `redis.register_function(name, callback)`, or with a table of named arguments

@@ -14,42 +14,14 @@ use mlua::{LuaOptions, StdLib};
 
 use crate::api;
 use crate::coroutines;
-use crate::errors::{before_zero, bytes, handler, push, raw_field, set_raw_field};
+use crate::current::current;
+use crate::errors::handler;
+use crate::guarded;
+use crate::protected::{prepare_protection, protect};
 use crate::random;
-use crate::state;
-
-/// Places of a state's values in its registry.
-#[derive(Clone, Copy)]
-pub(crate) struct Kept {
-    /// The table of global variables.
-    pub(crate) globals: c_int,
-    /// The tables `redis` and `server`.
-    pub(crate) redis: c_int,
-    pub(crate) server: c_int,
-    /// The function that makes a table of an error.
-    pub(crate) handler: c_int,
-    /// The names of the tables that are passed to a script.
-    pub(crate) keys: c_int,
-    pub(crate) argv: c_int,
-}
-
-/// Lua's own functions that other functions here use: their places in the registry's table of them.
-#[derive(Clone, Copy)]
-pub(crate) enum Stock {
-    ToString = 1,
-    Next,
-    Insert,
-    ForEach,
-    GetMetatable,
-    SetMetatable,
-    CollectGarbage,
-    Create,
-    Resume,
-}
-
-/// The addresses of these stand for tables of the registry.
-static STOCK: u8 = 0;
-static PROTECTED: u8 = 1;
+use crate::registry::{Kept, Stock, call_stock, keep_stock};
+use crate::stack::{before_zero, bytes, push, raw_field, set_raw_field};
+use crate::watch::look;
 
 /// The globals of Lua that scripts have; all others are removed.
 const GLOBALS: &[&CStr] = &[
@@ -109,9 +81,7 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
     unsafe {
         keep_names(l);
         keep_stock(l);
-        ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
-        ffi::lua_createtable(l, 0, 16);
-        ffi::lua_rawset(l, ffi::LUA_REGISTRYINDEX);
+        prepare_protection(l);
         ffi::lua_createtable(l, 0, 64);
         let globals = ffi::lua_gettop(l);
         for name in GLOBALS {
@@ -182,50 +152,6 @@ unsafe fn keep_names(l: *mut lua_State) {
     }
 }
 
-unsafe fn keep_stock(l: *mut lua_State) {
-    // SAFETY: the globals are still Lua's own.
-    unsafe {
-        ffi::lua_pushlightuserdata(l, (&raw const STOCK).cast_mut().cast());
-        ffi::lua_createtable(l, 8, 0);
-        let table = ffi::lua_gettop(l);
-        let keep = |library: Option<&CStr>, name: &CStr, place: Stock| {
-            match library {
-                Some(library) => {
-                    ffi::lua_getfield_(l, ffi::LUA_GLOBALSINDEX, library.as_ptr());
-                    ffi::lua_getfield_(l, -1, name.as_ptr());
-                    ffi::lua_remove(l, -2);
-                }
-                None => ffi::lua_getfield_(l, ffi::LUA_GLOBALSINDEX, name.as_ptr()),
-            }
-            ffi::lua_rawseti_(l, table, place as c_int);
-        };
-        keep(None, c"tostring", Stock::ToString);
-        keep(None, c"next", Stock::Next);
-        keep(None, c"getmetatable", Stock::GetMetatable);
-        keep(None, c"setmetatable", Stock::SetMetatable);
-        keep(None, c"collectgarbage", Stock::CollectGarbage);
-        keep(Some(c"table"), c"insert", Stock::Insert);
-        keep(Some(c"table"), c"foreach", Stock::ForEach);
-        keep(Some(c"coroutine"), c"create", Stock::Create);
-        keep(Some(c"coroutine"), c"resume", Stock::Resume);
-        ffi::lua_rawset(l, ffi::LUA_REGISTRYINDEX);
-    }
-}
-
-/// Pushes one of Lua's own functions.
-///
-/// # Safety
-/// There is room for two more.
-pub(crate) unsafe fn push_stock(l: *mut lua_State, which: Stock) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        ffi::lua_pushlightuserdata(l, (&raw const STOCK).cast_mut().cast());
-        ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
-        ffi::lua_rawgeti_(l, -1, which as c_int);
-        ffi::lua_remove(l, -2);
-    }
-}
-
 unsafe fn shrink_os(l: *mut lua_State, globals: c_int) {
     // SAFETY: the stack has room.
     unsafe {
@@ -279,37 +205,6 @@ unsafe fn replace(l: *mut lua_State, globals: c_int) {
     }
 }
 
-/// Replaces the table on top by one that shows it and cannot be changed. If `has_metatable`,
-/// `getmetatable` shows a metatable for it.
-unsafe fn protect(l: *mut lua_State, has_metatable: bool) {
-    // SAFETY: the stack has the room of a function.
-    unsafe {
-        let real = ffi::lua_gettop(l);
-        ffi::lua_createtable(l, 0, 0);
-        let shown = real + 1;
-        ffi::lua_createtable(l, 0, 2);
-        ffi::lua_pushvalue(l, real);
-        set_raw_field(l, shown + 1, c"__index");
-        ffi::lua_pushcclosure(l, read_only, 0);
-        set_raw_field(l, shown + 1, c"__newindex");
-        ffi::lua_setmetatable(l, shown);
-        ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
-        ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
-        // For each: the real table, and the table that is shown as its metatable.
-        ffi::lua_pushvalue(l, shown);
-        ffi::lua_createtable(l, 2, 0);
-        ffi::lua_pushvalue(l, real);
-        ffi::lua_rawseti_(l, -2, 1);
-        if has_metatable && ffi::lua_getmetatable(l, real) != 0 {
-            protect(l, false);
-            ffi::lua_rawseti_(l, -2, 2);
-        }
-        ffi::lua_rawset(l, shown + 1);
-        ffi::lua_settop(l, shown);
-        ffi::lua_replace(l, real);
-    }
-}
-
 /// Strings keep Lua's own metatable; `getmetatable` shows another one.
 unsafe fn close_strings(l: *mut lua_State, globals: c_int) {
     // SAFETY: the stack has room.
@@ -324,51 +219,6 @@ unsafe fn close_strings(l: *mut lua_State, globals: c_int) {
         set_raw_field(l, globals + 3, c"__metatable");
         ffi::lua_settop(l, globals);
     }
-}
-
-/// Leaves the entry for the table at `index` on top, if scripts cannot change it.
-unsafe fn push_protected(l: *mut lua_State, index: c_int) -> bool {
-    // SAFETY: there is room in every function that Lua calls.
-    unsafe {
-        // Few tables have a metatable at all.
-        if ffi::lua_type(l, index) != ffi::LUA_TTABLE || ffi::lua_getmetatable(l, index) == 0 {
-            return false;
-        }
-        ffi::lua_settop(l, -2);
-        ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
-        ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
-        ffi::lua_pushvalue(l, index);
-        ffi::lua_rawget_(l, -2);
-        ffi::lua_remove(l, -2);
-        if ffi::lua_type(l, -1) == ffi::LUA_TTABLE {
-            return true;
-        }
-        ffi::lua_settop(l, -2);
-        false
-    }
-}
-
-/// Whether scripts cannot change the table at `index`, which is counted from the bottom.
-///
-/// # Safety
-/// There is room for four more.
-pub(crate) unsafe fn is_protected(l: *mut lua_State, index: c_int) -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let is = push_protected(l, index);
-        if is {
-            ffi::lua_settop(l, -2);
-        }
-        is
-    }
-}
-
-const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
-
-/// `__newindex` of tables that cannot be changed.
-unsafe extern "C-unwind" fn read_only(l: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls it.
-    unsafe { ffi::luaL_error(l, READ_ONLY.as_ptr()) }
 }
 
 /// `__index` of the globals.
@@ -459,7 +309,7 @@ unsafe extern "C-unwind" fn next_piece(
             return c" ".as_ptr();
         }
         if source.watched {
-            state::look(l, std::ptr::null_mut());
+            look(l, std::ptr::null_mut());
         }
         let (piece, rest) = source.rest.split_at(source.rest.len().min(PIECE));
         source.rest = rest;
@@ -494,7 +344,7 @@ unsafe extern "C-unwind" fn read_piece(
         if !std::mem::take(&mut reader.blank) {
             ffi::luaL_checkstack_(l, 2, c"too many nested functions".as_ptr());
             // The instructions of a function in C are not counted.
-            state::look(l, std::ptr::null_mut());
+            look(l, std::ptr::null_mut());
             ffi::lua_pushvalue(l, READ);
             ffi::lua_call(l, 0, 1);
             match ffi::lua_type(l, -1) {
@@ -615,149 +465,13 @@ unsafe extern "C-unwind" fn xpcall(l: *mut lua_State) -> c_int {
 unsafe extern "C-unwind" fn collectgarbage(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {
-        if let Some(current) = state::current()
+        if let Some(current) = current()
             && !(ffi::lua_type(l, 1) == ffi::LUA_TSTRING && bytes(l, 1) == b"count")
         {
             current.told_collector = true;
         }
         // It may take as long as a million instructions.
-        state::look(l, std::ptr::null_mut());
+        look(l, std::ptr::null_mut());
         call_stock(l, Stock::CollectGarbage)
-    }
-}
-
-/// Calls one of Lua's own functions with the same arguments.
-///
-/// # Safety
-/// Lua has called the caller of this, which owns nothing.
-pub(crate) unsafe fn call_stock(l: *mut lua_State, which: Stock) -> c_int {
-    // SAFETY: the function is one of C, and sees the stack as its caller's caller has made it.
-    unsafe {
-        push_stock(l, which);
-        let function = ffi::lua_tocfunction(l, -1);
-        ffi::lua_settop(l, -2);
-        match function {
-            Some(function) => function(l),
-            None => 0,
-        }
-    }
-}
-
-/// Functions that go past metatables.
-mod guarded {
-    use super::*;
-
-    unsafe fn refuse(l: *mut lua_State) {
-        // SAFETY: Lua has called the caller of this.
-        unsafe {
-            if is_protected(l, 1) {
-                push(l, READ_ONLY.to_bytes());
-                ffi::lua_error(l);
-            }
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn setmetatable(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            refuse(l);
-            call_stock(l, Stock::SetMetatable)
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn insert(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            refuse(l);
-            call_stock(l, Stock::Insert)
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn rawset(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
-            ffi::luaL_checkany(l, 2);
-            ffi::luaL_checkany(l, 3);
-            ffi::lua_settop(l, 3);
-            refuse(l);
-            ffi::lua_rawset(l, 1);
-        }
-        1
-    }
-
-    /// Replaces the first argument by its real table, if it is one that stands in for another.
-    unsafe fn look_through(l: *mut lua_State) {
-        // SAFETY: Lua has called the caller of this.
-        unsafe {
-            if push_protected(l, 1) {
-                ffi::lua_rawgeti_(l, -1, 1);
-                ffi::lua_replace(l, 1);
-                ffi::lua_settop(l, -2);
-            }
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn foreach(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            look_through(l);
-            call_stock(l, Stock::ForEach)
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn rawget(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
-            ffi::luaL_checkany(l, 2);
-            ffi::lua_settop(l, 2);
-            look_through(l);
-            ffi::lua_rawget_(l, 1);
-        }
-        1
-    }
-
-    pub(super) unsafe extern "C-unwind" fn next(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
-            ffi::lua_settop(l, 2);
-            // When much was taken out of a table, it takes long to find the rest.
-            coroutines::count(l);
-            look_through(l);
-            if ffi::lua_next(l, 1) != 0 {
-                return 2;
-            }
-            ffi::lua_pushnil(l);
-        }
-        1
-    }
-
-    pub(super) unsafe extern "C-unwind" fn pairs(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
-            coroutines::count(l);
-            if is_protected(l, 1) {
-                ffi::lua_pushcclosure(l, next, 0);
-            } else {
-                push_stock(l, Stock::Next);
-            }
-            ffi::lua_pushvalue(l, 1);
-            ffi::lua_pushnil(l);
-        }
-        3
-    }
-
-    pub(super) unsafe extern "C-unwind" fn getmetatable(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            if push_protected(l, 1) {
-                ffi::lua_rawgeti_(l, -1, 2);
-                return 1;
-            }
-            call_stock(l, Stock::GetMetatable)
-        }
     }
 }

@@ -4,40 +4,36 @@
 //! that own their values; within it are functions that own nothing.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use base::clock::Ticks;
-use base::limits::{
-    LIBRARY_RELOAD_US, SCRIPT_INSTRUCTIONS, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_INSTRUCTIONS_LATER,
-};
+use base::limits::{LIBRARY_RELOAD_US, SCRIPT_INSTRUCTIONS_FIRST};
 use engine::script::cache::Script;
 use engine::script::functions::{Function, Library};
 use engine::script::interpreter::{Allowed, Call, End, Ending, Running};
-use engine::script::slow::Kind;
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
 use resp::args::OwnedArguments;
 use resp::reply::Reply;
 
-use crate::errors::{line_of, push, raise};
+use crate::current::{Current, set_current};
+use crate::errors::line_of;
 use crate::library::{self, Places};
-use crate::sandbox::{self, Kept};
+use crate::memory::{MEMORY, Memory, used};
+use crate::registry::Kept;
+use crate::sandbox;
+use crate::stack::{bytes, push};
 use crate::to_reply::{self, Writer};
+use crate::watch::{arm, farewell, watch};
 
 /// Compiled scripts that a state keeps; beyond that it compiles them anew.
 const COMPILED_MAX: usize = 4096;
 /// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
-/// A state that uses this part of its limit collects its garbage all at once.
-const WHOLE_SHARE: usize = 8;
 /// Bytes of room for the words of commands that a state keeps for the next script.
 const WORDS_KEPT: usize = 64 * 1024;
-/// The least growth between two collections, in percent.
-const GROWTH_LEAST: usize = 2;
 /// The defaults of Lua's collector: it begins when the memory has doubled, and works twice as fast as
 /// the script allocates.
 const COLLECTOR_PAUSE: c_int = 200;
@@ -54,53 +50,6 @@ pub(crate) struct State {
     memory: Arc<AtomicUsize>,
     memory_limit: usize,
     argv: OwnedArguments,
-}
-
-/// A script that runs.
-pub(crate) struct Current {
-    /// It lives as long as it is this thread's state.
-    run: *mut (dyn Running + 'static),
-    reply: *mut c_void,
-    call: *const c_void,
-    /// The function's place in the registry.
-    function: c_int,
-    kept: Kept,
-    /// The words of the command that is called.
-    pub(crate) argv: OwnedArguments,
-    /// A number of the words as it is written.
-    pub(crate) digits: Vec<u8>,
-    /// The line of an error that is about to be raised.
-    pub(crate) error: Vec<u8>,
-    /// `redis.setresp(3)`
-    pub(crate) resp3: bool,
-    /// Lua's collector was told something.
-    pub(crate) told_collector: bool,
-    end: End,
-}
-
-thread_local! {
-    static CURRENT: Cell<*mut Current> = const { Cell::new(ptr::null_mut()) };
-}
-
-/// The script that runs on this thread, if one does.
-///
-/// # Safety
-/// Only one reference is used at a time, and none longer than the function that Lua called.
-pub(crate) unsafe fn current<'c>() -> Option<&'c mut Current> {
-    // SAFETY: it is set as long as the data behind it lives.
-    unsafe { CURRENT.get().as_mut() }
-}
-
-impl Current {
-    /// The script's way to commands.
-    ///
-    /// # Safety
-    /// As [`current`].
-    pub(crate) unsafe fn run<'r>(&self) -> &'r mut dyn Running {
-        // SAFETY: the data behind it lives as long as the script runs, and only this uses its contents
-        // meanwhile.
-        unsafe { &mut *self.run }
-    }
 }
 
 impl State {
@@ -256,16 +205,16 @@ impl State {
             end: End::Returned,
         };
         let at = &raw mut current;
-        CURRENT.set(at);
         // SAFETY: the data behind `current` outlives the call, and nothing else uses it meanwhile; an
         // error leaves its value on the stack.
         let failed = unsafe {
+            set_current(at);
             watch(self.l);
             let failed = ffi::lua_cpcall(self.l, by, at.cast::<c_void>()) != 0;
             ffi::lua_settop(self.l, 0);
+            set_current(ptr::null_mut());
             failed
         };
-        CURRENT.set(ptr::null_mut());
         self.argv = std::mem::take(&mut current.argv);
         self.argv.clear();
         if self.argv.memory() > WORDS_KEPT {
@@ -337,7 +286,7 @@ unsafe extern "C-unwind" fn compile(l: *mut lua_State) -> c_int {
         if sandbox::load(l, compiling.code, b"@user_script") {
             compiling.place = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
         } else {
-            compiling.error = crate::errors::bytes(l, -1).to_vec();
+            compiling.error = bytes(l, -1).to_vec();
         }
     }
     0
@@ -414,172 +363,6 @@ unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
             let (line, counted) = line_of(l, run.name());
             current.end = End::Failed { line, counted };
         }
-    }
-}
-
-/// Has the hook called after every `instructions` instructions.
-///
-/// # Safety
-/// The state is the calling thread's.
-pub(crate) unsafe fn arm(l: *mut lua_State, instructions: c_int) {
-    WATCH.set(Watch { instructions, ..WATCH.get() });
-    // SAFETY: by the caller's promise.
-    unsafe { ffi::lua_sethook(l, Some(look), ffi::LUA_MASKCOUNT, instructions) };
-}
-
-/// How a script is watched.
-#[derive(Clone, Copy, Default)]
-struct Watch {
-    begun: Ticks,
-    /// When it was looked at last.
-    looked: Ticks,
-    /// Instructions until it is looked at again.
-    instructions: c_int,
-}
-
-thread_local! {
-    static WATCH: Cell<Watch> = Cell::default();
-}
-
-/// Scripts older than this are checked more often.
-const YOUNG_NS: u64 = 10_000_000;
-/// So are instructions that take longer together.
-const LONG_NS: u64 = 1_000_000;
-
-/// Begins to watch a script: often at first, since a few instructions may take seconds, and less often
-/// as they turn out to be quick.
-///
-/// # Safety
-/// The state is the calling thread's.
-pub(crate) unsafe fn watch(l: *mut lua_State) {
-    let (begun, instructions) = (Ticks::now(), SCRIPT_INSTRUCTIONS_FIRST);
-    if WATCH.get().instructions != instructions {
-        // SAFETY: by the caller's promise.
-        unsafe { arm(l, instructions) };
-    }
-    WATCH.set(Watch { begun, looked: begun, instructions });
-}
-
-impl Watch {
-    /// After how many instructions it is checked the next time.
-    fn next(self, now: Ticks) -> c_int {
-        if now.since_ns(self.looked) > LONG_NS {
-            return (self.instructions / 8).max(1);
-        }
-        let young = now.since_ns(self.begun) < YOUNG_NS;
-        let most = if young { SCRIPT_INSTRUCTIONS } else { SCRIPT_INSTRUCTIONS_LATER };
-        (self.instructions * 2).min(most)
-    }
-}
-
-/// Bytes that a state takes.
-unsafe fn used(l: *mut lua_State) -> usize {
-    // SAFETY: nothing is changed.
-    unsafe { ffi::lua_gc(l, ffi::LUA_GCCOUNT, 0) as usize * 1024 }
-}
-
-/// The memory of the thread's state.
-#[derive(Clone, Copy, Default)]
-struct Memory {
-    limit: usize,
-    /// Whether the collector was told that there is little left.
-    is_short: bool,
-}
-
-thread_local! {
-    static MEMORY: Cell<Memory> = Cell::default();
-}
-
-/// Makes the collector keep some of the memory free. By default it begins when the memory has doubled,
-/// and works in small steps. So garbage would fill the memory where much is in use or strings are long.
-///
-/// # Safety
-/// The state is the calling thread's.
-pub(crate) unsafe fn keep_room(l: *mut lua_State) {
-    let Memory { limit, is_short } = MEMORY.get();
-    // SAFETY: by the caller's promise; no finalizer raises errors.
-    unsafe {
-        let now = used(l);
-        if limit == 0 || now <= limit / WHOLE_SHARE {
-            return;
-        }
-        // How much the memory may grow before the collector begins, in percent. Close to its limit a script
-        // would do nothing but collect if that were less.
-        let more = (100 * (limit.saturating_sub(now) / 2).min(now) / now).max(GROWTH_LEAST);
-        ffi::lua_gc(l, ffi::LUA_GCSETPAUSE, 100 + more as c_int);
-        if !is_short {
-            MEMORY.set(Memory { limit, is_short: true });
-            // One step collects everything, and the first one comes with the next allocation.
-            ffi::lua_gc(l, ffi::LUA_GCSETSTEPMUL, 0);
-            ffi::lua_gc(l, ffi::LUA_GCRESTART, 0);
-        }
-    }
-}
-
-/// Checks whether the script may go on.
-///
-/// # Safety
-/// Lua calls it, or a function that Lua has called and that owns nothing.
-pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_Debug) {
-    let mut watch = WATCH.get();
-    watch.instructions = watch.next(Ticks::now());
-    // SAFETY: Lua calls it while a script runs; nothing is owned here.
-    unsafe {
-        if watch.instructions != WATCH.get().instructions {
-            arm(l, watch.instructions);
-        }
-        keep_room(l);
-        let Some(current) = current() else {
-            if library::may_go_on() == Some(false) {
-                arm(l, 1);
-                raise(l, b"ERR FUNCTION LOAD timeout");
-            }
-            return;
-        };
-        if !current.run().may_go_on() {
-            end(l, current);
-        }
-    }
-    // The time in which others were served meanwhile is not the script's.
-    watch.looked = Ticks::now();
-    WATCH.set(watch);
-}
-
-/// Ends the script if it has to end. For the code that has resumed a coroutine, its end is an error
-/// like any other, and its own instructions are counted separately.
-///
-/// # Safety
-/// Lua has called the caller of this, which owns nothing.
-pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if let Some(current) = current()
-            && current.run().must_end().is_some()
-        {
-            end(l, current);
-        }
-    }
-}
-
-/// Ends a script, even if it catches errors: each instruction raises one from now on.
-///
-/// # Safety
-/// The script has to end. This does not return.
-pub(crate) unsafe fn end(l: *mut lua_State, current: &Current) -> ! {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        arm(l, 1);
-        let run = current.run();
-        raise(l, farewell(run.must_end().unwrap_or(Ending::Stopped), run.kind()))
-    }
-}
-
-/// The reply to the client of a script that has to end.
-fn farewell(ending: Ending, kind: Kind) -> &'static [u8] {
-    match (ending, kind) {
-        (Ending::Killed, Kind::Script) => b"ERR Script killed by user with SCRIPT KILL.",
-        (Ending::Killed, Kind::Function) => b"ERR Script killed by user with FUNCTION KILL.",
-        (Ending::Stopped | Ending::Again, _) => b"ERR The server is stopping.",
     }
 }
 

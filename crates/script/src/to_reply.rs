@@ -9,7 +9,7 @@ use engine::script::interpreter::Running;
 use mlua::ffi::{self, lua_State};
 use resp::reply::Reply;
 
-use crate::errors::{before_zero, bytes, raw_field};
+use crate::stack::{before_zero, bytes, raw_field};
 
 /// Values that are written between two looks at the clock.
 const VALUES_PER_LOOK: u64 = 1 << 16;
