@@ -24,6 +24,7 @@ use crate::pack::{
 };
 use crate::packed::{Limits, Malformed, choose, has_room_for_pair};
 use packed::{Pairs, SCORE_TEXT_BYTES};
+pub use table::Insertion;
 use table::{RankedMembers, Ranks};
 
 pub use builder::ZsetBuilder;
@@ -70,17 +71,6 @@ impl LexBound<'_> {
             LexBound::Exclusive(bound) => member < bound,
         }
     }
-}
-
-/// The result of an insertion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Insertion {
-    /// The member is new.
-    Added,
-    /// The member was there and has another score now.
-    Updated,
-    /// The member was there with this very score.
-    Same,
 }
 
 /// A set of byte strings ordered by score, then by bytes: eight bytes, as `Option<Zset>` is.

@@ -68,20 +68,25 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
             "crates/store/src/cut.rs",
+            "crates/store/src/keyspace.rs",
+            "crates/store/src/keyspace/held.rs",
+        ],
+        "a keyspace hands what changes to its cut, and who walks through a cut locks the keyspace's slots",
+    ),
+    (
+        &[
             "crates/store/src/entry.rs",
             "crates/store/src/entry/removed.rs",
             "crates/store/src/freeze.rs",
             "crates/store/src/hash.rs",
             "crates/store/src/hash/fields.rs",
-            "crates/store/src/hash/view.rs",
-            "crates/store/src/keyspace.rs",
-            "crates/store/src/keyspace/slot_table.rs",
             "crates/store/src/member.rs",
+            "crates/store/src/member/table.rs",
             "crates/store/src/set.rs",
             "crates/store/src/zset.rs",
             "crates/store/src/zset/table.rs",
         ],
-        "who changes an entry hands it to the cut, and a cut reads entries of every type",
+        "an entry has a collection, which knows the snapshot that reads it, which may own a removed entry",
     ),
 ];
 
@@ -125,6 +130,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/server/src/cron.rs",
     "crates/server/src/process/system.rs",
     "crates/store/src/entry.rs",
+    "crates/store/src/entry/change.rs",
     "crates/store/src/entry/removed.rs",
     "crates/store/src/entry/stamp.rs",
     "crates/store/src/frozen_text.rs",
@@ -132,8 +138,10 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/store/src/gate.rs",
     "crates/store/src/hash/fields.rs",
     "crates/store/src/keyspace.rs",
+    "crates/store/src/keyspace/held.rs",
     "crates/store/src/keyspace/slot_table.rs",
     "crates/store/src/member.rs",
+    "crates/store/src/member/table.rs",
     "crates/store/src/pack/form.rs",
     "crates/store/src/pack/node.rs",
     "crates/store/src/pack/slice.rs",

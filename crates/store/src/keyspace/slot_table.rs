@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Key;
+use super::key::Key;
 use crate::entry::{Entry, Removed, Word};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::table::dict::{Place, Table};

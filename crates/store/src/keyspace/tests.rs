@@ -8,6 +8,7 @@ use std::thread;
 use proptest::prelude::*;
 
 use super::*;
+use crate::entry::{Entry, Value};
 use crate::gate::{Gate, Gates};
 use crate::{Hash, Limits, Set, SetLimits, StringRef, StringValue, ValueMut, ValueRef};
 

@@ -1,3 +1,7 @@
+use std::collections::HashSet;
+
+use base::rng::Rng;
+
 use super::*;
 
 #[test]

@@ -8,12 +8,22 @@ use std::ops;
 
 use base::rng::Rng;
 
-use super::Insertion;
 use crate::freeze::Freezing;
 use crate::garbage;
 use crate::member::{Member, Members, Scored};
 use crate::pack::{Element, OwnedElement};
 use crate::table::ranked::{self, Ranked};
+
+/// The result of an insertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insertion {
+    /// The member is new.
+    Added,
+    /// The member was there and has another score now.
+    Updated,
+    /// The member was there with this very score.
+    Same,
+}
 
 /// When more members than this are removed at once, and twice as many as stay, the others are copied.
 const LEFT_BEHIND: usize = 1024;
