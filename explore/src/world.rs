@@ -14,7 +14,7 @@ use engine::run::request::{Outcome, Request};
 use engine::run::turn::Turn;
 use engine::session::Session;
 use engine::session::client::Client;
-use engine::wait::waiting::Waiter;
+use engine::wait::awaited::Wait;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use server::net::held_back::{HeldBack, Hold, Pending, Ran};
@@ -85,9 +85,9 @@ impl Connection {
     }
 
     /// The wait in which it is blocked.
-    pub fn waiter(&self) -> Option<Arc<Waiter>> {
+    pub fn waiter(&self) -> Option<Arc<Wait>> {
         match &self.held_back.hold {
-            Hold::Blocked(waiter) => Some(Arc::clone(waiter)),
+            Hold::Blocked(wait) => Some(Arc::clone(wait)),
             _ => None,
         }
     }
@@ -216,6 +216,6 @@ fn run(
     let outcome = engine.execute(turn, session, request, authority, output);
     let contended = matches!(outcome, Outcome::Contended);
     connection.tries.push(Try { at, reserved: authority.reservation().is_some(), contended });
-    let again = !matches!(outcome, Outcome::Done | Outcome::Blocked(_) | Outcome::AwaitsSync(_));
+    let again = !matches!(outcome, Outcome::Done | Outcome::Blocked(_));
     Ran { outcome, command: again.then_some(command), slot: turn.contended_slot, open: true }
 }

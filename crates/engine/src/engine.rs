@@ -35,11 +35,10 @@ use crate::run::pause::Pause;
 use crate::script::Scripts;
 use crate::script::interpreter::Interpreter;
 use crate::session::Session;
-use crate::session::client::{Clients, Waiter};
+use crate::session::client::Clients;
 use crate::session::pubsub::PubSub;
 use crate::wait::left_behind::LeftBehind;
-use crate::wait::sync::SyncWait;
-use crate::wait::waiting::Attachment;
+use crate::wait::waiting::{Attachment, Waiter};
 use config::{Config, SharedConfig};
 
 /// All that connections share.
@@ -122,9 +121,7 @@ pub struct Context<'a> {
     /// The connection has sent itself a message, which follows the reply.
     pub(crate) hears_itself: bool,
     /// The client is going to wait.
-    pub(crate) block: Option<Arc<Waiter>>,
-    /// The client will wait for a sync.
-    pub(crate) sync_wait: Option<SyncWait>,
+    pub(crate) block: Option<Waiter>,
 }
 
 /// Runs a command whose checks have passed and whose slots are locked.
@@ -140,6 +137,8 @@ pub struct Command {
     pub spec: Spec,
     /// The function that runs it.
     pub handler: Handler,
+    /// Serves a client that waits in it for a key.
+    pub serve: Option<Serve>,
     /// Subcommands.
     pub subcommands: &'static [Command],
 }
@@ -224,7 +223,7 @@ pub trait Snapshots {
 
     /// Begins to save the fact that there is no data, and ends the wait of `waiter` without a reply
     /// when that is done: its reply is written already.
-    fn save_emptied(&self, waiter: Arc<Waiter>);
+    fn save_emptied(&self, waiter: Waiter);
 }
 
 /// The append-only file. Effects reach it through [`Journal`].
@@ -263,7 +262,7 @@ pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
 /// The thread for [`Errand`]s.
 pub trait Aside {
     /// Has another thread do work that a disk may make slow, and answers `waiter` with the result.
-    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand);
+    fn do_aside(&self, waiter: Waiter, errand: Errand);
 }
 
 /// Data on disk: files, and the threads that write them; one trait for each kind of question. The traits

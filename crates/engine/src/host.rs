@@ -1,9 +1,8 @@
 //! The world outside: traits through which the engine asks its host, one trait for each kind of
 //! question.
 
-use std::sync::Arc;
-
-use crate::session::client::{Client, Waiter};
+use crate::session::client::Client;
+use crate::wait::waiting::Waiter;
 use config::Apply;
 use resp::args::OwnedArguments;
 
@@ -68,7 +67,7 @@ pub trait Process {
     /// Begins to stop the server. The client gets no reply: its connection closes.
     ///
     /// When the data should be saved and cannot be, the server goes on, and the client is answered.
-    fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>);
+    fn shut_down(&self, request: Shutdown, client: Option<Waiter>);
 
     /// Ends the process at once, with a crash report: DEBUG SEGFAULT, ASSERT, PANIC.
     fn crash(&self, reason: &str) -> !;
@@ -100,14 +99,14 @@ pub enum ViewRequest {
 pub trait ViewSource {
     /// Has another thread carry out the request and answer the waiter. Does not wait itself, because
     /// the caller may hold a slot.
-    fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>);
+    fn ask_view(&self, request: ViewRequest, waiter: Option<Waiter>);
 }
 
 /// Reads that would keep a worker busy for long.
 pub trait LongReads {
     /// Has a thread of its own read nodes of the tree of `/v2/keys` with these words, and answer the waiter.
     /// Does not wait itself: the caller holds a slot.
-    fn list_nodes(&self, argv: OwnedArguments, waiter: Arc<Waiter>);
+    fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter);
 }
 
 /// All questions together. Through [`Apply`], changed settings take effect in the host too (listening

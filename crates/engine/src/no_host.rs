@@ -1,6 +1,5 @@
 //! An outside world that does nothing, for tests and for the schedule explorer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -93,7 +92,7 @@ impl Process for NoHost {
         ProcessFacts::default()
     }
 
-    fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
+    fn shut_down(&self, _request: Shutdown, _client: Option<Waiter>) {}
 
     fn crash(&self, reason: &str) -> ! {
         panic!("{reason}")
@@ -101,11 +100,11 @@ impl Process for NoHost {
 }
 
 impl ViewSource for NoHost {
-    fn ask_view(&self, _: ViewRequest, _: Option<Arc<Waiter>>) {}
+    fn ask_view(&self, _: ViewRequest, _: Option<Waiter>) {}
 }
 
 impl LongReads for NoHost {
-    fn list_nodes(&self, _: OwnedArguments, _: Arc<Waiter>) {}
+    fn list_nodes(&self, _: OwnedArguments, _: Waiter) {}
 }
 
 impl Snapshots for NoHost {
@@ -121,7 +120,7 @@ impl Snapshots for NoHost {
         false
     }
 
-    fn save_emptied(&self, _: Arc<Waiter>) {}
+    fn save_emptied(&self, _: Waiter) {}
 }
 
 impl AppendOnlyFile for NoHost {
@@ -145,5 +144,5 @@ impl Loader for NoHost {
 }
 
 impl Aside for NoHost {
-    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
+    fn do_aside(&self, _: Waiter, _: Errand) {}
 }

@@ -302,9 +302,7 @@ impl TestServer {
             other => other,
         };
         match outcome {
-            Outcome::Done | Outcome::Blocked { .. } | Outcome::AwaitsSync(_) => {
-                Some(output.to_vec())
-            }
+            Outcome::Done | Outcome::Blocked(_) => Some(output.to_vec()),
             Outcome::Contended | Outcome::Paused(_) => None,
             _ => panic!("one connection alone is never held up"),
         }

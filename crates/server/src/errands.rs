@@ -2,7 +2,6 @@
 //! and CONFIG REWRITE. Only the client that asked waits for its errand.
 
 use std::io;
-use std::sync::Arc;
 
 use engine::engine::Errand;
 use engine::wait::waiting::Waiter;
@@ -10,14 +9,14 @@ use engine::wait::waiting::Waiter;
 use crate::assistant::Assistant;
 
 /// The thread. A job is the waiting client, and its errand.
-pub type Errands = Assistant<(Arc<Waiter>, Errand)>;
+pub type Errands = Assistant<(Waiter, Errand)>;
 
 /// Starts it.
 ///
 /// # Errors
 /// The thread cannot be made.
 pub fn start() -> io::Result<Errands> {
-    Assistant::start("errands", |engine, (waiter, errand): (Arc<Waiter>, Errand)| {
+    Assistant::start("errands", |engine, (waiter, errand): (Waiter, Errand)| {
         let reply = errand(engine);
         engine.answer(&waiter, &reply);
     })

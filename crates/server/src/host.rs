@@ -46,7 +46,7 @@ pub struct StopRequest {
     /// How.
     pub request: Shutdown,
     /// The client that waits for it; it is answered only when the server goes on.
-    pub client: Option<Arc<Waiter>>,
+    pub client: Option<Waiter>,
     /// A signal asked for it.
     pub by_signal: bool,
 }
@@ -152,7 +152,7 @@ impl Process for Outside {
         self.facts.clone()
     }
 
-    fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {
+    fn shut_down(&self, request: Shutdown, client: Option<Waiter>) {
         // Sending fails only when the server is stopping already.
         let _ = self.stop.send(StopRequest { request, client, by_signal: false });
     }
@@ -163,13 +163,13 @@ impl Process for Outside {
 }
 
 impl ViewSource for Outside {
-    fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+    fn ask_view(&self, request: ViewRequest, waiter: Option<Waiter>) {
         self.views.ask(request, waiter);
     }
 }
 
 impl LongReads for Outside {
-    fn list_nodes(&self, argv: OwnedArguments, waiter: Arc<Waiter>) {
+    fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter) {
         self.listings.add((argv, waiter));
     }
 }
@@ -187,7 +187,7 @@ impl Snapshots for Outside {
         self.saver.note_emptied(engine, changes, closed)
     }
 
-    fn save_emptied(&self, waiter: Arc<Waiter>) {
+    fn save_emptied(&self, waiter: Waiter) {
         let saver = Arc::clone(&self.saver);
         let errand = move |engine: &Engine| {
             saver.save_emptied(engine);
@@ -234,7 +234,7 @@ impl Loader for Outside {
 }
 
 impl Aside for Outside {
-    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand) {
+    fn do_aside(&self, waiter: Waiter, errand: Errand) {
         self.errands.add((waiter, errand));
     }
 }

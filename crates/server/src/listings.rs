@@ -14,7 +14,7 @@ use crate::hand::Hand;
 const LOCKED: &[u8] = b"-BUSY the tree is locked by somebody else for too long\r\n";
 
 /// The thread. A job is the words of a read, and who waits for its answer.
-pub type Listings = Assistant<(OwnedArguments, Arc<Waiter>)>;
+pub type Listings = Assistant<(OwnedArguments, Waiter)>;
 
 /// Starts it.
 ///
@@ -22,9 +22,9 @@ pub type Listings = Assistant<(OwnedArguments, Arc<Waiter>)>;
 /// The thread cannot be made.
 pub fn start() -> io::Result<Listings> {
     let mut hand: Option<Hand> = None;
-    Assistant::start("listings", move |engine, (argv, waiter): (OwnedArguments, Arc<Waiter>)| {
+    Assistant::start("listings", move |engine, (argv, waiter): (OwnedArguments, Waiter)| {
         // Many may ask and go before it is their turn.
-        if !waiter.is_waiting() {
+        if !waiter.wait.is_waiting() {
             return;
         }
         let row = engine.commands.http().node_list;

@@ -66,11 +66,11 @@ enum Job {
     Change {
         view: Box<[u8]>,
         body: Box<[u8]>,
-        waiter: Arc<Waiter>,
+        waiter: Waiter,
     },
     Forget {
         tag: Box<[u8]>,
-        waiter: Arc<Waiter>,
+        waiter: Waiter,
     },
     /// The results of views that are others now.
     Settle,
@@ -79,7 +79,7 @@ enum Job {
 /// A result that is being asked for.
 struct Flight {
     epoch: u64,
-    waiters: Vec<Arc<Waiter>>,
+    waiters: Vec<Waiter>,
 }
 
 /// State that all pools share, one after the other.
@@ -224,7 +224,7 @@ impl Keeper {
     }
 
     /// Has a thread carry out the request, and answers the waiter.
-    pub fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+    pub fn ask(&self, request: ViewRequest, waiter: Option<Waiter>) {
         if let Some(pool) = self.common.pool.get() {
             pool.load().ask(request, waiter);
         }
@@ -271,7 +271,7 @@ impl Pool {
         Ok(Pool { shared, queues })
     }
 
-    fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+    fn ask(&self, request: ViewRequest, waiter: Option<Waiter>) {
         match (request, waiter) {
             (ViewRequest::Fill { key }, waiter) => self.fill(key, waiter),
             (ViewRequest::Change { view, body }, Some(waiter)) => {
@@ -293,7 +293,7 @@ impl Pool {
         }
     }
 
-    fn fill(&self, key: Box<[u8]>, waiter: Option<Arc<Waiter>>) {
+    fn fill(&self, key: Box<[u8]>, waiter: Option<Waiter>) {
         let shared = &self.shared;
         let Ok((view, _)) = shared.offer.views.at_key(&key) else {
             return waiter.into_iter().for_each(|waiter| shared.answer(&waiter, NO_VIEW));

@@ -17,46 +17,10 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use super::change::Change;
-use crate::session::client::{Client, Waiter};
-
-/// Which keys a listener listens to.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Keys {
-    /// Those that begin with this.
-    Prefix(Box<[u8]>),
-    /// This one.
-    One(Box<[u8]>),
-}
-
-/// Which changes a listener listens to.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Filter {
-    /// Those of this database, or of all.
-    pub database: Option<usize>,
-    /// Those of these keys.
-    pub keys: Keys,
-}
-
-impl Filter {
-    /// Whether the filter admits a change. A change of a whole database is a change of its keys.
-    pub fn admits(&self, change: &Change<'_>) -> bool {
-        let database = self.database.is_none_or(|own| change.database.is_none_or(|db| db == own));
-        database
-            && match (&self.keys, change.key) {
-                (_, None) => self.hears_of_databases(change),
-                (Keys::Prefix(prefix), Some(key)) => key.starts_with(prefix),
-                (Keys::One(own), Some(key)) => **own == *key,
-            }
-    }
-
-    /// Whether the listener is told of a change that has no key. An effect that concerns no key, such
-    /// as a function that was loaded, is for those who listen to everything.
-    fn hears_of_databases(&self, change: &Change<'_>) -> bool {
-        use super::change::Operation::{Flush, Swap};
-        let all = matches!(&self.keys, Keys::Prefix(prefix) if prefix.is_empty());
-        all || matches!(change.operation, Flush | Swap(_))
-    }
-}
+use super::filter::{Filter, Keys};
+use crate::session::client::Client;
+use crate::wait::awaited::Wait;
+use crate::wait::waiting::Waiter;
 
 /// The offset of a listener that is not behind.
 const LIVE: u64 = u64::MAX;
@@ -68,7 +32,7 @@ pub struct Listener {
     /// What it listens to.
     pub filter: Filter,
     /// Waits for the first change alone.
-    pub waiter: Option<Arc<Waiter>>,
+    pub waiter: Option<Waiter>,
     /// Where it reads on, if it is behind.
     behind: AtomicU64,
     /// It knows all changes up to this offset already.
@@ -132,10 +96,14 @@ impl Index {
         }
     }
 
-    fn remove(&mut self, listener: &Arc<Listener>) -> bool {
-        let keys = &listener.filter.keys;
+    /// Removes the one with this filter of which `is_it` is true. Returns whether it was there.
+    fn remove(
+        &mut self,
+        Filter { keys, .. }: &Filter,
+        is_it: impl Fn(&Arc<Listener>) -> bool,
+    ) -> bool {
         let own = self.of(keys);
-        let place = own.iter().position(|other| Arc::ptr_eq(other, listener));
+        let place = own.iter().position(is_it);
         place.into_iter().for_each(|place| drop(own.swap_remove(place)));
         if own.is_empty() {
             match keys {
@@ -278,27 +246,21 @@ impl Listeners {
     }
 
     /// Adds a listener that waits for the first change after an offset, up to which it has looked
-    /// itself. `None` when others were told of later changes already: then it has to look again.
-    pub(crate) fn add_waiter(
-        &self,
-        client: &Arc<Client>,
-        filter: Filter,
-        from: u64,
-        make: impl FnOnce(Weak<Listener>) -> Waiter,
-    ) -> Option<Arc<Waiter>> {
+    /// itself. False when others were told of later changes already: then it has to look again.
+    pub(crate) fn add_waiter(&self, waiter: Waiter, filter: Filter, from: u64) -> bool {
         let mut index = self.index.lock();
         if index.told > from {
-            return None;
+            return false;
         }
-        let listener = Arc::new_cyclic(|own| Listener {
-            client: Arc::clone(client),
+        let listener = Arc::new(Listener {
+            client: Arc::clone(&waiter.client),
             filter,
-            waiter: Some(Arc::new(make(Weak::clone(own)))),
+            waiter: Some(waiter),
             behind: AtomicU64::new(LIVE),
             knows: AtomicU64::new(from),
         });
         self.insert(&mut index, &listener);
-        listener.waiter.clone()
+        true
     }
 
     fn insert(&self, index: &mut Index, listener: &Arc<Listener>) {
@@ -308,8 +270,16 @@ impl Listeners {
 
     /// Removes a listener.
     pub fn remove(&self, listener: &Arc<Listener>) {
-        if self.index.lock().remove(listener) {
+        if self.index.lock().remove(&listener.filter, |other| Arc::ptr_eq(other, listener)) {
             self.count_of(listener).fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Removes the listener of a client that waited with this filter.
+    pub(crate) fn remove_waiter(&self, filter: &Filter, wait: &Arc<Wait>) {
+        let is_it = |own: &Arc<Listener>| own.waiter.as_ref().is_some_and(|own| own.is_in(wait));
+        if self.index.lock().remove(filter, is_it) {
+            self.waiting.fetch_sub(1, Relaxed);
         }
     }
 

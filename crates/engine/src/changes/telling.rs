@@ -23,7 +23,7 @@ use super::listeners::{Listener, Listeners, Place};
 use super::reading::changes_of;
 use crate::engine::{Engine, random_id};
 use crate::persistence::backlog::{Backlog, Gone, Record};
-use crate::wait::waiting::Waiter;
+use crate::wait::awaited::{Awaited, Wait};
 
 /// How changes are written for clients that follow.
 pub trait Form {
@@ -210,14 +210,14 @@ impl Engine {
         for (listener, places) in found {
             if let Some(waiter) = &listener.waiter {
                 let is_same = |(own, resp3, _): &(SmallVec<[usize; 2]>, bool, Output)| {
-                    *own == places && *resp3 == waiter.resp3
+                    *own == places && *resp3 == waiter.wait.resp3
                 };
                 let reply = match last.take().filter(is_same) {
                     Some((_, _, reply)) => reply,
-                    None => first_changes(&telling, &places, waiter.resp3),
+                    None => first_changes(&telling, &places, waiter.wait.resp3),
                 };
                 self.answer_with(waiter, reply.clone());
-                last = Some((places, waiter.resp3, reply));
+                last = Some((places, waiter.wait.resp3, reply));
                 self.listeners.remove(&listener);
                 continue;
             }
@@ -360,17 +360,17 @@ impl Engine {
 
     /// Ends the waiting of a client whose time is up. Returns its reply, unless another thread was
     /// quicker.
-    pub fn time_out(&self, waiter: &Waiter) -> Option<Vec<u8>> {
-        if !waiter.awaits_changes() {
-            return waiter.claim().then(|| {
+    pub fn time_out(&self, wait: &Wait) -> Option<Vec<u8>> {
+        if !matches!(wait.awaited, Awaited::Changes(_)) {
+            return wait.claim().then(|| {
                 let mut output = Output::default();
-                waiter.reply_timed_out(&mut Reply::new(&mut output, waiter.resp3));
+                wait.reply_timed_out(&mut Reply::new(&mut output, wait.resp3));
                 output.to_vec()
             });
         }
         // No change up to here concerned it. So this comes before the claim.
         let position = self.journal.changes()?.position(self.listeners.heard());
-        waiter.claim().then(|| no_changes(&position, waiter.resp3))
+        wait.claim().then(|| no_changes(&position, wait.resp3))
     }
 }
 

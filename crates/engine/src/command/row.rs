@@ -5,7 +5,7 @@ use std::ops::Deref;
 use resp::args::Arguments;
 
 use crate::command::spec::{Argument, Flags, Group, KeyFinder, KeySpec, LOADING, STALE, Spec};
-use crate::engine::{Command, Handler};
+use crate::engine::{Command, Handler, Serve};
 use crate::handler::help;
 
 impl Deref for Command {
@@ -47,7 +47,7 @@ impl Command {
             system: false,
             is_container: false,
         };
-        Command { spec, handler, subcommands: &[] }
+        Command { spec, handler, serve: None, subcommands: &[] }
     }
 
     /// A subcommand's row.
@@ -112,6 +112,12 @@ impl Command {
     /// Sets the function that tells from the arguments how far the command reaches.
     pub const fn reach(mut self, reach: fn(Arguments<'_>) -> Flags) -> Command {
         self.spec.reach = Some(reach);
+        self
+    }
+
+    /// Sets the function that serves a client which waits in the command for a key.
+    pub const fn serve(mut self, serve: Serve) -> Command {
+        self.serve = Some(serve);
         self
     }
 

@@ -7,7 +7,9 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::append_only::RewriteAnswer;
+use crate::wait::awaited::{Awaited, Wait};
 use crate::wait::sync::{NO_FILE, SyncWait};
+use crate::wait::waiting::Waiter;
 
 /// BGREWRITEAOF
 fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
@@ -42,17 +44,18 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     };
     let journal = &*cx.engine.journal;
     let deadline = (timeout > 0).then(|| cx.db.steady.saturating_add(timeout));
-    let wait = SyncWait { offset: cx.session.written_to, local, replicas, deadline };
-    if wait.is_in_vain(journal) {
+    let sync = SyncWait { offset: cx.session.written_to, local, replicas };
+    if sync.is_in_vain(journal) {
         return Err(CommandError::text(NO_FILE));
     }
-    if wait.is_over(journal, cx.db.steady) || !cx.may_block() {
-        wait.reply(journal, &mut cx.reply);
+    if sync.is_over(journal) || !cx.may_block() {
+        sync.reply(journal, &mut cx.reply);
         return Ok(());
     }
     // A client that asks in this way need not wait for the next second.
-    journal.request_sync(wait.offset);
-    cx.sync_wait = Some(wait);
+    journal.request_sync(sync.offset);
+    let wait = Wait::new(Awaited::Sync(sync), cx.db.index, cx.session.resp3, deadline);
+    cx.block = Some(Waiter::new(&cx.session.client, wait));
     Ok(())
 }
 

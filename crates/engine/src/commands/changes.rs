@@ -1,11 +1,9 @@
 //! CHANGES: what has happened to keys since a position in the journal.
 
-use std::sync::Arc;
-
 use base::limits;
 use resp::reply::Reply;
 
-use crate::changes::listeners::{Filter, Keys};
+use crate::changes::filter::{Filter, Keys};
 use crate::changes::reading::changes_of;
 use crate::command::{
     ArgumentKind, BLOCKING, Command, FOLLOWS, Group, NOSCRIPT, READONLY, argument, one_of,
@@ -14,7 +12,8 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::backlog::{Backlog, Gone, Position, Since};
-use crate::session::client::Waiter;
+use crate::wait::awaited::{Awaited, Wait};
+use crate::wait::waiting::Waiter;
 
 const NO_JOURNAL: CommandError = CommandError::text("ERR this server keeps no journal");
 const NO_POSITION: CommandError =
@@ -134,14 +133,14 @@ fn answer(
 
 /// Lets the client wait for the first change after an offset. False when there is one already.
 fn wait(cx: &mut Context<'_>, filter: &Filter, from: u64, timeout: Option<u64>) -> bool {
-    let client = Arc::clone(&cx.session.client);
     let deadline = timeout.map(|timeout| cx.db.steady.saturating_add(timeout));
-    let (database, resp3) = (cx.db.index, cx.session.resp3);
-    let waiter = cx.engine.listeners.add_waiter(&client, filter.clone(), from, |listener| {
-        Waiter::for_changes(Arc::clone(&client), database, resp3, deadline, Box::new(listener))
-    });
-    let waits = waiter.is_some();
-    cx.block = waiter.or(cx.block.take());
+    let awaited = Awaited::Changes(filter.clone());
+    let wait = Wait::new(awaited, cx.db.index, cx.session.resp3, deadline);
+    let waiter = Waiter::new(&cx.session.client, wait);
+    let waits = cx.engine.listeners.add_waiter(waiter.clone(), filter.clone(), from);
+    if waits {
+        cx.block = Some(waiter);
+    }
     waits
 }
 

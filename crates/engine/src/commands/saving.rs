@@ -1,7 +1,5 @@
 //! SAVE, BGSAVE and LASTSAVE. Other clients go on while data is saved, also during SAVE.
 
-use std::sync::Arc;
-
 use crate::command::{
     ADMIN, Command, FAST, Group, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE, word,
 };
@@ -15,7 +13,7 @@ use crate::script::slow::Need;
 fn save(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
     refuse_beside_script(cx)?;
     let waiter = cx.wait_for_host();
-    let accepted = cx.engine.storage.save(SaveRequest::Answer(Arc::clone(&waiter)));
+    let accepted = cx.engine.storage.save(SaveRequest::Answer(waiter.clone()));
     accepted.map(drop).map_err(|refusal| {
         cx.block = None;
         refused(refusal)

@@ -1,13 +1,12 @@
 //! What a handler can do with its [`Context`].
 
-use std::sync::Arc;
-
 use resp::args::{Arguments, OwnedArguments};
 use resp::reply::Reply;
 use store::{Held, Key};
 
-use crate::handler::error::CommandError;
-use crate::wait::waiting::{Attachment, Awaited, Waiter};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::wait::awaited::{Awaited, Wait, Wanted};
+use crate::wait::waiting::{Attachment, Waiter};
 
 pub use crate::engine::{Context, Serve};
 
@@ -17,16 +16,14 @@ pub struct WaitFor<'w> {
     pub keys: &'w [Key<'w>],
     /// The key that serving it also changes.
     pub destination: Option<&'w [u8]>,
-    /// The type of value for which it waits.
-    pub awaited: Awaited,
+    /// The value for which it waits.
+    pub wanted: Wanted,
     /// For this many milliseconds; for ever when absent.
     pub timeout: Option<u64>,
     /// The command runs again after this many milliseconds, if it still waits then.
     pub again_in: Option<u64>,
-    /// The command, to be passed to `serve`.
+    /// The command, for [`crate::engine::Command::serve`].
     pub argv: Arguments<'w>,
-    /// How the client is served when a key is ready.
-    pub serve: Serve,
 }
 
 impl Context<'_> {
@@ -36,21 +33,40 @@ impl Context<'_> {
     }
 
     /// Lets the client wait. The handler then returns without a reply.
-    pub fn wait(&mut self, wait: &WaitFor<'_>) {
+    pub fn wait(&mut self, of: &WaitFor<'_>) {
         debug_assert!(self.may_block(), "handlers ask first");
-        let mut waiter = Waiter::new(
-            Arc::clone(&self.session.client),
-            self.db.index,
-            wait.keys.iter().map(|key| key.bytes.into()).collect(),
-            wait.destination.map(Into::into),
-            wait.awaited,
-            OwnedArguments::from(wait.argv),
-            Box::new(wait.serve),
-            self.session.resp3,
-            wait.timeout.map(|timeout| self.db.steady.saturating_add(timeout)),
-        );
-        waiter.again_at = wait.again_in.map(|pause| self.db.steady.saturating_add(pause));
-        self.block = Some(Arc::new(waiter));
+        debug_assert!(self.row.command.serve.is_some(), "the row says how the client is served");
+        let from_now = |ms: u64| self.db.steady.saturating_add(ms);
+        let awaited = Awaited::Key(of.wanted, self.row.id);
+        let deadline = of.timeout.map(from_now);
+        let mut wait = Wait::new(awaited, self.db.index, self.session.resp3, deadline);
+        wait.keys = of.keys.iter().map(|key| key.bytes.into()).collect();
+        wait.destination = of.destination.map(Into::into);
+        wait.argv = OwnedArguments::from(of.argv);
+        wait.again_at = of.again_in.map(from_now);
+        self.block = Some(Waiter::new(&self.session.client, wait));
+    }
+
+    /// Lets `take` answer from the first of these keys that has something for it. When none has, the
+    /// client waits for one; where no command may block, its time is up at once.
+    pub fn take_or_wait(
+        &mut self,
+        (keys, wanted): (&[Key<'_>], Wanted),
+        timeout: Option<u64>,
+        argv: Arguments<'_>,
+        mut take: impl FnMut(&mut Context<'_>, &Key<'_>) -> Result<bool, CommandError>,
+    ) -> CommandResult {
+        for key in keys {
+            if take(self, key)? {
+                return Ok(());
+            }
+        }
+        if !self.may_block() {
+            self.reply.null_array();
+            return Ok(());
+        }
+        self.wait(&WaitFor { keys, destination: None, wanted, timeout, again_in: None, argv });
+        Ok(())
     }
 
     /// Locks one slot while `action` looks at it and writes to the reply: for commands that walk the

@@ -13,19 +13,18 @@ use parking_lot::Mutex;
 use resp::output::Output;
 use resp::reply::Reply;
 
-use crate::session::client::{Client, Waiter};
+use crate::session::client::Client;
+use crate::wait::awaited::{Awaited, Wait};
+use crate::wait::waiting::Waiter;
 
 /// A client that waits for an event.
 struct Watch {
-    waiter: Arc<Waiter>,
+    waiter: Waiter,
     /// Whether it waits for events of this node alone, or also of all nodes below it.
     recursive: bool,
     /// The first index that counts.
     since: u64,
 }
-
-/// The path that a waiter watches.
-pub struct Place(Box<[u8]>);
 
 /// How often an operation has succeeded and failed.
 #[derive(Default)]
@@ -83,19 +82,18 @@ impl Hub {
         path: &[u8],
         recursive: bool,
         since: u64,
-    ) -> Arc<Waiter> {
-        let place = Box::new(Place(path.into()));
-        let waiter = Arc::new(Waiter::for_event(Arc::clone(client), 0, true, place));
-        let watch = Watch { waiter: Arc::clone(&waiter), recursive, since };
+    ) -> Waiter {
+        let waiter = Waiter::new(client, Wait::new(Awaited::Event(path.into()), 0, true, None));
+        let watch = Watch { waiter: waiter.clone(), recursive, since };
         self.watches.lock().entry(path.into()).or_default().push(watch);
         waiter
     }
 
     /// Removes a client that no longer waits.
-    pub(crate) fn remove(&self, Place(path): &Place, waiter: &Arc<Waiter>) {
+    pub(crate) fn remove(&self, path: &[u8], wait: &Arc<Wait>) {
         let mut watches = self.watches.lock();
         let Some(own) = watches.get_mut(path) else { return };
-        own.retain(|watch| !Arc::ptr_eq(&watch.waiter, waiter));
+        own.retain(|watch| !watch.waiter.is_in(wait));
         if own.is_empty() {
             watches.remove(path);
         }
@@ -110,7 +108,7 @@ impl Hub {
     }
 
     /// Takes out all watches that a change concerns. Their waiters are claimed for the caller.
-    pub(crate) fn claim(&self, change: &Change) -> Vec<Arc<Waiter>> {
+    pub(crate) fn claim(&self, change: &Change) -> Vec<Waiter> {
         let (event, mut claimed) = (&change.event, Vec::new());
         let mut watches = self.watches.lock();
         if watches.is_empty() || event.refresh {
@@ -120,8 +118,8 @@ impl Hub {
             let Some(own) = watches.get_mut(place) else { return };
             own.retain(|watch| {
                 let is_told = event.index() >= watch.since && is_told(watch);
-                if is_told && watch.waiter.claim() {
-                    claimed.push(Arc::clone(&watch.waiter));
+                if is_told && watch.waiter.wait.claim() {
+                    claimed.push(watch.waiter.clone());
                 }
                 !is_told
             });
@@ -210,9 +208,9 @@ mod tests {
             };
             Change { event, gone: gone.iter().map(|path| Box::from(*path)).collect() }
         };
-        let is = |claimed: Vec<Arc<Waiter>>, expected: &[&Arc<Waiter>]| {
+        let is = |claimed: Vec<Waiter>, expected: &[&Waiter]| {
             assert_eq!(claimed.len(), expected.len());
-            expected.iter().for_each(|own| assert!(claimed.iter().any(|it| Arc::ptr_eq(it, own))));
+            expected.iter().for_each(|own| assert!(claimed.iter().any(|it| it.is_in(&own.wait))));
         };
         is(hub.claim(&change(b"/a/b", 5, &[])), &[&above, &exact]);
         is(hub.claim(&change(b"/a/b", 6, &[])), &[]);
@@ -222,7 +220,7 @@ mod tests {
         let hidden = at(b"/", true, 1);
         is(hub.claim(&change(b"/_h/x", 10, &[])), &[]);
         assert!(String::from_utf8(hub.figures()).unwrap().ends_with("\"watchers\":1}"));
-        hub.remove(&Place(Box::from(&b"/"[..])), &hidden);
+        hub.remove(b"/", &hidden.wait);
         assert!(hub.watches.lock().is_empty());
         assert_eq!(server.text("PING"), "+PONG\r\n");
     }

@@ -9,8 +9,6 @@
 //! This file also has the checks that stop writes: a journal that has failed, and a disk that does not
 //! keep up with the journal, or with a snapshot of data that writes are about to change.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use resp::reply::Reply;
 
 use crate::command::{self, Spec};
@@ -21,7 +19,7 @@ use crate::persistence::journal::Journal;
 use crate::run::consists::any_has;
 use crate::run::turn::Turn;
 use crate::session::Session;
-use crate::wait::sync::{SyncWait, Unblocking};
+use crate::wait::awaited::{Awaited, Unblocking, Wait};
 
 /// Milliseconds between two attempts of a write that waits for the disk.
 const PRESSURE_PAUSE: u64 = 5;
@@ -82,18 +80,12 @@ pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Spec) -> Option<
 }
 
 impl Engine {
-    /// Counts a client that begins to wait for a sync.
-    pub(crate) fn begin_sync_wait(&self, session: &Session) {
-        session.client.sync_wait.begin();
-        session.show_blocked(true);
-        self.blocked_clients.fetch_add(1, Relaxed);
-    }
-
-    /// Ends a client's waiting for a sync. Returns how CLIENT UNBLOCK has ended it before, if it has.
-    pub fn end_sync_wait(&self, session: &Session) -> Option<Unblocking> {
-        session.show_blocked(false);
-        self.blocked_clients.fetch_sub(1, Relaxed);
-        session.client.sync_wait.end()
+    /// Whether the wait of a client for a sync is over at this millisecond of the steady clock, for
+    /// whichever reason.
+    pub fn is_sync_wait_over(&self, wait: &Wait, now: u64) -> bool {
+        let Awaited::Sync(sync) = &wait.awaited else { return false };
+        let too_late = wait.deadline.is_some_and(|deadline| deadline <= now);
+        !wait.is_waiting() || too_late || sync.is_over(&*self.journal)
     }
 
     /// Ends a client's wait for a sync at this millisecond of the steady clock and answers it, if the
@@ -101,17 +93,19 @@ impl Engine {
     pub fn settle_sync_wait(
         &self,
         session: &Session,
-        wait: SyncWait,
+        wait: &Wait,
         now: u64,
         reply: &mut Reply<'_>,
     ) -> bool {
-        let journal = &*self.journal;
-        if session.client.sync_wait.unblocked().is_none() && !wait.is_over(journal, now) {
+        let Awaited::Sync(sync) = &wait.awaited else { return false };
+        if !self.is_sync_wait_over(wait, now) {
             return false;
         }
-        match self.end_sync_wait(session) {
+        wait.claim();
+        self.show_waiting_ended(session);
+        match wait.unblocked() {
             Some(Unblocking::Error) => reply.error(Unblocking::ERROR),
-            Some(Unblocking::Timeout) | None => wait.reply(journal, reply),
+            Some(Unblocking::Timeout) | None => sync.reply(&*self.journal, reply),
         }
         true
     }
@@ -120,6 +114,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::Ordering::Relaxed;
 
     use resp::output::Output;
 
@@ -349,13 +344,13 @@ mod tests {
             (" ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
         ] {
             assert_eq!(server.text_as(&mut other, "WAITAOF 1 0 0"), "", "it waits");
-            let wait = SyncWait { offset: 1, local: 1, replicas: 0, deadline: None };
+            let wait = other.client.wait.lock().clone().expect("it waits");
             let mut output = Output::new();
             let mut reply = Reply::new(&mut output, false);
-            assert!(!server.engine.settle_sync_wait(&other, wait, 0, &mut reply));
+            assert!(!server.engine.settle_sync_wait(&other, &wait, 0, &mut reply));
             assert_eq!(server.text(&format!("{request}{how}")), ":1\r\n");
             assert_eq!(server.text(&request), ":0\r\n", "once");
-            assert!(server.engine.settle_sync_wait(&other, wait, 0, &mut reply));
+            assert!(server.engine.settle_sync_wait(&other, &wait, 0, &mut reply));
             assert_eq!(String::from_utf8_lossy(&output.to_vec()), answer, "{how}");
             assert_eq!(server.engine.blocked_clients(), 0);
         }
@@ -370,7 +365,10 @@ mod tests {
         assert_eq!(server.text("WAITAOF 0 0 0"), "*2\r\n:0\r\n:0\r\n");
         assert_eq!(server.text("WAITAOF 1 0 0"), "", "it waits");
         assert_eq!(server.engine.blocked_clients(), 1);
-        server.engine.end_sync_wait(&server.session);
+        let wait = server.session.client.wait.lock().clone().expect("it waits");
+        let inside = server.gate.enter();
+        server.engine.end_wait(inside.presence(), &server.session, &wait);
+        drop(inside);
         server.text("MULTI");
         server.text("WAITAOF 1 0 0");
         assert_eq!(server.text("EXEC"), "*1\r\n*2\r\n:0\r\n:0\r\n", "no waiting there");

@@ -1,11 +1,10 @@
 //! What the server knows about saving its data to a file: for INFO, LASTSAVE, the `save` rules and
 //! `stop-writes-on-bgsave-error`. The host does the saving itself.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use crate::handler::error::CommandError;
-use crate::session::client::Waiter;
+use crate::wait::waiting::Waiter;
 use config::Config;
 
 /// Seconds after a failed save before the rules begin another one.
@@ -29,14 +28,14 @@ pub struct SaveFailed;
 /// The source of a request to save.
 pub enum SaveRequest {
     /// SAVE: the client waits until it is done.
-    Answer(Arc<Waiter>),
+    Answer(Waiter),
     /// BGSAVE. While the append-only file is being rewritten, a scheduled save follows.
     Background {
         /// SCHEDULE was given.
         schedule: bool,
         /// The client, which goes on when it is settled what data is saved: until then it must not
         /// change the data. It is answered only when the save is [`Accepted::Started`].
-        begun: Option<Arc<Waiter>>,
+        begun: Option<Waiter>,
     },
 }
 

@@ -263,7 +263,6 @@ impl Engine {
                 busy: request.busy,
                 hears_itself: false,
                 block: None,
-                sync_wait: None,
             };
             cx.run_handler(row, &mut Args::new(request.argv, request.keys));
             blocking::serve_ready(&mut cx, begun);

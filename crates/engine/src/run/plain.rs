@@ -167,7 +167,6 @@ impl Engine {
             busy: None,
             hears_itself: false,
             block: None,
-            sync_wait: None,
         };
         let (mut next, mut near) = (begin, begin);
         let started = cx.db.effects.last_end;
@@ -190,7 +189,7 @@ impl Engine {
             let from = cx.reply.output().end();
             cx.session.client.last_command.store(row.id + 1, Relaxed);
             cx.run_handler(row, &mut Args::new(request.argv, request.keys));
-            debug_assert!(cx.block.is_none() && cx.sync_wait.is_none(), "it does not wait");
+            debug_assert!(cx.block.is_none(), "it does not wait");
             debug_assert!(!cx.hears_itself, "it says nothing to others");
             debug_assert!(cx.db.effects.ready.is_empty(), "nobody waits for its key");
             debug_assert!(cx.db.held.missed().is_none(), "it has reached no further");

@@ -7,8 +7,7 @@ use resp::args::Arguments;
 use crate::engine::Row;
 use crate::handler::args::KeyAt;
 use crate::run::busy::Busy;
-use crate::session::client::Waiter;
-use crate::wait::sync::SyncWait;
+use crate::wait::awaited::Wait;
 
 /// A command to run.
 #[derive(Clone, Copy)]
@@ -41,8 +40,9 @@ pub enum Outcome {
     /// It ran, or was refused: the reply is written.
     Done,
     /// Its client waits. Nothing was written; the inbox will have the reply. The caller must claim the
-    /// waiter at its deadline, or when the connection goes.
-    Blocked(Arc<Waiter>),
+    /// wait at its deadline, or when the connection goes. A wait for a sync the caller settles itself:
+    /// [`crate::engine::Engine::settle_sync_wait`].
+    Blocked(Arc<Wait>),
     /// A slot stayed locked. Nothing was touched: try again later. Which slot that was is in
     /// [`crate::run::turn::Turn::contended_slot`].
     Contended,
@@ -53,7 +53,4 @@ pub enum Outcome {
     /// It is suspended until this time, as [`crate::run::turn::Turn::steady`]: by CLIENT PAUSE, or
     /// because the disk does not keep up. It has touched nothing.
     Paused(u64),
-    /// Its client waits until its writes are durable. Nothing was written: the caller answers when the
-    /// waiting is over.
-    AwaitsSync(SyncWait),
 }

@@ -1,21 +1,16 @@
 //! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and threads that serve waiters.
-//! Its waiter is here too, because each names the other.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
-use resp::reply::Reply;
-use store::{Key, ValueRef};
 
 use crate::handler::error::CommandError;
-use crate::wait::sync::SyncWaitState;
+use crate::wait::awaited::Wait;
 use crate::wait::watcher::WatchFlag;
 
 /// What other threads have for a client. The client's worker takes it when it is woken.
@@ -140,9 +135,7 @@ pub struct Client {
     /// Messages from other threads.
     pub inbox: Mutex<Inbox>,
     /// The wait in which it is blocked.
-    pub waiter: Mutex<Option<Arc<Waiter>>>,
-    /// Whether it waits for a sync.
-    pub sync_wait: SyncWaitState,
+    pub wait: Mutex<Option<Arc<Wait>>>,
     /// Raised when a watched key has changed; absent when it watches none.
     pub(crate) watch: Mutex<Option<WatchFlag>>,
 }
@@ -188,8 +181,7 @@ impl Client {
             counted_memory: AtomicUsize::new(0),
             killed: AtomicBool::new(false),
             inbox: Mutex::default(),
-            waiter: Mutex::default(),
-            sync_wait: SyncWaitState::default(),
+            wait: Mutex::default(),
             watch: Mutex::default(),
         }
     }
@@ -272,167 +264,6 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
-/// Whether the value that one of its keys has now ends the waiting of a command with these arguments.
-pub type Ready = fn(Option<ValueRef<'_>>, &Key<'_>, Arguments<'_>) -> bool;
-
-/// What a waiter waits for.
-#[derive(Clone, Copy, Debug)]
-pub enum Awaited {
-    /// A list.
-    List,
-    /// A sorted set.
-    Zset,
-    /// A stream with entries that it has not read, or the removal of a stream.
-    Stream(Ready),
-    /// Not a key: a change in the journal.
-    Changes,
-    /// Not a key: an event of the tree of [`crate::nodes`].
-    Event,
-}
-
-const WAITING: u8 = 0;
-
-const CLAIMED: u8 = 1;
-
-/// A client that waits for keys.
-pub struct Waiter {
-    /// The client that gets the reply.
-    pub client: Arc<Client>,
-    /// The database that it selected.
-    pub database: usize,
-    /// The keys it waits for.
-    pub keys: Vec<Box<[u8]>>,
-    /// A key that serving it also changes (the destination of BLMOVE).
-    pub destination: Option<Box<[u8]>>,
-    /// What it waits for.
-    pub awaited: Awaited,
-    /// The command.
-    pub argv: OwnedArguments,
-    /// How it is served: a [`crate::engine::Serve`], or the place where it listens, a
-    /// [`crate::changes::listeners::Listener`] or a [`crate::nodes::hub::Place`]. This file need not
-    /// know these.
-    pub(crate) serve: Box<dyn Any + Send + Sync>,
-    /// Whether its connection speaks RESP3.
-    pub resp3: bool,
-    /// When it gives up, as [`crate::run::turn::Turn::steady`].
-    pub deadline: Option<u64>,
-    /// When its command runs again, if it still waits then.
-    pub again_at: Option<u64>,
-    state: store::sync::AtomicU8,
-}
-
-impl Waiter {
-    #[expect(clippy::too_many_arguments, reason = "the fields of a waiter, once")]
-    pub(crate) fn new(
-        client: Arc<Client>,
-        database: usize,
-        keys: Vec<Box<[u8]>>,
-        destination: Option<Box<[u8]>>,
-        awaited: Awaited,
-        argv: OwnedArguments,
-        serve: Box<dyn Any + Send + Sync>,
-        resp3: bool,
-        deadline: Option<u64>,
-    ) -> Waiter {
-        let state = store::sync::AtomicU8::new(WAITING);
-        let again_at = None;
-        Waiter {
-            client,
-            database,
-            keys,
-            destination,
-            awaited,
-            argv,
-            serve,
-            resp3,
-            deadline,
-            again_at,
-            state,
-        }
-    }
-
-    /// A client that waits for no key, but for the host's answer.
-    pub(crate) fn for_host(client: Arc<Client>, database: usize, resp3: bool) -> Waiter {
-        let argv = OwnedArguments::default();
-        let keys = Vec::new();
-        Waiter::new(client, database, keys, None, Awaited::List, argv, Box::new(()), resp3, None)
-    }
-
-    /// A client that waits until its listener is told of a change.
-    pub(crate) fn for_changes(
-        client: Arc<Client>,
-        database: usize,
-        resp3: bool,
-        deadline: Option<u64>,
-        listener: Box<dyn Any + Send + Sync>,
-    ) -> Waiter {
-        let (argv, keys, awaited) = (OwnedArguments::default(), Vec::new(), Awaited::Changes);
-        Waiter::new(client, database, keys, None, awaited, argv, listener, resp3, deadline)
-    }
-
-    /// A client that waits for an event; `place` says where to find it when it no longer waits.
-    pub(crate) fn for_event(
-        client: Arc<Client>,
-        database: usize,
-        resp3: bool,
-        place: Box<dyn Any + Send + Sync>,
-    ) -> Waiter {
-        let (argv, keys, awaited) = (OwnedArguments::default(), Vec::new(), Awaited::Event);
-        Waiter::new(client, database, keys, None, awaited, argv, place, resp3, None)
-    }
-
-    /// Approximate bytes of memory that it takes: each key is in the arguments, here, and at its slot.
-    pub(crate) fn memory(&self) -> usize {
-        let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
-        size_of::<Waiter>() + 3 * self.argv.memory() + frames
-    }
-
-    /// Whether no thread has claimed it yet.
-    pub fn is_waiting(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WAITING
-    }
-
-    /// Whether it waits for the value that a key has now.
-    pub(crate) fn is_met(&self, value: Option<ValueRef<'_>>, key: &Key<'_>) -> bool {
-        match self.awaited {
-            Awaited::List => matches!(value, Some(ValueRef::List(_))),
-            Awaited::Zset => matches!(value, Some(ValueRef::Zset(_))),
-            Awaited::Stream(ready) => ready(value, key, self.argv.view()),
-            Awaited::Changes | Awaited::Event => false,
-        }
-    }
-
-    /// Whether it waits for a stream.
-    pub(crate) fn awaits_stream(&self) -> bool {
-        matches!(self.awaited, Awaited::Stream(_))
-    }
-
-    /// Whether it must be told when a key goes: a client that reads in a group gets an error then.
-    fn needs_keys(&self) -> bool {
-        self.awaits_stream() && self.argv.view().at(0).eq_ignore_ascii_case(b"xreadgroup")
-    }
-
-    /// Whether it waits for keys, changes or events. A client that waits for the host cannot give up.
-    pub(crate) fn may_give_up(&self) -> bool {
-        !self.keys.is_empty() || matches!(self.awaited, Awaited::Changes | Awaited::Event)
-    }
-
-    /// Whether it waits for a change in the journal.
-    pub(crate) fn awaits_changes(&self) -> bool {
-        matches!(self.awaited, Awaited::Changes)
-    }
-
-    /// Answers a client whose time is up: every blocking command answers the same.
-    pub fn reply_timed_out(&self, reply: &mut Reply<'_>) {
-        reply.null_array();
-    }
-
-    /// Claims it: the thread that gets true answers the client, or drops it.
-    pub fn claim(&self) -> bool {
-        self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
-
 /// All connected clients by number.
 #[derive(Default)]
 pub struct Clients {
@@ -503,12 +334,13 @@ impl Clients {
         for client in self.all() {
             found.subscribed += usize::from(client.has_flag(flag::PUBSUB));
             found.watching += usize::from(client.watches() > 0);
-            let waiter = client.waiter.lock().clone();
-            let Some(waiter) = waiter.filter(|_| client.has_flag(flag::BLOCKED)) else { continue };
-            found.waiting_with_deadline += usize::from(waiter.deadline.is_some());
-            let keys = || waiter.keys.iter().map(|key| (waiter.database, key.clone()));
+            let wait = client.wait.lock().clone();
+            let Some(wait) = wait.filter(|_| client.has_flag(flag::BLOCKED)) else { continue };
+            let has_deadline = wait.deadline.is_some() && !wait.awaits_sync();
+            found.waiting_with_deadline += usize::from(has_deadline);
+            let keys = || wait.keys.iter().map(|key| (wait.database, key.clone()));
             awaited.extend(keys());
-            if waiter.needs_keys() {
+            if wait.needs_keys() {
                 needed.extend(keys());
             }
         }

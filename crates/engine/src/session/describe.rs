@@ -21,7 +21,7 @@ impl Client {
             + self.queued_bytes.load(Relaxed)
             + self.subscription_bytes.load(Relaxed)
             + self.watched_bytes.load(Relaxed)
-            + self.waiter.lock().as_ref().map_or(0, |waiter| waiter.memory())
+            + self.wait.lock().as_ref().map_or(0, |wait| wait.memory())
             + self.inbox.lock().bytes
     }
 

@@ -5,8 +5,8 @@
 //! and the waiter's connection receives the reply. Serving BLMOVE changes a further key, which may
 //! satisfy further waiters: [`cover_destinations`] locks their slots beforehand.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
 
 use base::clock::Ticks;
 use resp::output::Output;
@@ -15,14 +15,13 @@ use store::gate::Presence;
 use store::reserve::Reservation;
 use store::{Entry, Held, Key, ValueRef};
 
-use crate::changes::listeners::Listener;
-use crate::engine::{Context, Engine, Serve};
+use crate::engine::{Context, Engine};
 use crate::handler::db::Db;
-use crate::nodes::hub::Place;
 use crate::run::authority::Authority;
 use crate::run::request::Outcome;
 use crate::run::slots::Slots;
 use crate::session::Session;
+use crate::wait::awaited::{Awaited, Wait};
 use crate::wait::left_behind::remove_waiter;
 use crate::wait::waiting::{Attachment, Waiter};
 
@@ -72,7 +71,7 @@ fn serve_all(cx: &mut Context<'_>) {
             && let Some(waiter) = waiter_at(cx, ready.database, &key, passed)
         {
             let value = cx.db.peek_in(ready.database, &key).map(Entry::value);
-            if waiter.is_met(value, &key) && waiter.claim() {
+            if waiter.wait.is_met(value, &key) && waiter.wait.claim() {
                 serve(cx, &key, &waiter);
             } else {
                 passed += 1;
@@ -81,12 +80,7 @@ fn serve_all(cx: &mut Context<'_>) {
     }
 }
 
-fn waiter_at(
-    cx: &Context<'_>,
-    database: usize,
-    key: &Key<'_>,
-    place: usize,
-) -> Option<Arc<Waiter>> {
+fn waiter_at(cx: &Context<'_>, database: usize, key: &Key<'_>, place: usize) -> Option<Waiter> {
     cx.db.held.attachment(key.slot)?.waiter(database, key.bytes, place)
 }
 
@@ -124,7 +118,6 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
         nested: true,
         busy: None,
         block: None,
-        sync_wait: None,
         hears_itself: false,
     };
     serve_all(&mut cx);
@@ -134,35 +127,36 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
 /// The key that serves a waiter when `ready` has what it waits for: the first of its keys that does, as
 /// if its command ran now. This command has not changed keys whose slots others hold, so these have
 /// nothing for it.
-fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, waiter: &'k Waiter) -> Key<'k> {
-    let before = waiter.keys.iter().take_while(|key| ***key != *ready.bytes);
+fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, wait: &'k Wait) -> Key<'k> {
+    let before = wait.keys.iter().take_while(|key| ***key != *ready.bytes);
     let mut before = before.map(|key| Key::new(key)).filter(|key| cx.db.held.covers(key.slot));
     let holds_something = |key: &Key<'_>| {
-        let value = cx.db.peek_in(waiter.database, key).map(Entry::value);
+        let value = cx.db.peek_in(wait.database, key).map(Entry::value);
         // A client that waits for streams is answered from the one that is ready.
-        matches!(value, Some(ValueRef::List(_) | ValueRef::Zset(_))) && waiter.is_met(value, key)
+        matches!(value, Some(ValueRef::List(_) | ValueRef::Zset(_))) && wait.is_met(value, key)
     };
     before.find(holds_something).unwrap_or(*ready)
 }
 
 /// Serves one claimed waiter when a key is ready.
-fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
-    let key = &first_of(cx, ready, waiter);
-    remove_from_held(cx, waiter);
+fn serve(cx: &mut Context<'_>, ready: &Key<'_>, Waiter { client, wait }: &Waiter) {
+    let key = &first_of(cx, ready, wait);
+    remove_from_held(cx, wait);
     let mut output = Output::default();
     // The waiter's session belongs to another worker; its command needs only this part of it.
-    let mut session = Session::new(Arc::clone(&waiter.client), true);
-    session.resp3 = waiter.resp3;
-    session.database = waiter.database;
-    let own_database = std::mem::replace(&mut cx.db.index, waiter.database);
+    let mut session = Session::new(Arc::clone(client), true);
+    session.resp3 = wait.resp3;
+    session.database = wait.database;
+    let own_database = std::mem::replace(&mut cx.db.index, wait.database);
     let own_nested = std::mem::replace(&mut cx.nested, true);
     // It does not concern the connection whose command makes the key ready.
     let (busy, hears_itself) = (cx.busy.take(), std::mem::take(&mut cx.hears_itself));
     let block = cx.block.take();
     cx.with_session(&mut session, &mut output, |cx, _| {
-        let serve = waiter.serve.downcast_ref::<Serve>();
-        let serve = serve.expect("who waits for a key says how it is served");
-        match serve(cx, key, waiter.argv.view()) {
+        let Awaited::Key(_, row) = wait.awaited else { unreachable!("it waits for a key") };
+        let serve = cx.engine.commands.rows()[row].command.serve;
+        let serve = serve.expect("the row of a command that waits for keys says how it is served");
+        match serve(cx, key, wait.argv.view()) {
             Ok(served) => debug_assert!(served, "the key holds what the waiter waits for"),
             Err(error) => {
                 cx.db.stats.error_replies.add(1);
@@ -174,7 +168,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
     (cx.busy, cx.hears_itself, cx.block) = (busy, hears_itself, block);
     cx.db.index = own_database;
     cx.nested = own_nested;
-    cx.db.effects.woken.push((Arc::clone(&waiter.client), output));
+    cx.db.effects.woken.push((Arc::clone(client), output));
 }
 
 impl Context<'_> {
@@ -212,7 +206,6 @@ impl Context<'_> {
             busy: self.busy,
             hears_itself: self.hears_itself,
             block: None,
-            sync_wait: None,
         };
         let result = action(&mut inner, &mut self.reply);
         self.hears_itself = inner.hears_itself;
@@ -225,11 +218,11 @@ impl Context<'_> {
 
 /// Takes a waiter out of the locked slots. At its other slots it will be found claimed, and dropped
 /// then.
-fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
-    for key in &waiter.keys {
+fn remove_from_held(cx: &mut Context<'_>, wait: &Arc<Wait>) {
+    for key in &wait.keys {
         let slot = base::crc::key_slot(key);
         if cx.db.held.covers(slot) {
-            remove_waiter(&mut cx.db.held, slot, key, waiter);
+            remove_waiter(&mut cx.db.held, slot, key, wait);
         }
     }
 }
@@ -237,38 +230,39 @@ fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
 /// Puts a client that wants to wait into the slots of its keys, which are still locked.
 #[inline]
 pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
-    if let Some(wait) = cx.sync_wait.take() {
-        cx.engine.begin_sync_wait(cx.session);
-        return Outcome::AwaitsSync(wait);
-    }
     let Some(waiter) = cx.block.take() else { return Outcome::Done };
-    for key in &waiter.keys {
+    for key in &waiter.wait.keys {
         let slot = base::crc::key_slot(key);
         let attachment = cx.db.held.attachment_mut(slot).get_or_insert_default();
         attachment.add_waiter(key, &waiter);
     }
+    let wait = waiter.wait;
     cx.session.show_blocked(true);
-    *cx.session.client.waiter.lock() = Some(Arc::clone(&waiter));
+    *cx.session.client.wait.lock() = Some(Arc::clone(&wait));
     cx.engine.blocked_clients.fetch_add(1, Relaxed);
-    Outcome::Blocked(waiter)
+    Outcome::Blocked(wait)
 }
 
 impl Engine {
     /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller has
-    /// claimed the waiter or found it claimed, and holds no slot.
-    pub fn end_wait(&self, presence: Presence<'_>, session: &Session, waiter: &Arc<Waiter>) {
+    /// claimed the wait or found it claimed, and holds no slot.
+    pub fn end_wait(&self, presence: Presence<'_>, session: &Session, wait: &Arc<Wait>) {
         let clock = base::clock::now_us();
-        for key in &waiter.keys {
-            self.take_out_waiter(presence, waiter, key, clock);
+        for key in &wait.keys {
+            self.take_out_waiter(presence, wait, key, clock);
         }
-        if let Some(listener) = waiter.serve.downcast_ref::<Weak<Listener>>() {
-            listener.upgrade().into_iter().for_each(|own| self.listeners.remove(&own));
+        match &wait.awaited {
+            Awaited::Changes(filter) => self.listeners.remove_waiter(filter, wait),
+            Awaited::Event(path) => self.nodes.remove(path, wait),
+            Awaited::Key(..) | Awaited::Host | Awaited::Sync(_) => {}
         }
-        if let Some(place) = waiter.serve.downcast_ref::<Place>() {
-            self.nodes.remove(place, waiter);
-        }
+        self.show_waiting_ended(session);
+    }
+
+    /// A client that has left nothing elsewhere, or has taken it out, waits no more.
+    pub(crate) fn show_waiting_ended(&self, session: &Session) {
         session.show_blocked(false);
-        *session.client.waiter.lock() = None;
+        *session.client.wait.lock() = None;
         self.blocked_clients.fetch_sub(1, Relaxed);
     }
 

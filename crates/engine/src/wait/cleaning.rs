@@ -7,7 +7,7 @@ use store::gate::Presence;
 use store::{Held, Key};
 
 use crate::engine::Engine;
-use crate::session::client::Waiter;
+use crate::wait::awaited::Wait;
 use crate::wait::left_behind::{Remains, remove_waiter, remove_watcher};
 use crate::wait::waiting::Attachment;
 use crate::wait::watcher::WatchFlag;
@@ -17,14 +17,14 @@ impl Engine {
     pub(crate) fn take_out_waiter(
         &self,
         presence: Presence<'_>,
-        waiter: &Arc<Waiter>,
+        wait: &Arc<Wait>,
         key: &[u8],
         clock: u64,
     ) {
         let slot = base::crc::key_slot(key);
         match self.hold_if_free(presence, slot, clock) {
-            Some(mut held) => remove_waiter(&mut held, slot, key, waiter),
-            None => self.left_behind.add(Remains::Waiter(Arc::clone(waiter), key.into())),
+            Some(mut held) => remove_waiter(&mut held, slot, key, wait),
+            None => self.left_behind.add(Remains::Waiter(Arc::clone(wait), key.into())),
         }
     }
 

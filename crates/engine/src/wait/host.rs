@@ -1,11 +1,10 @@
 //! Clients that wait for the host: until a file is written, or an errand is done.
 
-use std::sync::Arc;
-
 use resp::output::Output;
 
 use crate::engine::{Context, Engine};
-use crate::session::client::Waiter;
+use crate::wait::awaited::{Awaited, Wait};
+use crate::wait::waiting::Waiter;
 
 impl Engine {
     /// Answers a client that waits for the host, unless it has gone meanwhile.
@@ -17,7 +16,7 @@ impl Engine {
 
     /// The same with a reply that other clients may get a copy of; the copy shares large parts.
     pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
-        if waiter.claim() {
+        if waiter.wait.claim() {
             waiter.client.inbox.lock().served = Some(Box::new(reply));
             self.host.wake(&waiter.client);
         }
@@ -27,16 +26,12 @@ impl Engine {
 impl Context<'_> {
     /// Lets the client wait until [`Engine::answer`]. Commands of a transaction wait together, and so
     /// do their replies.
-    pub(crate) fn wait_for_host(&mut self) -> Arc<Waiter> {
-        if let Some(waiter) = &self.block {
-            return Arc::clone(waiter);
-        }
-        let waiter = Arc::new(Waiter::for_host(
-            Arc::clone(&self.session.client),
-            self.db.index,
-            self.session.resp3,
-        ));
-        self.block = Some(Arc::clone(&waiter));
-        waiter
+    pub(crate) fn wait_for_host(&mut self) -> Waiter {
+        let Context { session, db, .. } = self;
+        let new = || {
+            let wait = Wait::new(Awaited::Host, db.index, session.resp3, None);
+            Waiter::new(&session.client, wait)
+        };
+        self.block.get_or_insert_with(new).clone()
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use parking_lot::Mutex;
 use store::Held;
 
-use crate::session::client::Waiter;
+use crate::wait::awaited::Wait;
 use crate::wait::waiting::Attachment;
 use crate::wait::watcher::WatchFlag;
 
@@ -21,7 +21,7 @@ const PER_TURN: usize = 4096;
 
 /// Something at a slot that no client needs any more.
 pub(super) enum Remains {
-    Waiter(Arc<Waiter>, Box<[u8]>),
+    Waiter(Arc<Wait>, Box<[u8]>),
     Watch(usize, Box<[u8]>, WatchFlag),
 }
 
@@ -35,8 +35,8 @@ impl Remains {
     /// Removes the watcher from its slot. Returns whether it was the last watcher of its key.
     pub(super) fn remove(&self, held: &mut Held<'_, Attachment>, slot: u16) -> bool {
         match self {
-            Remains::Waiter(waiter, key) => {
-                remove_waiter(held, slot, key, waiter);
+            Remains::Waiter(wait, key) => {
+                remove_waiter(held, slot, key, wait);
                 false
             }
             Remains::Watch(database, key, flag) => remove_watcher(held, slot, *database, key, flag),
@@ -80,9 +80,9 @@ pub(crate) fn remove_waiter(
     held: &mut Held<'_, Attachment>,
     slot: u16,
     key: &[u8],
-    waiter: &Arc<Waiter>,
+    wait: &Arc<Wait>,
 ) {
-    change(held, slot, |attachment| attachment.remove_waiter(key, waiter));
+    change(held, slot, |attachment| attachment.remove_waiter(key, wait));
 }
 
 /// Takes a watcher out of the list of a key whose slot the caller holds. Returns whether it was the

@@ -9,9 +9,29 @@ use std::sync::Arc;
 
 use hashbrown::{Equivalent, HashMap};
 
+use crate::session::client::Client;
+use crate::wait::awaited::Wait;
 use crate::wait::watcher::{Change, WatchFlag, Watcher};
 
-pub use crate::session::client::{Awaited, Waiter};
+/// A client that waits.
+#[derive(Clone)]
+pub struct Waiter {
+    /// The client that gets the reply.
+    pub client: Arc<Client>,
+    /// Its wait, which the client knows too.
+    pub wait: Arc<Wait>,
+}
+
+impl Waiter {
+    pub(crate) fn new(client: &Arc<Client>, wait: Wait) -> Waiter {
+        Waiter { client: Arc::clone(client), wait: Arc::new(wait) }
+    }
+
+    /// Whether this is the wait of the client.
+    pub(crate) fn is_in(&self, wait: &Arc<Wait>) -> bool {
+        Arc::ptr_eq(&self.wait, wait)
+    }
+}
 
 type PerKey<T> = HashMap<(usize, Box<[u8]>), T>;
 
@@ -28,7 +48,7 @@ impl Equivalent<(usize, Box<[u8]>)> for KeyRef<'_> {
 /// What lies at a slot. Boxed, and absent while no client waits or watches there.
 #[derive(Default)]
 pub struct Attachment {
-    waiters: PerKey<VecDeque<Arc<Waiter>>>,
+    waiters: PerKey<VecDeque<Waiter>>,
     /// Keys that also may change when the waiters are served, each with the number of those waiters.
     destinations: HashMap<Box<[u8]>, usize>,
     /// How many of the waiters wait for streams.
@@ -46,25 +66,26 @@ impl Attachment {
     }
 
     /// Adds a waiter after all others. A client that names the key twice waits there once.
-    pub(crate) fn add_waiter(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
-        let queue = self.waiters.entry((waiter.database, key.into())).or_default();
-        if !queue.back().is_some_and(|last| Arc::ptr_eq(last, waiter)) {
-            queue.push_back(Arc::clone(waiter));
-            self.stream_waiters += usize::from(waiter.awaits_stream());
-            if let Some(destination) = &waiter.destination {
+    pub(crate) fn add_waiter(&mut self, key: &[u8], waiter: &Waiter) {
+        let wait = &waiter.wait;
+        let queue = self.waiters.entry((wait.database, key.into())).or_default();
+        if !queue.back().is_some_and(|last| last.is_in(wait)) {
+            queue.push_back(waiter.clone());
+            self.stream_waiters += usize::from(wait.awaits_stream());
+            if let Some(destination) = &wait.destination {
                 *self.destinations.entry(destination.clone()).or_default() += 1;
             }
         }
     }
 
-    pub(crate) fn remove_waiter(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
-        let id = KeyRef(waiter.database, key);
+    pub(crate) fn remove_waiter(&mut self, key: &[u8], wait: &Arc<Wait>) {
+        let id = KeyRef(wait.database, key);
         let Some(queue) = self.waiters.get_mut(&id) else { return };
         // The waiter that is served is nearly always the first.
-        if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
+        if let Some(at) = queue.iter().position(|other| other.is_in(wait)) {
             queue.remove(at);
-            self.stream_waiters -= usize::from(waiter.awaits_stream());
-            if let Some(destination) = &waiter.destination
+            self.stream_waiters -= usize::from(wait.awaits_stream());
+            if let Some(destination) = &wait.destination
                 && let Some(count) = self.destinations.get_mut(destination)
             {
                 *count -= 1;
@@ -85,7 +106,7 @@ impl Attachment {
     }
 
     /// The waiter of a key that has this many others before it.
-    pub(crate) fn waiter(&self, database: usize, key: &[u8], place: usize) -> Option<Arc<Waiter>> {
+    pub(crate) fn waiter(&self, database: usize, key: &[u8], place: usize) -> Option<Waiter> {
         self.waiters.get(&KeyRef(database, key))?.get(place).cloned()
     }
 

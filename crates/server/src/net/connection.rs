@@ -127,8 +127,12 @@ impl Connection {
     /// Whether commands that were parsed earlier may have to run now.
     #[inline]
     pub(super) fn is_held_back(&self) -> bool {
-        let hold = &self.held_back.hold;
-        !self.held_back.is_empty() || !matches!(hold, Hold::None | Hold::Blocked(_))
+        let may_go_on = match &self.held_back.hold {
+            Hold::None => false,
+            Hold::Blocked(wait) => wait.awaits_sync(),
+            Hold::Contended(_) | Hold::NeedsGates(_) | Hold::Paused(_) => true,
+        };
+        may_go_on || !self.held_back.is_empty()
     }
 
     /// Whether its commands wait, for any reason, so that further input has to wait too.
@@ -298,7 +302,7 @@ impl Connection {
     /// Whether replies, or the client, wait for the journal.
     #[inline]
     pub(super) fn awaits_journal(&self) -> bool {
-        self.holds_replies() || matches!(self.held_back.hold, Hold::AwaitsSync(_))
+        self.holds_replies() || self.held_back.sync_wait().is_some()
     }
 
     /// Bytes of output that wait for nothing but the socket.
@@ -401,7 +405,7 @@ impl Connection {
 
     /// Whether everything that the peer sent before it closed is answered.
     pub(super) fn is_finished(&self) -> bool {
-        let blocked = matches!(self.held_back.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
+        let blocked = matches!(self.held_back.hold, Hold::Blocked(_));
         let running = self.held_back.runs();
         let parsed = !self.backlog && !self.unparsed && !self.protocol.has_answer();
         let answered = self.held_back.is_empty() && parsed;
@@ -423,9 +427,7 @@ impl Connection {
                     || !self.held_back.is_empty()
                     || self.protocol.has_answer()
             }
-            Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) | Hold::NeedsGates(_) => {
-                false
-            }
+            Hold::Blocked(_) | Hold::Contended(_) | Hold::NeedsGates(_) => false,
             Hold::Paused(until) => until <= now,
         };
         (runnable && !self.session.close && !self.is_choked())
@@ -445,7 +447,7 @@ impl Connection {
     /// Whether it has sent nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
         let hold = &self.held_back.hold;
-        let exempt = matches!(hold, Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_))
+        let exempt = matches!(hold, Hold::Blocked(_) | Hold::Contended(_))
             || self.session.monitor
             || self.protocol.following().is_some()
             || self.session.subscriptions.as_ref().is_some_and(|own| own.any());

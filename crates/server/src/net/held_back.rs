@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use engine::registry::{Registry, Row};
 use engine::run::authority::Authority;
 use engine::run::request::Outcome;
-use engine::wait::sync::SyncWait;
-use engine::wait::waiting::Waiter;
+use engine::wait::awaited::Wait;
 use resp::args::OwnedArguments;
 use store::Keyspace;
 use store::gate::{Gate, Gates};
@@ -34,15 +33,13 @@ pub enum Hold {
     #[default]
     None,
     /// It is blocked in a command until it is served.
-    Blocked(Arc<Waiter>),
+    Blocked(Arc<Wait>),
     /// A slot was locked, or the command needs all slots: it is tried again.
     Contended(Box<Parked>),
     /// It has to run with all gates closed: it is not tried before this instant.
     NeedsGates(Instant),
     /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
     Paused(u64),
-    /// It waits until its writes are durable.
-    AwaitsSync(SyncWait),
 }
 
 /// A command that was parsed and is pending.
@@ -99,6 +96,15 @@ impl HeldBack {
         matches!(self.hold, Hold::None)
     }
 
+    /// The wait for a sync, if that is why: its own worker ends it.
+    #[inline]
+    pub fn sync_wait(&self) -> Option<&Arc<Wait>> {
+        match &self.hold {
+            Hold::Blocked(wait) if wait.awaits_sync() => Some(wait),
+            _ => None,
+        }
+    }
+
     /// Whether no command waits to run.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -135,12 +141,11 @@ impl HeldBack {
         }
         self.hold = match outcome {
             Outcome::Done => Hold::None,
-            Outcome::Blocked(waiter) => Hold::Blocked(waiter),
+            Outcome::Blocked(wait) => Hold::Blocked(wait),
             Outcome::Contended => Hold::Contended(Box::new(Parked::new(slot, now))),
             Outcome::NeedsProgram => Hold::Contended(Box::new(Parked::program(now))),
             Outcome::NeedsGates => Hold::NeedsGates(now),
             Outcome::Paused(until) => Hold::Paused(until),
-            Outcome::AwaitsSync(wait) => Hold::AwaitsSync(wait),
         };
     }
 
@@ -149,9 +154,8 @@ impl HeldBack {
     pub fn deadline(&self) -> Option<u64> {
         match &self.hold {
             Hold::None | Hold::Contended(_) | Hold::NeedsGates(_) => None,
-            Hold::Blocked(waiter) => waiter.deadline.into_iter().chain(waiter.again_at).min(),
+            Hold::Blocked(wait) => wait.deadline.into_iter().chain(wait.again_at).min(),
             Hold::Paused(until) => Some(*until),
-            Hold::AwaitsSync(wait) => wait.deadline,
         }
     }
 
@@ -180,7 +184,7 @@ impl HeldBack {
         mut run: impl FnMut(Pending, Authority<'_>) -> Ran,
     ) {
         let open = match &self.hold {
-            Hold::None | Hold::Blocked(_) | Hold::AwaitsSync(_) => true,
+            Hold::None | Hold::Blocked(_) => true,
             // Even before the time has come: UNPAUSE may have ended the pause.
             Hold::Paused(_) => {
                 self.hold = Hold::None;

@@ -138,11 +138,11 @@ impl Rig {
         loop {
             match self.execute(&argv, &mut output) {
                 Outcome::Done => break,
-                Outcome::Blocked(waiter) => {
+                Outcome::Blocked(wait) => {
                     let served = self
                         .wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
                     let inside = self.gate.enter();
-                    self.engine.end_wait(inside.presence(), &self.session, &waiter);
+                    self.engine.end_wait(inside.presence(), &self.session, &wait);
                     return Told::Reply(String::from_utf8(served.to_vec()).unwrap());
                 }
                 Outcome::Contended | Outcome::Paused(_) => {

@@ -3,8 +3,6 @@
 //! There is no client-side caching yet, so TRACKING, CACHING and TRACKINGINFO are missing, and GETREDIR
 //! always says that nothing is redirected.
 
-use std::sync::Arc;
-
 use resp::output::Output;
 use resp::reply::Reply;
 
@@ -13,7 +11,7 @@ use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::session::ReplyMode;
 use crate::session::client::{Client, flag, is_one_word, valid_name};
-use crate::wait::sync::Unblocking;
+use crate::wait::awaited::Unblocking;
 
 mod filter;
 mod rows;
@@ -263,21 +261,17 @@ fn unblock(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// Answers a blocked client as if its time were up, or with an error. Returns false when it is not
 /// blocked, or another thread was quicker.
 fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
-    if client.sync_wait.unblock(how) {
-        cx.engine.host.wake(client);
-        return true;
+    let wait = client.wait.lock().clone();
+    let Some(wait) = wait.filter(|wait| wait.unblock(how)) else { return false };
+    if !wait.awaits_sync() {
+        let mut output = Output::new();
+        let mut reply = Reply::new(&mut output, wait.resp3);
+        match how {
+            Unblocking::Error => reply.error(Unblocking::ERROR),
+            Unblocking::Timeout => wait.reply_timed_out(&mut reply),
+        }
+        client.inbox.lock().served = Some(Box::new(output));
     }
-    let waiter = client.waiter.lock().as_ref().map(Arc::clone);
-    let Some(waiter) = waiter.filter(|waiter| waiter.may_give_up() && waiter.claim()) else {
-        return false;
-    };
-    let mut output = Output::new();
-    let mut reply = Reply::new(&mut output, waiter.resp3);
-    match how {
-        Unblocking::Error => reply.error(Unblocking::ERROR),
-        Unblocking::Timeout => waiter.reply_timed_out(&mut reply),
-    }
-    client.inbox.lock().served = Some(Box::new(output));
     cx.engine.host.wake(client);
     true
 }

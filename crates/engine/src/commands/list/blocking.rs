@@ -2,41 +2,40 @@
 //!
 //! Each first tries at once to do what its counterpart without the B does. If there is nothing, it
 //! begins to wait, unless it runs inside a transaction, where waiting would never end. A command that
-//! makes one of the keys appear then runs the `serve` function of the waiting command. Either way the
-//! journal gets what was done: a pop or a move.
+//! makes one of the keys appear then runs the `serve` function of the waiting command's row. Either way
+//! the journal gets what was done: a pop or a move.
 
-use resp::args::Arguments;
 use store::Key;
 use store::pack::End;
 
 use super::moving::{Ends, PopMany, end_word, move_element, pop_word};
 use super::{Answer, pop_one};
 use crate::handler::args::Args;
-use crate::handler::context::Serve;
-use crate::handler::context::{Context, WaitFor};
+use crate::handler::context::{Context, Serve, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
-use crate::wait::waiting::Awaited;
+use crate::wait::awaited::Wanted;
 
 /// BLPOP key [key ...] timeout
 pub(super) fn blpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    pop_or_wait(cx, args, End::Front, |cx, key, _| pop_from(cx, key, End::Front))
+    pop_or_wait(cx, args, End::Front)
 }
+
+/// Serves BLPOP.
+pub(super) const SERVE_BLPOP: Serve = |cx, key, _| pop_from(cx, key, End::Front);
 
 /// BRPOP key [key ...] timeout
 pub(super) fn brpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    pop_or_wait(cx, args, End::Back, |cx, key, _| pop_from(cx, key, End::Back))
+    pop_or_wait(cx, args, End::Back)
 }
 
-fn pop_or_wait(cx: &mut Context<'_>, args: &mut Args<'_>, end: End, serve: Serve) -> CommandResult {
+/// Serves BRPOP.
+pub(super) const SERVE_BRPOP: Serve = |cx, key, _| pop_from(cx, key, End::Back);
+
+fn pop_or_wait(cx: &mut Context<'_>, args: &mut Args<'_>, end: End) -> CommandResult {
     let keys = args.keys(args.len() - 1)?;
     let timeout = args.timeout()?;
-    for key in &keys {
-        if pop_from(cx, key, end)? {
-            return Ok(());
-        }
-    }
-    wait_for_lists(cx, args, Waiting { keys: &keys, destination: None, timeout, serve });
-    Ok(())
+    let take = |cx: &mut Context<'_>, key: &Key<'_>| pop_from(cx, key, end);
+    cx.take_or_wait((&keys, Wanted::List), timeout, args.argv(), take)
 }
 
 /// Pops an element and answers it after its key's name; false when there is no such list.
@@ -50,21 +49,21 @@ fn pop_from(cx: &mut Context<'_>, key: &Key<'_>, end: End) -> Result<bool, Comma
 
 /// BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout
 pub(super) fn blmove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let request = Move::parse_blmove(args)?;
-    let timeout = args.timeout()?;
-    request.run_or_wait(cx, args, timeout, |cx, _, argv| {
-        Move::parse_blmove(&mut Args::new(argv, &[]))?.run(cx)
-    })
+    Move::parse_blmove(args)?.run_or_wait(cx, args)
 }
+
+/// Serves BLMOVE.
+pub(super) const SERVE_BLMOVE: Serve =
+    |cx, _, argv| Move::parse_blmove(&mut Args::new(argv, &[]))?.run(cx);
 
 /// BRPOPLPUSH source destination timeout
 pub(super) fn brpoplpush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let request = Move::parse_brpoplpush(args)?;
-    let timeout = args.timeout()?;
-    request.run_or_wait(cx, args, timeout, |cx, _, argv| {
-        Move::parse_brpoplpush(&mut Args::new(argv, &[]))?.run(cx)
-    })
+    Move::parse_brpoplpush(args)?.run_or_wait(cx, args)
 }
+
+/// Serves BRPOPLPUSH.
+pub(super) const SERVE_BRPOPLPUSH: Serve =
+    |cx, _, argv| Move::parse_brpoplpush(&mut Args::new(argv, &[]))?.run(cx);
 
 /// The arguments of BLMOVE and BRPOPLPUSH.
 struct Move<'a> {
@@ -101,13 +100,8 @@ impl<'a> Move<'a> {
         Ok(true)
     }
 
-    fn run_or_wait(
-        &self,
-        cx: &mut Context<'_>,
-        args: &Args<'_>,
-        timeout: Option<u64>,
-        serve: Serve,
-    ) -> CommandResult {
+    fn run_or_wait(&self, cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+        let timeout = args.timeout()?;
         if self.run(cx)? {
             return Ok(());
         }
@@ -116,9 +110,14 @@ impl<'a> Move<'a> {
             cx.reply.null();
             return Ok(());
         }
-        let keys = std::slice::from_ref(&self.source);
-        let destination = Some(self.destination.bytes);
-        wait_for_lists(cx, args, Waiting { keys, destination, timeout, serve });
+        cx.wait(&WaitFor {
+            keys: std::slice::from_ref(&self.source),
+            destination: Some(self.destination.bytes),
+            wanted: Wanted::List,
+            timeout,
+            again_in: None,
+            argv: args.argv(),
+        });
         Ok(())
     }
 }
@@ -130,33 +129,13 @@ pub(super) fn blmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     // The arguments after the timeout are looked at before it.
     let request = PopMany::parse(args)?;
     let timeout = timeout.timeout()?;
-    if request.pop_from_first(cx)? {
-        return Ok(());
-    }
-    let serve: Serve = |cx, key, argv| {
-        let mut args = Args::new(argv, &[]);
-        args.skip(1);
-        PopMany::parse(&mut args)?.pop_from(cx, key)
-    };
-    wait_for_lists(cx, args, Waiting { keys: &request.keys, destination: None, timeout, serve });
-    Ok(())
+    let take = |cx: &mut Context<'_>, key: &Key<'_>| request.pop_from(cx, key);
+    cx.take_or_wait((&request.keys, Wanted::List), timeout, args.argv(), take)
 }
 
-/// What a command of this family gives when it waits.
-struct Waiting<'w> {
-    keys: &'w [Key<'w>],
-    destination: Option<&'w [u8]>,
-    timeout: Option<u64>,
-    serve: Serve,
-}
-
-/// Lets the client wait; where no command may block, its time is up at once.
-fn wait_for_lists(cx: &mut Context<'_>, args: &Args<'_>, waiting: Waiting<'_>) {
-    if !cx.may_block() {
-        return cx.reply.null_array();
-    }
-    let Waiting { keys, destination, timeout, serve } = waiting;
-    let argv: Arguments<'_> = args.argv();
-    let (awaited, again_in) = (Awaited::List, None);
-    cx.wait(&WaitFor { keys, destination, awaited, timeout, again_in, argv, serve });
-}
+/// Serves BLMPOP.
+pub(super) const SERVE_BLMPOP: Serve = |cx, key, argv| {
+    let mut args = Args::new(argv, &[]);
+    args.skip(1);
+    PopMany::parse(&mut args)?.pop_from(cx, key)
+};

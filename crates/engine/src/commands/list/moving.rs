@@ -135,23 +135,16 @@ impl<'a> PopMany<'a> {
         }
         Ok(true)
     }
-
-    /// Pops from the first key that exists; false if none exists.
-    pub(super) fn pop_from_first(&self, cx: &mut Context<'_>) -> Result<bool, CommandError> {
-        for key in &self.keys {
-            if self.pop_from(cx, key)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
 }
 
 /// LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count]
 pub(super) fn lmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let request = PopMany::parse(args)?;
-    if !request.pop_from_first(cx)? {
-        cx.reply.null_array();
+    for key in &request.keys {
+        if request.pop_from(cx, key)? {
+            return Ok(());
+        }
     }
+    cx.reply.null_array();
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! The rows of the lists.
 
-use super::blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
+use super::blocking::{
+    SERVE_BLMOVE, SERVE_BLMPOP, SERVE_BLPOP, SERVE_BRPOP, SERVE_BRPOPLPUSH, blmove, blmpop, blpop,
+    brpop, brpoplpush,
+};
 use super::moving::{lmove, lmpop, rpoplpush};
 use super::{
     lindex, linsert, llen, lpop, lpos, lpush, lpushx, lrange, lrem, lset, ltrim, rpop, rpush,
@@ -169,6 +172,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         ]),
     Command::new("blpop", blpop, -3, Group::List, "2.0.0")
         .flags(WRITE | BLOCKING)
+        .serve(SERVE_BLPOP)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             "O(N) for N keys.",
@@ -178,6 +182,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .history(&[("6.0.0", FRACTIONS)]),
     Command::new("brpop", brpop, -3, Group::List, "2.0.0")
         .flags(WRITE | BLOCKING)
+        .serve(SERVE_BRPOP)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             "O(N) for N keys.",
@@ -187,6 +192,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .history(&[("6.0.0", FRACTIONS)]),
     Command::new("blmove", blmove, 6, Group::List, "6.2.0")
         .flags(WRITE | DENYOOM | BLOCKING)
+        .serve(SERVE_BLMOVE)
         .keys(MOVED)
         .docs("O(1)", "Moves an element from list to list, and waits for one if necessary.")
         .arguments(&[
@@ -198,6 +204,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         ]),
     Command::new("brpoplpush", brpoplpush, 4, Group::List, "2.2.0")
         .flags(WRITE | DENYOOM | BLOCKING)
+        .serve(SERVE_BRPOPLPUSH)
         .keys(MOVED)
         .docs(
             "O(1)",
@@ -209,6 +216,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .deprecated("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
     Command::new("blmpop", blmpop, -5, Group::List, "7.0.0")
         .flags(WRITE | BLOCKING | MOVABLE_KEYS)
+        .serve(SERVE_BLMPOP)
         .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 2)])
         .docs(
             POP_MANY_COST,

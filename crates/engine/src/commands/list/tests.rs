@@ -39,7 +39,7 @@ impl Connections {
     fn received(&mut self, number: usize) -> Option<String> {
         let session = &self.others[number - 1];
         let served = session.client.inbox.lock().served.take()?;
-        let waiter = session.client.waiter.lock().clone().expect("it was waiting");
+        let waiter = session.client.wait.lock().clone().expect("it was waiting");
         assert!(!waiter.is_waiting(), "who is served was claimed");
         let inside = self.server.gate.enter();
         self.server.engine.end_wait(inside.presence(), session, &waiter);
@@ -49,7 +49,7 @@ impl Connections {
     /// Lets the time of a waiting connection run out. Returns whether it had not been served before.
     fn time_out(&mut self, number: usize) -> bool {
         let session = &self.others[number - 1];
-        let waiter = session.client.waiter.lock().clone().expect("it was waiting");
+        let waiter = session.client.wait.lock().clone().expect("it was waiting");
         let won = waiter.claim();
         if won {
             let inside = self.server.gate.enter();
@@ -261,7 +261,7 @@ fn a_time_limit_and_serving_exclude_each_other() {
     let mut all = Connections::new(2);
     all.block(&["BLPOP l 1.5", "BLPOP l 0"]);
     let deadline = |all: &Connections, number: usize| {
-        let waiter = all.others[number - 1].client.waiter.lock().clone();
+        let waiter = all.others[number - 1].client.wait.lock().clone();
         waiter.expect("it waits").deadline.map(|deadline| deadline - all.server.turn.steady)
     };
     assert_eq!((deadline(&all, 1), deadline(&all, 2)), (Some(1500), None));

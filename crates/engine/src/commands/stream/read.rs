@@ -16,7 +16,7 @@ use super::{GroupPlace, ReplyStreams, event, parse_id, text_of};
 use crate::handler::args::{Args, LONGEST_TIMEOUT};
 use crate::handler::context::{Context, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
-use crate::wait::waiting::Awaited;
+use crate::wait::awaited::Wanted;
 
 /// A client that waits and claims looks at pending entries again after this many milliseconds at least.
 const CLAIM_PAUSE_LEAST: u64 = 10;
@@ -424,8 +424,8 @@ fn wait(
         }
     }
     let (keys, argv) = (&request.keys[..], argv.view());
-    let awaited = Awaited::Stream(|value, key, argv| is_ready(value, key, argv).unwrap_or(true));
-    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, again_in, argv, serve });
+    let wanted = Wanted::Stream(|value, key, argv| is_ready(value, key, argv).unwrap_or(true));
+    cx.wait(&WaitFor { keys, destination: None, wanted, timeout, again_in, argv });
 }
 
 /// In how many milliseconds there may be an entry to claim, if the request claims. Entries that others
@@ -470,7 +470,11 @@ fn is_ready(
 }
 
 /// Serves a waiting client from one of its keys.
-fn serve(cx: &mut Context<'_>, key: &Key<'_>, argv: Arguments<'_>) -> Result<bool, CommandError> {
+pub(super) fn serve(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    argv: Arguments<'_>,
+) -> Result<bool, CommandError> {
     let request = waiting(argv)?;
     let (mark, mut streams) = (cx.reply.mark(), 0);
     for index in 0..request.keys.len() {

@@ -4,7 +4,7 @@ use super::change::{xackdel, xadd, xdel, xdelex, xlen, xsetid, xtrim};
 use super::claim::{xautoclaim, xclaim};
 use super::pending::xpending;
 use super::range::{xrange, xrevrange};
-use super::read::{xread, xreadgroup};
+use super::read::{serve, xread, xreadgroup};
 use super::{group, info};
 use crate::command::{
     ACCESS, Argument, ArgumentKind, BLOCKING, Begin, Command, DELETE, DENYOOM, FAST, Find, Group,
@@ -156,11 +156,13 @@ pub(crate) const COMMANDS: &[Command] = &[
         ]),
     Command::new("xread", xread, -4, Group::Stream, "5.0.0")
         .flags(READONLY | BLOCKING | MOVABLE_KEYS)
+        .serve(serve)
         .keys(&[behind_streams(1)])
         .docs(RANGE_COST, "Returns the entries after an id of each stream, or waits for some.")
         .arguments(&[COUNT, MILLISECONDS, STREAMS]),
     Command::new("xreadgroup", xreadgroup, -7, Group::Stream, "5.0.0")
         .flags(WRITE | BLOCKING | MOVABLE_KEYS)
+        .serve(serve)
         .keys(&[behind_streams(4)])
         .docs(
             "O(N*log(M)) for N entries that are answered and M that are pending.",

@@ -8,12 +8,11 @@ use store::{Key, Zset};
 
 use super::after_removal;
 use crate::handler::args::Args;
-use crate::handler::context::Serve;
-use crate::handler::context::{Context, WaitFor};
+use crate::handler::context::{Context, Serve};
 use crate::handler::elements::ReplyElements;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::scored::ReplyScored;
-use crate::wait::waiting::Awaited;
+use crate::wait::awaited::Wanted;
 
 /// Where members are taken out.
 #[derive(Clone, Copy)]
@@ -159,15 +158,6 @@ impl<'a> PopMany<'a> {
     }
 
     /// Pops from the first key that has anything. Writes nothing and returns false if none has.
-    fn pop_from_first(&self, cx: &mut Context<'_>) -> Result<bool, CommandError> {
-        for key in &self.keys {
-            if self.pop_from(cx, key)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     fn pop_from(&self, cx: &mut Context<'_>, key: &Key<'_>) -> Result<bool, CommandError> {
         let begin = |reply: &mut Reply<'_>, members| {
             reply.array(2);
@@ -191,39 +181,37 @@ impl<'a> PopMany<'a> {
 
 /// ZMPOP numkeys key [key ...] MIN|MAX [COUNT count]
 pub(super) fn zmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    if !PopMany::parse(args)?.pop_from_first(cx)? {
-        cx.reply.null_array();
+    let request = PopMany::parse(args)?;
+    for key in &request.keys {
+        if request.pop_from(cx, key)? {
+            return Ok(());
+        }
     }
+    cx.reply.null_array();
     Ok(())
 }
 
 /// BZPOPMIN key [key ...] timeout
 pub(super) fn bzpopmin(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let serve: Serve = |cx, key, _| pop_for_waiter(cx, key, Extreme::Lowest);
-    pop_or_wait(cx, args, Extreme::Lowest, serve)
+    pop_or_wait(cx, args, Extreme::Lowest)
 }
+
+/// Serves BZPOPMIN.
+pub(super) const SERVE_BZPOPMIN: Serve = |cx, key, _| pop_for_waiter(cx, key, Extreme::Lowest);
 
 /// BZPOPMAX key [key ...] timeout
 pub(super) fn bzpopmax(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let serve: Serve = |cx, key, _| pop_for_waiter(cx, key, Extreme::Highest);
-    pop_or_wait(cx, args, Extreme::Highest, serve)
+    pop_or_wait(cx, args, Extreme::Highest)
 }
 
-fn pop_or_wait(
-    cx: &mut Context<'_>,
-    args: &mut Args<'_>,
-    extreme: Extreme,
-    serve: Serve,
-) -> CommandResult {
+/// Serves BZPOPMAX.
+pub(super) const SERVE_BZPOPMAX: Serve = |cx, key, _| pop_for_waiter(cx, key, Extreme::Highest);
+
+fn pop_or_wait(cx: &mut Context<'_>, args: &mut Args<'_>, extreme: Extreme) -> CommandResult {
     let keys = args.keys(args.len() - 1)?;
     let timeout = args.timeout()?;
-    for key in &keys {
-        if pop_for_waiter(cx, key, extreme)? {
-            return Ok(());
-        }
-    }
-    wait_for_zsets(cx, args, &keys, timeout, serve);
-    Ok(())
+    let take = |cx: &mut Context<'_>, key: &Key<'_>| pop_for_waiter(cx, key, extreme);
+    cx.take_or_wait((&keys, Wanted::Zset), timeout, args.argv(), take)
 }
 
 /// Pops a member and answers it after its key's name; false when there is no such sorted set.
@@ -246,30 +234,13 @@ pub(super) fn bzmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     // The arguments after the timeout are looked at before it.
     let request = PopMany::parse(args)?;
     let timeout = timeout.timeout()?;
-    if request.pop_from_first(cx)? {
-        return Ok(());
-    }
-    let serve: Serve = |cx, key, argv| {
-        let mut args = Args::new(argv, &[]);
-        args.skip(1);
-        PopMany::parse(&mut args)?.pop_from(cx, key)
-    };
-    wait_for_zsets(cx, args, &request.keys, timeout, serve);
-    Ok(())
+    let take = |cx: &mut Context<'_>, key: &Key<'_>| request.pop_from(cx, key);
+    cx.take_or_wait((&request.keys, Wanted::Zset), timeout, args.argv(), take)
 }
 
-/// Lets the client wait; where no command may block, its time is up at once.
-fn wait_for_zsets(
-    cx: &mut Context<'_>,
-    args: &Args<'_>,
-    keys: &[Key<'_>],
-    timeout: Option<u64>,
-    serve: Serve,
-) {
-    if !cx.may_block() {
-        return cx.reply.null_array();
-    }
-    let (awaited, argv) = (Awaited::Zset, args.argv());
-    let again_in = None;
-    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, again_in, argv, serve });
-}
+/// Serves BZMPOP.
+pub(super) const SERVE_BZMPOP: Serve = |cx, key, argv| {
+    let mut args = Args::new(argv, &[]);
+    args.skip(1);
+    PopMany::parse(&mut args)?.pop_from(cx, key)
+};

@@ -2,7 +2,10 @@
 
 use super::add::{zadd, zincrby};
 use super::combine::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
-use super::pop::{bzmpop, bzpopmax, bzpopmin, zmpop, zpopmax, zpopmin};
+use super::pop::{
+    SERVE_BZMPOP, SERVE_BZPOPMAX, SERVE_BZPOPMIN, bzmpop, bzpopmax, bzpopmin, zmpop, zpopmax,
+    zpopmin,
+};
 use super::range::{
     zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zrangestore, zremrangebylex,
     zremrangebyrank, zremrangebyscore, zrevrange, zrevrangebylex, zrevrangebyscore,
@@ -263,6 +266,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[NUMKEYS, KEYS, WHERE, COUNT_OPTION]),
     writing("bzpopmin", bzpopmin, -3, "5.0.0")
         .flags(WRITE | BLOCKING | FAST)
+        .serve(SERVE_BZPOPMIN)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             LOGARITHMIC,
@@ -272,6 +276,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .history(&[("6.0.0", FRACTIONS)]),
     writing("bzpopmax", bzpopmax, -3, "5.0.0")
         .flags(WRITE | BLOCKING | FAST)
+        .serve(SERVE_BZPOPMAX)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             LOGARITHMIC,
@@ -281,6 +286,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .history(&[("6.0.0", FRACTIONS)]),
     writing("bzmpop", bzmpop, -5, "7.0.0")
         .flags(WRITE | BLOCKING | MOVABLE_KEYS)
+        .serve(SERVE_BZMPOP)
         .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 2)])
         .docs(
             POP_SEVERAL_COST,

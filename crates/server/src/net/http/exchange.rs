@@ -5,7 +5,7 @@ mod view;
 use std::sync::Arc;
 
 use base::limits;
-use engine::changes::listeners::Filter;
+use engine::changes::filter::Filter;
 use engine::http::{ABSENT, CREATED, FAILED, Facts, REPLACED, UNCONDITIONAL};
 use engine::session::{Session, Transaction};
 use http::answer::{Answer, Envelope, JSON};

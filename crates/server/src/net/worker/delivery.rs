@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock::Ticks;
 use base::limits;
 use engine::host::LogLevel;
-use engine::wait::waiting::Waiter;
+use engine::wait::awaited::Wait;
 
 use super::{NOT_DURABLE, Worker};
 use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
@@ -23,23 +23,25 @@ impl Worker {
                 continue;
             };
             connection.timer = None;
-            let Hold::Blocked(waiter) = &connection.held_back.hold else {
-                self.schedule(place);
-                continue;
+            let wait = match &connection.held_back.hold {
+                Hold::Blocked(wait) if !wait.awaits_sync() => Arc::clone(wait),
+                _ => {
+                    self.schedule(place);
+                    continue;
+                }
             };
-            let waiter = Arc::clone(waiter);
             let now = self.turn.steady;
-            if waiter.deadline.is_none_or(|deadline| deadline > now) {
-                if waiter.again_at.is_some_and(|at| at <= now) {
-                    self.run_again(place, &waiter);
+            if wait.deadline.is_none_or(|deadline| deadline > now) {
+                if wait.again_at.is_some_and(|at| at <= now) {
+                    self.run_again(place, &wait);
                 }
                 self.schedule(place);
                 continue;
             }
-            if let Some(nothing) = self.engine.time_out(&waiter) {
+            if let Some(nothing) = self.engine.time_out(&wait) {
                 connection.held_back.hold = Hold::None;
                 let inside = self.gate.enter();
-                self.engine.end_wait(inside.presence(), &connection.session, &waiter);
+                self.engine.end_wait(inside.presence(), &connection.session, &wait);
                 drop(inside);
                 connection.reply((&self.engine, &self.turn), |_, reply| {
                     reply.raw(&nothing);
@@ -51,14 +53,14 @@ impl Worker {
     }
 
     /// Runs the command of a waiting client again, unless the client was just served.
-    fn run_again(&mut self, place: usize, waiter: &Arc<Waiter>) {
+    fn run_again(&mut self, place: usize, wait: &Arc<Wait>) {
         let Some(connection) = &mut self.connections[place] else { return };
-        if waiter.claim() {
+        if wait.claim() {
             connection.held_back.hold = Hold::None;
             let inside = self.gate.enter();
-            self.engine.end_wait(inside.presence(), &connection.session, waiter);
+            self.engine.end_wait(inside.presence(), &connection.session, wait);
             drop(inside);
-            let command = Pending::new(self.engine.commands, waiter.argv.clone());
+            let command = Pending::new(self.engine.commands, wait.argv.clone());
             connection.held_back.push_first(command);
         }
     }
@@ -147,10 +149,9 @@ impl Worker {
         self.mailbox.await_journal();
         let before = connection.held_count();
         connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
-        let over = match connection.held_back.hold {
-            Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.steady),
-            _ => false,
-        };
+        let sync_wait = connection.held_back.sync_wait();
+        let over =
+            sync_wait.is_some_and(|wait| self.engine.is_sync_wait_over(wait, self.turn.steady));
         if over || connection.held_count() < before {
             self.schedule(place);
         }
@@ -167,14 +168,11 @@ impl Worker {
         }
         self.places.remove(&client.id);
         self.timers.change(place, connection.timer, None);
-        if matches!(connection.held_back.hold, Hold::AwaitsSync(_)) {
-            self.engine.end_sync_wait(&connection.session);
-        }
         let inside = self.gate.enter();
-        if let Hold::Blocked(waiter) = &connection.held_back.hold {
+        if let Hold::Blocked(wait) = &connection.held_back.hold {
             // Claimed or served meanwhile: either way no thread serves it from now on.
-            waiter.claim();
-            self.engine.end_wait(inside.presence(), &connection.session, waiter);
+            wait.claim();
+            self.engine.end_wait(inside.presence(), &connection.session, wait);
         }
         if let Some(listener) = connection.protocol.following() {
             self.engine.listeners.remove(listener);
@@ -191,8 +189,8 @@ impl Worker {
     /// Answers a request of HTTP that waits and that the server ends because it stops.
     fn stop_serving(&mut self, place: usize) {
         let Some(connection) = &self.connections[place] else { return };
-        if let Hold::Blocked(waiter) = &connection.held_back.hold
-            && !waiter.claim()
+        if let Hold::Blocked(wait) = &connection.held_back.hold
+            && !wait.claim()
         {
             // Another thread has served it, or is about to.
             self.take_inbox(place);

@@ -122,10 +122,10 @@ impl Worker {
             return;
         }
         let (engine, turn) = (Arc::clone(&self.engine), &self.turn);
-        if let Hold::AwaitsSync(wait) = connection.held_back.hold {
+        if let Some(wait) = connection.held_back.sync_wait().map(Arc::clone) {
             let steady = turn.steady;
             let settled = connection.reply((&engine, turn), |session, reply| {
-                engine.settle_sync_wait(session, wait, steady, reply)
+                engine.settle_sync_wait(session, &wait, steady, reply)
             });
             if !settled {
                 return;
@@ -421,5 +421,5 @@ fn conclude(turn: &Turn, connection: &mut Connection, ran: &Executed) {
 
 /// Whether a command with this outcome must run again: one whose client waits has run to its end.
 fn needs_another_try(outcome: &Outcome) -> bool {
-    !matches!(outcome, Outcome::Done | Outcome::Blocked(_) | Outcome::AwaitsSync(_))
+    !matches!(outcome, Outcome::Done | Outcome::Blocked(_))
 }

@@ -97,10 +97,10 @@ impl Worker {
             connection.hold_replies(connection.output.end());
         }
         if let Some(reply) = inbox.served
-            && let Hold::Blocked(waiter) = std::mem::take(&mut connection.held_back.hold)
+            && let Hold::Blocked(wait) = std::mem::take(&mut connection.held_back.hold)
         {
             let inside = self.gate.enter();
-            self.engine.end_wait(inside.presence(), &connection.session, &waiter);
+            self.engine.end_wait(inside.presence(), &connection.session, &wait);
             drop(inside);
             if connection.withheld_from.take().is_none() {
                 connection.reply((&self.engine, &self.turn), |_, output| {

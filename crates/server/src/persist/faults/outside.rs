@@ -81,7 +81,7 @@ impl Process for Outside {
         ProcessFacts::default()
     }
 
-    fn shut_down(&self, _: Shutdown, _: Option<Arc<Waiter>>) {}
+    fn shut_down(&self, _: Shutdown, _: Option<Waiter>) {}
 
     fn crash(&self, reason: &str) -> ! {
         panic!("{reason}")
@@ -89,11 +89,11 @@ impl Process for Outside {
 }
 
 impl ViewSource for Outside {
-    fn ask_view(&self, _: ViewRequest, _: Option<Arc<Waiter>>) {}
+    fn ask_view(&self, _: ViewRequest, _: Option<Waiter>) {}
 }
 
 impl LongReads for Outside {
-    fn list_nodes(&self, _: OwnedArguments, _: Arc<Waiter>) {}
+    fn list_nodes(&self, _: OwnedArguments, _: Waiter) {}
 }
 
 impl Snapshots for Outside {
@@ -109,7 +109,7 @@ impl Snapshots for Outside {
         self.saver.note_emptied(engine, changes, closed)
     }
 
-    fn save_emptied(&self, _: Arc<Waiter>) {}
+    fn save_emptied(&self, _: Waiter) {}
 }
 
 impl AppendOnlyFile for Outside {
@@ -137,5 +137,5 @@ impl Loader for Outside {
 }
 
 impl Aside for Outside {
-    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
+    fn do_aside(&self, _: Waiter, _: Errand) {}
 }

@@ -245,13 +245,9 @@ impl<'e> Replay<'e> {
             match self.execute(argv, index, authority) {
                 Outcome::Done => break,
                 // Nothing blocks in a file; a command that would have to wait finds nothing.
-                Outcome::Blocked(waiter) => {
-                    waiter.claim();
-                    self.engine.end_wait(inside.presence(), &self.session, &waiter);
-                    break;
-                }
-                Outcome::AwaitsSync(_) => {
-                    self.engine.end_sync_wait(&self.session);
+                Outcome::Blocked(wait) => {
+                    wait.claim();
+                    self.engine.end_wait(inside.presence(), &self.session, &wait);
                     break;
                 }
                 Outcome::Contended | Outcome::Paused(_) => {

@@ -1,7 +1,7 @@
 //! Requests that wait for changes, or follow them.
 
 use base::limits;
-use engine::changes::listeners::{Filter, Keys};
+use engine::changes::filter::{Filter, Keys};
 use engine::persistence::backlog::Position;
 use http::request::Head;
 use http::target::Target;
