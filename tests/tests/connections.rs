@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use tests::client::{Client, Received, Reply, encode};
 use tests::observe::{number, wait_until};
 use tests::process::{open_files, resident_bytes};
@@ -145,6 +145,28 @@ fn begin_something(stream: &mut TcpStream, state: usize) -> std::io::Result<()> 
         7 => b"HELLO 3\r\nCLIENT TRACKING OFF\r\nBZPOPMIN none 0\r\n",
         _ => b"QUIT\r\n",
     })
+}
+
+/// More connections than the acceptor takes of one listener at a time: no event announces the rest.
+#[test]
+fn all_who_come_at_once_are_accepted() -> Result<()> {
+    let longest = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    let longest = longest.trim().parse().unwrap_or(128);
+    let server = start(&[("maxclients", "11000"), ("tcp-backlog", "4096")])?;
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).context("a process id")?;
+    kill_process(pid, Signal::STOP)?;
+    let mut streams = Vec::new();
+    for _ in 0..possible(2500).min(longest) {
+        streams.push(raw(&server)?);
+    }
+    kill_process(pid, Signal::CONT)?;
+    for (at, stream) in streams.iter_mut().enumerate() {
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer).with_context(|| format!("connection {at}"))?;
+        ensure!(&answer == b"+PONG\r\n", "{answer:?}");
+    }
+    Ok(())
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base::limits;
 use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::observe::stats::ThreadStats;
@@ -45,6 +46,29 @@ impl Source {
 
 /// How long to wait before the next accept after a failed one.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
+
+/// What came of a listener's turn. The largest of all says how long the thread may sleep.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Accepted {
+    /// No connection waits any more. An event announces the next one.
+    All,
+    /// This listener has had its turn. No event announces the connections that still wait.
+    Part,
+    /// Accepting has failed. No event announces them either.
+    Failed,
+}
+
+impl Accepted {
+    /// How long the next look at the listeners may wait for an event; for ever when absent.
+    fn pause(self) -> Option<Duration> {
+        match self {
+            Accepted::All => None,
+            Accepted::Part => Some(Duration::ZERO),
+            // Most likely out of descriptors: wait a little rather than spin.
+            Accepted::Failed => Some(PAUSE_AFTER_FAILURE),
+        }
+    }
+}
 
 /// What the owner of the thread tells it.
 #[derive(Default)]
@@ -115,14 +139,10 @@ impl Accepting {
             if let Some(listeners) = replaced {
                 self.replace(listeners);
             }
-            // A listener that was just registered may have had connections before.
-            let mut failed = false;
-            for index in 0..self.sources.len() {
-                failed |= !self.accept_all(index);
-            }
-            // Most likely out of descriptors: wait a little rather than spin. No event would announce
-            // the connections that wait meanwhile.
-            pause = failed.then_some(PAUSE_AFTER_FAILURE);
+            // All of them: a listener that was just registered may have had connections before, and one
+            // that has had its turn may have more.
+            let accepted = (0..self.sources.len()).map(|index| self.accept_some(index)).max();
+            pause = accepted.unwrap_or(Accepted::All).pause();
         }
     }
 
@@ -166,9 +186,10 @@ impl Accepting {
         }
     }
 
-    /// Accepts until no connection waits any more. Returns whether it got there.
-    fn accept_all(&self, index: usize) -> bool {
-        loop {
+    /// Accepts connections of one listener, so many that other listeners and the stop wait for a moment
+    /// at most.
+    fn accept_some(&self, index: usize) -> Accepted {
+        for _ in 0..limits::ACCEPTS_PER_TURN {
             let accepted = match &self.sources[index] {
                 Source::Tcp(listener, speaks) => listener.accept().map(|(socket, peer)| {
                     let transport = Transport::tcp(socket, peer);
@@ -181,15 +202,18 @@ impl Accepting {
             };
             match accepted {
                 Ok((arrival, peer)) => self.admit(arrival, peer),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Accepted::All;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let line = format!("Accepting client connection: {error}");
                     self.engine.host.log(LogLevel::Warning, &line);
-                    return false;
+                    return Accepted::Failed;
                 }
             }
         }
+        Accepted::Part
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
