@@ -60,6 +60,13 @@ struct Conditions {
 }
 
 impl Conditions {
+    /// The conditions that are the rest of the arguments.
+    fn parse_all(args: &mut Args<'_>) -> Result<Conditions, CommandError> {
+        let mut conditions = Conditions::default();
+        while conditions.parse(args)? {}
+        args.is_empty().then_some(conditions).ok_or(CommandError::SYNTAX)
+    }
+
     /// Takes one of the options that all writes share. Returns whether there was one.
     fn parse(&mut self, args: &mut Args<'_>) -> Result<bool, CommandError> {
         if args.word("EXISTS") {
@@ -570,12 +577,7 @@ fn journal_set(cx: &mut Context<'_>, key: &Key<'_>, bytes: &[u8], expire_at: Opt
 /// PATCH of a key: a JSON merge patch, and conditions. The expiry and the content type stay.
 fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, patch) = (args.key()?, args.bytes()?);
-    let mut conditions = Conditions::default();
-    while !args.is_empty() {
-        if !conditions.parse(args)? {
-            return Err(CommandError::SYNTAX);
-        }
-    }
+    let conditions = Conditions::parse_all(args)?;
     let Some(before) = admit(cx, &key, &conditions) else { return Ok(()) };
     if before.is_none() {
         reply_outcome(cx, ABSENT, 0);
@@ -632,12 +634,7 @@ fn merge(document: &mut serde_json::Value, patch: serde_json::Value) {
 /// DELETE of a key, and conditions.
 fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let mut conditions = Conditions::default();
-    while !args.is_empty() {
-        if !conditions.parse(args)? {
-            return Err(CommandError::SYNTAX);
-        }
-    }
+    let conditions = Conditions::parse_all(args)?;
     let Some(before) = admit(cx, &key, &conditions) else { return Ok(()) };
     if before.is_none() {
         reply_outcome(cx, ABSENT, 0);
@@ -654,12 +651,7 @@ fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// The condition of a transaction. It is checked now. If it does not stay true until EXEC, EXEC fails.
 fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let mut conditions = Conditions::default();
-    while !args.is_empty() {
-        if !conditions.parse(args)? {
-            return Err(CommandError::SYNTAX);
-        }
-    }
+    let conditions = Conditions::parse_all(args)?;
     let present = cx.db.find_untouched(&key).map(Entry::version);
     let admitted = conditions.admit(present);
     if admitted {

@@ -1,12 +1,13 @@
 //! A request on its way to its answer.
 
 mod view;
+mod walks;
+mod want;
 
 use std::sync::Arc;
 
-use base::limits;
 use engine::changes::filter::Filter;
-use engine::http::{ABSENT, CREATED, FAILED, Facts, REPLACED, UNCONDITIONAL};
+use engine::http::{ABSENT, CREATED, Facts, REPLACED, UNCONDITIONAL};
 use engine::session::{Session, Transaction};
 use http::answer::{Answer, Envelope, JSON};
 use http::json;
@@ -21,77 +22,14 @@ use super::changes::{Step, Wait, begin_events, position_of, told_gone};
 use super::etcd::answer::{Step as EventStep, Watch, answer_node};
 use super::prepared::Prepared;
 
+pub(super) use walks::{List, Tree};
+pub(super) use want::{Form, Get, Question, Want};
+
 /// The form in which a client that sends commands gets replies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     pub(super) resp3: bool,
     pub(super) strings: Strings,
-}
-
-/// The form of a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    Text,
-    MsgPack,
-}
-
-/// What a GET or HEAD of a key asks for besides its address.
-pub(super) enum Want {
-    /// The value in its usual form.
-    Plain(Question),
-    /// Other options.
-    With(Box<Get>),
-}
-
-/// A question for a value in its usual form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Question {
-    /// The client has this version, and asks for another one.
-    pub(super) unless: Option<u64>,
-}
-
-impl Want {
-    /// What these options ask for.
-    pub(super) fn of(get: Option<Box<Get>>) -> Want {
-        match get {
-            None => Want::Plain(Question { unless: None }),
-            Some(get) => match get.only_version() {
-                Some(version) => Want::Plain(Question { unless: Some(version) }),
-                None => Want::With(get),
-            },
-        }
-    }
-
-    /// The version that the client has, if that is all, or the options.
-    fn parts(&self) -> (Option<u64>, Option<&Get>) {
-        match self {
-            Want::Plain(question) => (question.unless, None),
-            Want::With(get) => (None, Some(get)),
-        }
-    }
-}
-
-/// The options of a GET of a key besides its address.
-pub(super) struct Get {
-    pub(super) none_match: Option<Tags>,
-    pub(super) matches: Option<Tags>,
-    pub(super) range: Option<(Option<u64>, Option<u64>)>,
-    pub(super) if_range: Option<Tags>,
-    /// Absent if the client accepts none of the forms.
-    pub(super) form: Option<Form>,
-}
-
-impl Get {
-    /// The version that the client has, if it names one and nothing else.
-    fn only_version(&self) -> Option<u64> {
-        let Some(Tags::Versions(versions)) = &self.none_match else { return None };
-        let is_all = self.matches.is_none() && self.range.is_none() && self.if_range.is_none();
-        match versions[..] {
-            [version] if is_all && self.form == Some(Form::Json) => Some(version),
-            _ => None,
-        }
-    }
 }
 
 /// The kind of a request.
@@ -158,124 +96,6 @@ impl Kind {
             _ => false,
         }
     }
-}
-
-/// Characters that have a meaning in a pattern lose it.
-fn literally(prefix: &[u8]) -> Vec<u8> {
-    let mut pattern = Vec::with_capacity(prefix.len() + 2);
-    for &byte in prefix {
-        if matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\') {
-            pattern.push(b'\\');
-        }
-        pattern.push(byte);
-    }
-    pattern
-}
-
-/// Keys that begin with the same bytes.
-pub(super) struct List {
-    pattern: Vec<u8>,
-    limit: usize,
-    names: Vec<u8>,
-    found: usize,
-    steps: usize,
-}
-
-impl List {
-    pub(super) fn new(prefix: &[u8], limit: usize) -> List {
-        let pattern = [&literally(prefix)[..], b"*"].concat();
-        List { pattern, limit, names: Vec::new(), found: 0, steps: 0 }
-    }
-
-    /// The command that goes on at a cursor.
-    pub(super) fn scan<'w>(&'w self, cursor: &'w [u8]) -> [&'w [u8]; 6] {
-        [b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", b"1000"]
-    }
-
-    /// Takes the result of a SCAN. Returns the answer's text, or the next command.
-    fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Result<Vec<u8>, OwnedArguments>> {
-        let Some(Piece::Array(2)) = pieces.next() else { return None };
-        let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
-        let Some(Piece::Array(count)) = pieces.next() else { return None };
-        for _ in 0..count {
-            if self.found > 0 {
-                self.names.push(b',');
-            }
-            reply::write_json(pieces, Strings::Tagged, &mut self.names)?;
-            self.found += 1;
-        }
-        self.steps += 1;
-        if cursor != b"0" && self.found < self.limit && self.steps < limits::HTTP_LIST_STEPS {
-            return Some(Err(owned(&self.scan(cursor))));
-        }
-        let mut text = b"{\"keys\":[".to_vec();
-        text.append(&mut self.names);
-        text.extend_from_slice(b"],\"cursor\":");
-        match cursor {
-            b"0" => text.extend_from_slice(b"null"),
-            cursor => json::write_text(&mut text, cursor),
-        }
-        text.push(b'}');
-        Some(Ok(text))
-    }
-}
-
-/// A key that is deleted with those below it.
-pub(super) struct Tree {
-    pattern: Vec<u8>,
-    deleted: i64,
-    /// Where the search goes on; absent before it has begun.
-    cursor: Option<Vec<u8>>,
-    /// The found keys are being deleted.
-    deletes: bool,
-}
-
-impl Tree {
-    pub(super) fn new(key: &[u8]) -> Tree {
-        let pattern = [&literally(key)[..], b"/*"].concat();
-        Tree { pattern, deleted: 0, cursor: None, deletes: false }
-    }
-
-    /// Takes the reply of the last command. Returns the next one, if there is one.
-    fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Option<OwnedArguments>> {
-        let scan = |tree: &Tree, cursor: &[u8]| {
-            let words = [b"SCAN", cursor, b"MATCH", &tree.pattern, b"COUNT", b"1000"];
-            Some(Some(owned(&words)))
-        };
-        match (pieces.next()?, self.cursor.clone()) {
-            (Piece::Integer(count), Some(cursor)) if self.deletes => {
-                self.deleted += count;
-                self.deletes = false;
-                if cursor == b"0" { Some(None) } else { scan(self, &cursor) }
-            }
-            (Piece::Array(2), None) => {
-                // The key itself: see `Exchange::take_reply`, which has looked at it.
-                self.deleted += i64::from(pieces.next()? == Piece::Integer(REPLACED));
-                self.cursor = Some(b"0".to_vec());
-                scan(self, b"0")
-            }
-            (Piece::Array(2), Some(_)) => {
-                let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
-                let Some(Piece::Array(count)) = pieces.next() else { return None };
-                self.cursor = Some(cursor.to_vec());
-                if count == 0 {
-                    return if cursor == b"0" { Some(None) } else { scan(self, cursor) };
-                }
-                let mut words: Vec<&[u8]> = vec![b"UNLINK"];
-                for _ in 0..count {
-                    let Some(Piece::Bytes(key)) = pieces.next() else { return None };
-                    words.push(key);
-                }
-                self.deletes = true;
-                Some(Some(owned(&words)))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn owned(words: &[&[u8]]) -> OwnedArguments {
-    words.iter().collect()
 }
 
 /// See the module's text.
@@ -396,164 +216,88 @@ impl Exchange {
         reply: &Output,
         output: &mut Output,
     ) -> Next {
-        if let Kind::Get(want) = &self.kind {
-            answer_get(want.parts(), &self.envelope, now, reply, output);
-            return Next::Answered;
-        }
-        if let Kind::Wait(wait, get) = &mut self.kind {
-            let get = get.as_deref();
-            let tags = get.and_then(|get| get.none_match.as_ref());
-            match wait.take(reply, tags, steady) {
-                Step::Runs(argv) => return Next::Runs(argv),
-                Step::Reads(argv) => return Next::Reads(argv),
-                Step::Answer => {
-                    self.envelope.position = wait.position();
-                    answer_get((None, get), &self.envelope, now, reply, output);
-                    return Next::Answered;
-                }
-                Step::Nothing => {
-                    self.envelope.position = wait.position();
-                    Answer::begin(output, &self.envelope, 304, now).empty();
-                    return Next::Answered;
-                }
-                Step::Failed => {
-                    answer_error(Pieces::new(&reply.bytes()), &self.envelope, now, output);
-                    return Next::Answered;
-                }
+        let Exchange { envelope, kind, .. } = self;
+        // These look at the reply where it lies: it may be large, or shared.
+        match kind {
+            Kind::Get(want) => {
+                answer_get(want.parts(), envelope, now, reply, output);
+                return Next::Answered;
             }
-        }
-        let envelope = &self.envelope;
-        if let Kind::Watch(watch) = &mut self.kind {
-            return match watch.take(reply, envelope, now, output) {
-                EventStep::Answered => Next::Answered,
-                EventStep::Waits(argv) => Next::Watches(argv),
-                EventStep::GoesOn(argv) => Next::GoesOn(argv),
-            };
-        }
-        if let Kind::View(none_match) = &self.kind {
-            let mut pieces = Pieces::new(reply.first_slice());
-            let tags = none_match.as_deref();
-            if view::answer_view(&mut pieces, tags, envelope, now, reply, output).is_none() {
-                answer_error(Pieces::new(reply.first_slice()), envelope, now, output);
+            Kind::Wait(wait, get) => {
+                return take_of_wait(
+                    (wait, get.as_deref()),
+                    envelope,
+                    (now, steady),
+                    reply,
+                    output,
+                );
             }
-            return Next::Answered;
-        }
-        if let Kind::Node = &self.kind {
-            answer_node(reply, envelope, now, output);
-            return Next::Answered;
+            Kind::Watch(watch) => {
+                return match watch.take(reply, envelope, now, output) {
+                    EventStep::Answered => Next::Answered,
+                    EventStep::Waits(argv) => Next::Watches(argv),
+                    EventStep::GoesOn(argv) => Next::GoesOn(argv),
+                };
+            }
+            Kind::View(none_match) => {
+                let mut pieces = Pieces::new(reply.first_slice());
+                let tags = none_match.as_deref();
+                if view::answer_view(&mut pieces, tags, envelope, now, reply, output).is_none() {
+                    answer_error(Pieces::new(reply.first_slice()), envelope, now, output);
+                }
+                return Next::Answered;
+            }
+            Kind::Node => {
+                answer_node(reply, envelope, now, output);
+                return Next::Answered;
+            }
+            _ => {}
         }
         let bytes = reply.bytes();
         let mut pieces = Pieces::new(&bytes);
-        let answered = match &mut self.kind {
+        let answered = |()| Next::Answered;
+        let next = match kind {
             Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) => None,
             Kind::Watch(_) | Kind::Node => None,
-            Kind::Follow(filter) => match position_of(&mut pieces) {
-                Some(position) => {
-                    let from = begin_events(position, envelope, now, output);
-                    return Next::Follows(Filter::clone(filter), from);
-                }
-                None => None,
-            },
-            Kind::Write => answer_write(&mut pieces, envelope, now, output),
+            Kind::Follow(filter) => position_of(&mut pieces).map(|position| {
+                let from = begin_events(position, envelope, now, output);
+                Next::Follows(Filter::clone(filter), from)
+            }),
+            Kind::Write => answer_write(&mut pieces, envelope, now, output).map(answered),
             Kind::Metrics { open } => {
-                let content_type = match open {
-                    true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                    false => "text/plain; version=0.0.4; charset=utf-8",
-                };
-                match pieces.next() {
-                    Some(Piece::Bytes(text)) => {
-                        let answer = Answer::begin(output, envelope, 200, now);
-                        answer.text_body(content_type, text);
-                        Some(())
-                    }
-                    _ => None,
-                }
+                answer_metrics(&mut pieces, *open, envelope, now, output).map(answered)
             }
-            Kind::Mget => answer_mget(&mut pieces, envelope, now, output),
-            Kind::One(style) => answer_one(&mut pieces, *style, envelope, now, output),
+            Kind::Mget => answer_mget(&mut pieces, envelope, now, output).map(answered),
+            Kind::One(style) => {
+                answer_one(&mut pieces, *style, envelope, now, output).map(answered)
+            }
             Kind::Pipeline { style, left, text } => {
-                *left -= 1;
-                let (last, before) = (*left == 0, text.len());
-                if reply::write_outcome(&mut pieces, style.strings, text).is_none() {
-                    // The replies of the other commands still belong to this request.
-                    text.truncate(before);
-                    text.extend_from_slice(br#"{"error":"ERR the reply is not as expected"}"#);
-                }
-                text.push(if last { b']' } else { b',' });
-                if !last {
-                    return Next::Waits;
-                }
-                Answer::begin(output, envelope, 200, now).text_body(JSON, text);
-                Some(())
+                Some(take_of_pipeline(&mut pieces, (*style, left, text), envelope, now, output))
             }
             Kind::Transaction { condition: condition @ Condition::Open, .. } => {
-                let mut outcome = pieces.clone();
-                let met = outcome.next() == Some(Piece::Array(2))
-                    && outcome.next() == Some(Piece::Integer(REPLACED));
-                *condition = if met { Condition::Met } else { Condition::Refused(bytes.to_vec()) };
-                return Next::Waits;
+                *condition = condition_of(&bytes);
+                Some(Next::Waits)
             }
             Kind::Transaction { style, left, condition, .. } => {
                 *left -= 1;
-                if *left > 0 {
+                match *left {
+                    0 => answer_exec(&mut pieces, (*style, condition), envelope, now, output)
+                        .map(answered),
                     // The reply is QUEUED, or an error that makes EXEC fail.
-                    return Next::Waits;
-                }
-                match condition {
-                    // EXEC was refused because a queued command had been refused.
-                    Condition::Refused(reply) => {
-                        let refused = answer_write(&mut Pieces::new(reply), envelope, now, output);
-                        if refused.is_none() {
-                            answer_error(Pieces::new(reply), envelope, now, output);
-                        }
-                        Some(())
-                    }
-                    Condition::Met if pieces.clone().next() == Some(Piece::Null) => {
-                        let answer = Answer::begin(output, envelope, 412, now);
-                        answer.error(b"the key has changed meanwhile");
-                        Some(())
-                    }
-                    _ => answer_transaction(&mut pieces, *style, envelope, now, output),
+                    _ => Some(Next::Waits),
                 }
             }
-            Kind::Count(name) => match pieces.clone().next() {
-                Some(Piece::Integer(count)) => {
-                    let text = format!("{{\"{name}\":{count}}}");
-                    Answer::begin(output, envelope, 200, now).text_body(JSON, text.as_bytes());
-                    Some(())
-                }
-                _ => None,
-            },
-            Kind::Json => answer_json(pieces.clone(), envelope, now, output),
-            Kind::List(list) => match list.take(&mut pieces) {
-                Some(Err(next)) => return Next::Runs(next),
-                Some(Ok(text)) => {
-                    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
-                    Some(())
-                }
-                None => None,
-            },
-            Kind::Tree(tree) => {
-                if tree.cursor.is_none() && is_refused(pieces.clone()) {
-                    answer_write(&mut pieces, envelope, now, output)
-                } else {
-                    match tree.take(&mut pieces) {
-                        Some(Some(next)) => return Next::Runs(next),
-                        Some(None) => {
-                            let text = format!("{{\"deleted\":{}}}", tree.deleted);
-                            Answer::begin(output, envelope, 200, now)
-                                .text_body(JSON, text.as_bytes());
-                            Some(())
-                        }
-                        None => None,
-                    }
-                }
+            Kind::Count(name) => {
+                answer_count(&mut pieces, name, envelope, now, output).map(answered)
             }
+            Kind::Json => answer_json(pieces.clone(), envelope, now, output).map(answered),
+            Kind::List(list) => take_of_list(&mut pieces, list, envelope, now, output),
+            Kind::Tree(tree) => take_of_tree(&mut pieces, tree, envelope, now, output),
         };
-        if answered.is_none() {
+        next.unwrap_or_else(|| {
             answer_error(Pieces::new(&bytes), envelope, now, output);
-        }
-        Next::Answered
+            Next::Answered
+        })
     }
 
     /// Answers that the server stops, in place of the answer.
@@ -570,11 +314,150 @@ impl Exchange {
     }
 }
 
-/// Whether the first command about a tree was refused.
-fn is_refused(mut pieces: Pieces<'_>) -> bool {
-    let refused = [FAILED, UNCONDITIONAL].map(Piece::Integer);
-    pieces.next() == Some(Piece::Array(2))
-        && pieces.next().is_some_and(|one| refused.contains(&one))
+/// The next step of a request that waits for a key.
+fn take_of_wait(
+    (wait, get): (&mut Wait, Option<&Get>),
+    envelope: &mut Envelope,
+    (now, steady): (u64, u64),
+    reply: &Output,
+    output: &mut Output,
+) -> Next {
+    let tags = get.and_then(|get| get.none_match.as_ref());
+    match wait.take(reply, tags, steady) {
+        Step::Runs(argv) => return Next::Runs(argv),
+        Step::Reads(argv) => return Next::Reads(argv),
+        Step::Answer => {
+            envelope.position = wait.position();
+            answer_get((None, get), envelope, now, reply, output);
+        }
+        Step::Nothing => {
+            envelope.position = wait.position();
+            Answer::begin(output, envelope, 304, now).empty();
+        }
+        Step::Failed => answer_error(Pieces::new(&reply.bytes()), envelope, now, output),
+    }
+    Next::Answered
+}
+
+/// Adds the reply of one of several commands.
+fn take_of_pipeline(
+    pieces: &mut Pieces<'_>,
+    (style, left, text): (Style, &mut usize, &mut Vec<u8>),
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Next {
+    *left -= 1;
+    let (last, before) = (*left == 0, text.len());
+    if reply::write_outcome(pieces, style.strings, text).is_none() {
+        // The replies of the other commands still belong to this request.
+        text.truncate(before);
+        text.extend_from_slice(br#"{"error":"ERR the reply is not as expected"}"#);
+    }
+    text.push(if last { b']' } else { b',' });
+    if !last {
+        return Next::Waits;
+    }
+    Answer::begin(output, envelope, 200, now).text_body(JSON, text);
+    Next::Answered
+}
+
+/// What the reply to the condition of a transaction says.
+fn condition_of(reply: &[u8]) -> Condition {
+    let mut pieces = Pieces::new(reply);
+    let met =
+        pieces.next() == Some(Piece::Array(2)) && pieces.next() == Some(Piece::Integer(REPLACED));
+    if met { Condition::Met } else { Condition::Refused(reply.to_vec()) }
+}
+
+/// The answer to a transaction, when EXEC has replied.
+fn answer_exec(
+    pieces: &mut Pieces<'_>,
+    (style, condition): (Style, &Condition),
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    match condition {
+        // EXEC was refused because a queued command had been refused.
+        Condition::Refused(reply) => {
+            if answer_write(&mut Pieces::new(reply), envelope, now, output).is_none() {
+                answer_error(Pieces::new(reply), envelope, now, output);
+            }
+        }
+        Condition::Met if pieces.clone().next() == Some(Piece::Null) => {
+            Answer::begin(output, envelope, 412, now).error(b"the key has changed meanwhile");
+        }
+        _ => return answer_transaction(pieces, style, envelope, now, output),
+    }
+    Some(())
+}
+
+/// Takes names of keys; the answer has all of them.
+fn take_of_list(
+    pieces: &mut Pieces<'_>,
+    list: &mut List,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<Next> {
+    Some(match list.take(pieces)? {
+        Err(next) => Next::Runs(next),
+        Ok(text) => {
+            Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
+            Next::Answered
+        }
+    })
+}
+
+/// The next step of the removal of a tree.
+fn take_of_tree(
+    pieces: &mut Pieces<'_>,
+    tree: &mut Tree,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<Next> {
+    if tree.is_refused(pieces.clone()) {
+        return answer_write(pieces, envelope, now, output).map(|()| Next::Answered);
+    }
+    if let Some(next) = tree.take(pieces)? {
+        return Some(Next::Runs(next));
+    }
+    let text = format!("{{\"deleted\":{}}}", tree.deleted());
+    Answer::begin(output, envelope, 200, now).text_body(JSON, text.as_bytes());
+    Some(Next::Answered)
+}
+
+/// The answer of figures.
+fn answer_metrics(
+    pieces: &mut Pieces<'_>,
+    open: bool,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    let content_type = match open {
+        true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        false => "text/plain; version=0.0.4; charset=utf-8",
+    };
+    let Some(Piece::Bytes(text)) = pieces.next() else { return None };
+    Answer::begin(output, envelope, 200, now).text_body(content_type, text);
+    Some(())
+}
+
+/// The answer of a number with a name.
+fn answer_count(
+    pieces: &mut Pieces<'_>,
+    name: &str,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    let Some(Piece::Integer(count)) = pieces.next() else { return None };
+    let text = format!("{{\"{name}\":{count}}}");
+    Answer::begin(output, envelope, 200, now).text_body(JSON, text.as_bytes());
+    Some(())
 }
 
 /// The status that corresponds to an error.
@@ -960,12 +843,5 @@ mod tests {
         assert_eq!(part_of(10, (Some(10), None)), None);
         assert_eq!(part_of(0, (None, Some(3))), None);
         assert_eq!(part_of(10, (None, Some(0))), None);
-    }
-
-    #[test]
-    fn a_prefix_is_no_pattern() {
-        let list = List::new(b"a*[b]?\\", 1);
-        assert_eq!(list.pattern, b"a\\*\\[b\\]\\?\\\\*");
-        assert!(base::glob::matches(&list.pattern, b"a*[b]?\\c"));
     }
 }

@@ -1,0 +1,153 @@
+//! Requests about all keys that begin with the same bytes: SCAN finds them, one step after the other.
+
+use base::limits;
+use engine::http::{FAILED, REPLACED, UNCONDITIONAL};
+use http::json;
+use http::reply::{self, Piece, Pieces, Strings};
+use resp::args::OwnedArguments;
+
+/// Characters that have a meaning in a pattern lose it.
+fn literally(prefix: &[u8]) -> Vec<u8> {
+    let mut pattern = Vec::with_capacity(prefix.len() + 2);
+    for &byte in prefix {
+        if matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\') {
+            pattern.push(b'\\');
+        }
+        pattern.push(byte);
+    }
+    pattern
+}
+
+/// Keys that begin with the same bytes.
+pub(in crate::net::http) struct List {
+    pattern: Vec<u8>,
+    limit: usize,
+    names: Vec<u8>,
+    found: usize,
+    steps: usize,
+}
+
+impl List {
+    pub(in crate::net::http) fn new(prefix: &[u8], limit: usize) -> List {
+        let pattern = [&literally(prefix)[..], b"*"].concat();
+        List { pattern, limit, names: Vec::new(), found: 0, steps: 0 }
+    }
+
+    /// The command that goes on at a cursor.
+    pub(in crate::net::http) fn scan<'w>(&'w self, cursor: &'w [u8]) -> [&'w [u8]; 6] {
+        [b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", b"1000"]
+    }
+
+    /// Takes the result of a SCAN. Returns the answer's text, or the next command.
+    pub(super) fn take(
+        &mut self,
+        pieces: &mut Pieces<'_>,
+    ) -> Option<Result<Vec<u8>, OwnedArguments>> {
+        let Some(Piece::Array(2)) = pieces.next() else { return None };
+        let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
+        let Some(Piece::Array(count)) = pieces.next() else { return None };
+        for _ in 0..count {
+            if self.found > 0 {
+                self.names.push(b',');
+            }
+            reply::write_json(pieces, Strings::Tagged, &mut self.names)?;
+            self.found += 1;
+        }
+        self.steps += 1;
+        if cursor != b"0" && self.found < self.limit && self.steps < limits::HTTP_LIST_STEPS {
+            return Some(Err(owned(&self.scan(cursor))));
+        }
+        let mut text = b"{\"keys\":[".to_vec();
+        text.append(&mut self.names);
+        text.extend_from_slice(b"],\"cursor\":");
+        match cursor {
+            b"0" => text.extend_from_slice(b"null"),
+            cursor => json::write_text(&mut text, cursor),
+        }
+        text.push(b'}');
+        Some(Ok(text))
+    }
+}
+
+/// A key that is deleted with those below it.
+pub(in crate::net::http) struct Tree {
+    pattern: Vec<u8>,
+    deleted: i64,
+    /// Where the search goes on; absent before it has begun.
+    cursor: Option<Vec<u8>>,
+    /// The found keys are being deleted.
+    deletes: bool,
+}
+
+impl Tree {
+    pub(in crate::net::http) fn new(key: &[u8]) -> Tree {
+        let pattern = [&literally(key)[..], b"/*"].concat();
+        Tree { pattern, deleted: 0, cursor: None, deletes: false }
+    }
+
+    /// How many keys are deleted.
+    pub(super) fn deleted(&self) -> i64 {
+        self.deleted
+    }
+
+    /// Whether this reply says that the first command, about the key itself, was refused.
+    pub(super) fn is_refused(&self, mut pieces: Pieces<'_>) -> bool {
+        let refused = [FAILED, UNCONDITIONAL].map(Piece::Integer);
+        self.cursor.is_none()
+            && pieces.next() == Some(Piece::Array(2))
+            && pieces.next().is_some_and(|one| refused.contains(&one))
+    }
+
+    /// Takes the reply of the last command. Returns the next one, if there is one.
+    pub(super) fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Option<OwnedArguments>> {
+        let scan = |tree: &Tree, cursor: &[u8]| {
+            let words = [b"SCAN", cursor, b"MATCH", &tree.pattern, b"COUNT", b"1000"];
+            Some(Some(owned(&words)))
+        };
+        match (pieces.next()?, self.cursor.clone()) {
+            (Piece::Integer(count), Some(cursor)) if self.deletes => {
+                self.deleted += count;
+                self.deletes = false;
+                if cursor == b"0" { Some(None) } else { scan(self, &cursor) }
+            }
+            (Piece::Array(2), None) => {
+                // The key itself: see [`Tree::is_refused`].
+                self.deleted += i64::from(pieces.next()? == Piece::Integer(REPLACED));
+                self.cursor = Some(b"0".to_vec());
+                scan(self, b"0")
+            }
+            (Piece::Array(2), Some(_)) => {
+                let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
+                let Some(Piece::Array(count)) = pieces.next() else { return None };
+                self.cursor = Some(cursor.to_vec());
+                if count == 0 {
+                    return if cursor == b"0" { Some(None) } else { scan(self, cursor) };
+                }
+                let mut words: Vec<&[u8]> = vec![b"UNLINK"];
+                for _ in 0..count {
+                    let Some(Piece::Bytes(key)) = pieces.next() else { return None };
+                    words.push(key);
+                }
+                self.deletes = true;
+                Some(Some(owned(&words)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn owned(words: &[&[u8]]) -> OwnedArguments {
+    words.iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_no_pattern() {
+        let list = List::new(b"a*[b]?\\", 1);
+        assert_eq!(list.pattern, b"a\\*\\[b\\]\\?\\\\*");
+        assert!(base::glob::matches(&list.pattern, b"a*[b]?\\c"));
+    }
+}

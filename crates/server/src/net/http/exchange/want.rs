@@ -1,0 +1,69 @@
+//! What a GET or HEAD of a key asks for.
+
+use http::tag::Tags;
+
+/// The form of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net::http) enum Form {
+    Json,
+    Text,
+    MsgPack,
+}
+
+/// What a GET or HEAD of a key asks for besides its address.
+pub(in crate::net::http) enum Want {
+    /// The value in its usual form.
+    Plain(Question),
+    /// Other options.
+    With(Box<Get>),
+}
+
+/// A question for a value in its usual form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net::http) struct Question {
+    /// The client has this version, and asks for another one.
+    pub(in crate::net::http) unless: Option<u64>,
+}
+
+impl Want {
+    /// What these options ask for.
+    pub(in crate::net::http) fn of(get: Option<Box<Get>>) -> Want {
+        match get {
+            None => Want::Plain(Question { unless: None }),
+            Some(get) => match get.only_version() {
+                Some(version) => Want::Plain(Question { unless: Some(version) }),
+                None => Want::With(get),
+            },
+        }
+    }
+
+    /// The version that the client has, if that is all, or the options.
+    pub(super) fn parts(&self) -> (Option<u64>, Option<&Get>) {
+        match self {
+            Want::Plain(question) => (question.unless, None),
+            Want::With(get) => (None, Some(get)),
+        }
+    }
+}
+
+/// The options of a GET of a key besides its address.
+pub(in crate::net::http) struct Get {
+    pub(in crate::net::http) none_match: Option<Tags>,
+    pub(in crate::net::http) matches: Option<Tags>,
+    pub(in crate::net::http) range: Option<(Option<u64>, Option<u64>)>,
+    pub(in crate::net::http) if_range: Option<Tags>,
+    /// Absent if the client accepts none of the forms.
+    pub(in crate::net::http) form: Option<Form>,
+}
+
+impl Get {
+    /// The version that the client has, if it names one and nothing else.
+    fn only_version(&self) -> Option<u64> {
+        let Some(Tags::Versions(versions)) = &self.none_match else { return None };
+        let is_all = self.matches.is_none() && self.range.is_none() && self.if_range.is_none();
+        match versions[..] {
+            [version] if is_all && self.form == Some(Form::Json) => Some(version),
+            _ => None,
+        }
+    }
+}
