@@ -18,6 +18,13 @@ pub const MAX_ELEMENTS: usize = u32::MAX as usize;
 /// because it has fewer arguments.
 pub const FULL_ELEMENTS: usize = MAX_ELEMENTS - MAX_ARGUMENTS as usize;
 
+/// Entries that SCAN, KEYS and RANDOMKEY look at under one lock of a slot.
+pub const WALKED_PER_HOLD: usize = 256;
+
+/// RANDOMKEY tries this many random keys that may turn out to be expired; then it takes the first live
+/// key that it finds.
+pub const RANDOMKEY_TRIES: usize = 100;
+
 /// Allocations that the thread that removed a value frees itself; a value of more is left to the
 /// background.
 pub const FREED_AT_ONCE: usize = 64;
@@ -204,6 +211,9 @@ pub const HTTP_LINGER_MS: u64 = 2000;
 /// Longest form of `/v2/keys`, in bytes: as in etcd.
 pub const ETCD_FORM: u64 = 10 * 1024 * 1024;
 
+/// Deepest nesting of arrays and objects in JSON for `/v2/keys`: as in Go.
+pub const ETCD_JSON_DEPTH: usize = 10_000;
+
 /// Most directories above a node of `/v2/keys` that is written. Each has a key of its own with the
 /// whole path in it, so the memory for a request grows with the square of their number.
 pub const ETCD_DEPTH: usize = 256;
@@ -241,8 +251,22 @@ pub const JOURNAL_SPARE_CHUNKS: usize = 32;
 /// Readiness events taken from the kernel at once.
 pub const EVENTS_PER_TURN: usize = 1024;
 
-/// Connections accepted in one turn per listener.
+/// Connections accepted of one listener before the other listeners, and the stop, are looked at.
 pub const ACCEPTS_PER_TURN: usize = 1000;
+
+/// Commands of one connection that are parsed, or run after it was held back, in one turn; then its
+/// neighbours follow.
+pub const COMMANDS_PER_TURN: usize = 1024;
+
+/// Milliseconds that the commands of a connection which was held back may take together in one turn,
+/// before the last of them.
+pub const COMMANDS_MS_PER_TURN: u64 = 5;
+
+/// Requests of one connection of HTTP that are parsed in one turn; then its neighbours follow.
+pub const HTTP_REQUESTS_PER_TURN: usize = 256;
+
+/// Places where clients have left waiters or watches that are cleaned in one turn: the rest can wait.
+pub const LEFT_BEHIND_PER_TURN: usize = 4096;
 
 /// Bytes read from one connection in one turn before its neighbours are served.
 pub const READ_PER_TURN: usize = 256 * 1024;
@@ -256,7 +280,25 @@ pub const WRITE_PER_TURN: usize = 256 * 1024;
 /// Members or fields of one collection that are brought into the processor's cache together.
 pub const BROUGHT_NEAR: usize = 32;
 
+// ---- What is noted of clients -------------------------------------------------------------------
+
+/// Arguments of a command that SLOWLOG and COMMANDLOG keep.
+pub const LOGGED_ARGUMENTS: usize = 32;
+
+/// Bytes of such an argument that they keep.
+pub const LOGGED_ARGUMENT_BYTES: usize = 128;
+
+/// With more codes than this, errors are not distinguished any more until CONFIG RESETSTAT: clients can
+/// choose codes.
+pub const ERROR_CODES: usize = 128;
+
 // ---- Files --------------------------------------------------------------------------------------
+
+/// How deep files of settings may include each other.
+pub const CONFIG_INCLUDE_DEPTH: usize = 16;
+
+/// How many files of settings may be included in total.
+pub const CONFIG_INCLUDED_FILES: usize = 1024;
 
 /// Bytes of an RDB file that are read, and decoded by one thread, at a time. A larger value is taken
 /// whole.
@@ -278,6 +320,12 @@ pub const MAX_PATTERN_STARS: usize = 1000;
 
 /// Scripts of EVAL that are known at a time; one more, and the least recently used one is forgotten.
 pub const EVAL_SCRIPTS: usize = 500;
+
+/// Compiled scripts that a thread's Lua state keeps; beyond that it compiles them anew.
+pub const COMPILED_SCRIPTS: usize = 4096;
+
+/// Bytes of room for the words of commands that a Lua state keeps for the next script.
+pub const SCRIPT_WORDS_KEPT: usize = 64 * 1024;
 
 /// Instructions of a script between two looks at the clock, at most. One instruction may be a call that
 /// takes milliseconds.

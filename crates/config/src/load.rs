@@ -6,16 +6,14 @@
 
 use std::fmt;
 
+use base::limits::{CONFIG_INCLUDE_DEPTH, CONFIG_INCLUDED_FILES};
+
 use super::directive::Effect;
 use super::names::{DirectiveId, Found};
 use super::table::Config;
 use super::values::RenamedCommand;
 use super::words::{quote, split_words};
 
-/// How deep files may include each other.
-const MAX_INCLUDE_DEPTH: usize = 16;
-/// How many files may be included in total.
-const MAX_INCLUDED_FILES: usize = 1024;
 /// Directives that older files may contain and that no longer mean anything.
 const FORGOTTEN: [&[u8]; 3] =
     [b"list-max-ziplist-entries", b"list-max-ziplist-value", b"io-threads-do-reads"];
@@ -307,12 +305,12 @@ impl<'a> Loader<'a> {
     }
 
     fn file(&mut self, path: &[u8]) -> Result<(), Failure> {
-        if self.depth == MAX_INCLUDE_DEPTH {
-            let message = format!("files include each other more than {MAX_INCLUDE_DEPTH} deep");
+        if self.depth == CONFIG_INCLUDE_DEPTH {
+            let message = format!("files include each other more than {CONFIG_INCLUDE_DEPTH} deep");
             return Err(message.into());
         }
-        if self.included_files == MAX_INCLUDED_FILES {
-            return Err(format!("more than {MAX_INCLUDED_FILES} files are included").into());
+        if self.included_files == CONFIG_INCLUDED_FILES {
+            return Err(format!("more than {CONFIG_INCLUDED_FILES} files are included").into());
         }
         let text = self.host.read(path).map_err(|reason| {
             let path = String::from_utf8_lossy(path);

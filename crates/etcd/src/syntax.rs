@@ -1,13 +1,12 @@
 //! Whether a text is JSON, with Go's words for what is wrong with it.
 
+use base::limits::ETCD_JSON_DEPTH;
+
 /// Go's name for a state of the scan when a byte does not fit.
 type Wrong = &'static str;
 
 const VALUE: Wrong = "looking for beginning of value";
 const NUMBER: Wrong = "in numeric literal";
-
-/// Deepest nesting of arrays and objects.
-const DEPTH: usize = 10_000;
 
 /// A value of a text, or the name of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +187,7 @@ pub(crate) fn parts(text: &[u8], deepest: usize) -> Result<Vec<Part<'_>>, String
             parts.push(Part { depth: open.len(), is_name: false, text });
         }
         if let Some(bracket) = bracket {
-            if open.len() == DEPTH {
+            if open.len() == ETCD_JSON_DEPTH {
                 return Err("exceeded max depth".into());
             }
             open.push(bracket);
@@ -269,8 +268,11 @@ mod tests {
             let said = parts(text.as_bytes(), 1).err().unwrap_or_default();
             assert_eq!(said, expected, "{text}");
         }
-        assert!(parts("[".repeat(DEPTH).as_bytes(), 1).is_err_and(|said| said.contains("end of")));
-        let deep = "[".repeat(DEPTH + 1);
+        assert!(
+            parts("[".repeat(ETCD_JSON_DEPTH).as_bytes(), 1)
+                .is_err_and(|said| said.contains("end of"))
+        );
+        let deep = "[".repeat(ETCD_JSON_DEPTH + 1);
         assert_eq!(parts(deep.as_bytes(), 1), Err("exceeded max depth".into()));
     }
 }

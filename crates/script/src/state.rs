@@ -9,7 +9,9 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use base::limits::{LIBRARY_RELOAD_US, SCRIPT_INSTRUCTIONS_FIRST};
+use base::limits::{
+    COMPILED_SCRIPTS, LIBRARY_RELOAD_US, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_WORDS_KEPT,
+};
 use engine::script::cache::Script;
 use engine::script::functions::{Function, Library};
 use engine::script::interpreter::{Allowed, Call, End, Ending, Running};
@@ -28,12 +30,8 @@ use crate::stack::{bytes, push};
 use crate::to_reply::{self, Writer};
 use crate::watch::{arm, farewell, watch};
 
-/// Compiled scripts that a state keeps; beyond that it compiles them anew.
-const COMPILED_MAX: usize = 4096;
 /// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
-/// Bytes of room for the words of commands that a state keeps for the next script.
-const WORDS_KEPT: usize = 64 * 1024;
 /// The defaults of Lua's collector: it begins when the memory has doubled, and works twice as fast as
 /// the script allocates.
 const COLLECTOR_PAUSE: c_int = 200;
@@ -78,7 +76,7 @@ impl State {
     /// Forgets compiled scripts, if the epoch has changed.
     pub(crate) fn follow(&mut self, epoch: u64) {
         let count = self.compiled.len() + self.libraries.len();
-        if self.epoch != epoch || count > COMPILED_MAX {
+        if self.epoch != epoch || count > COMPILED_SCRIPTS {
             self.epoch = epoch;
             self.forget_compiled();
         }
@@ -217,7 +215,7 @@ impl State {
         };
         self.argv = std::mem::take(&mut current.argv);
         self.argv.clear();
-        if self.argv.memory() > WORDS_KEPT {
+        if self.argv.memory() > SCRIPT_WORDS_KEPT {
             self.argv = OwnedArguments::new();
         }
         let ending = run.must_end();

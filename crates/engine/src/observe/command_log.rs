@@ -3,17 +3,13 @@
 
 use std::collections::VecDeque;
 
+use base::limits::{LOGGED_ARGUMENT_BYTES, LOGGED_ARGUMENTS};
 use config::Config;
 use parking_lot::Mutex;
 use resp::args::Arguments;
 
 use crate::command::Spec;
 use crate::observe::redaction;
-
-/// Arguments of a command that are kept.
-const ARGUMENTS_MAX: usize = 32;
-/// Bytes of an argument that are kept.
-const ARGUMENT_BYTES_MAX: usize = 128;
 
 /// The kind of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +124,7 @@ fn threshold(setting: i64) -> u64 {
 
 /// The arguments of a command in the form that the log keeps.
 pub(crate) fn shortened(command: &Spec, argv: Arguments<'_>) -> Vec<Vec<u8>> {
-    let shown = if argv.len() > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { argv.len() };
+    let shown = if argv.len() > LOGGED_ARGUMENTS { LOGGED_ARGUMENTS - 1 } else { argv.len() };
     let arguments = redaction::shown(command, argv).take(shown);
     let mut kept: Vec<Vec<u8>> = arguments.map(shortened_argument).collect();
     if argv.len() > shown {
@@ -138,11 +134,11 @@ pub(crate) fn shortened(command: &Spec, argv: Arguments<'_>) -> Vec<Vec<u8>> {
 }
 
 fn shortened_argument(argument: &[u8]) -> Vec<u8> {
-    if argument.len() <= ARGUMENT_BYTES_MAX {
+    if argument.len() <= LOGGED_ARGUMENT_BYTES {
         return argument.to_vec();
     }
-    let mut kept = argument[..ARGUMENT_BYTES_MAX].to_vec();
-    let more = argument.len() - ARGUMENT_BYTES_MAX;
+    let mut kept = argument[..LOGGED_ARGUMENT_BYTES].to_vec();
+    let more = argument.len() - LOGGED_ARGUMENT_BYTES;
     kept.extend_from_slice(format!("... ({more} more bytes)").as_bytes());
     kept
 }

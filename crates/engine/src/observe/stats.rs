@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use base::limits;
 use parking_lot::Mutex;
 
 use crate::command::RowId;
@@ -369,9 +370,6 @@ pub struct Stats {
     stale: AtomicU64,
 }
 
-/// With more codes than this, errors are not distinguished any more until CONFIG RESETSTAT: clients can
-/// choose codes.
-const ERROR_CODES_MAX: usize = 128;
 /// The text in place of all codes when there are too many.
 const TOO_MANY_CODES: &str = "ERRORSTATS_DISABLED";
 
@@ -469,7 +467,7 @@ impl Stats {
         let mut errors = self.errors.lock();
         if let Some((_, count)) = errors.iter_mut().find(|(other, _)| other == code) {
             *count += 1;
-        } else if errors.len() >= ERROR_CODES_MAX {
+        } else if errors.len() >= limits::ERROR_CODES {
             *errors = vec![(TOO_MANY_CODES.to_string(), 1)];
         } else if errors.first().is_none_or(|(first, _)| first != TOO_MANY_CODES) {
             errors.push((code.to_string(), 1));
@@ -589,9 +587,9 @@ mod tests {
     #[test]
     fn too_many_codes_of_errors_are_not_told_apart() {
         let stats = Stats::new(0);
-        (0..ERROR_CODES_MAX).for_each(|number| stats.count_error(&format!("E{number}")));
+        (0..limits::ERROR_CODES).for_each(|number| stats.count_error(&format!("E{number}")));
         stats.count_error("E0");
-        assert_eq!(stats.errors().len(), ERROR_CODES_MAX);
+        assert_eq!(stats.errors().len(), limits::ERROR_CODES);
         assert_eq!(stats.errors()[0], ("E0".to_string(), 2));
         stats.count_error("ONEMORE");
         stats.count_error("E0");

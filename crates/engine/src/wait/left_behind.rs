@@ -9,15 +9,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use base::limits;
 use parking_lot::Mutex;
 use store::Held;
 
 use crate::wait::awaited::Wait;
 use crate::wait::waiting::Attachment;
 use crate::wait::watcher::WatchFlag;
-
-/// Slots that are cleaned in one turn: the rest can wait.
-const PER_TURN: usize = 4096;
 
 /// Something at a slot that no client needs any more.
 pub(super) enum Remains {
@@ -63,7 +61,7 @@ impl LeftBehind {
             return Vec::new();
         }
         let mut remains = self.remains.lock();
-        let count = remains.len().min(PER_TURN);
+        let count = remains.len().min(limits::LEFT_BEHIND_PER_TURN);
         remains.drain(..count).collect()
     }
 

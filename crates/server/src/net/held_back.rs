@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::limits;
 use engine::registry::{Registry, Row};
 use engine::run::authority::Authority;
 use engine::run::request::Outcome;
@@ -18,10 +19,8 @@ use store::gate::{Gate, Gates};
 
 use super::parked::Parked;
 
-/// Commands of one connection that run in one turn; then its neighbours follow.
-const COMMANDS_PER_TURN: usize = 1024;
-/// How long they may take together, before the last of them.
-const TIME_PER_TURN: Duration = Duration::from_millis(5);
+/// How long commands of one connection may take together, before the last of them.
+const TIME_PER_TURN: Duration = Duration::from_millis(limits::COMMANDS_MS_PER_TURN);
 
 /// Between two attempts to close all gates.
 const PAUSE_FOR_GATES: Duration = Duration::from_millis(4);
@@ -197,7 +196,7 @@ impl HeldBack {
             let inside = gate.enter();
             let authority = Authority::Ordinary(inside.presence());
             let begun = now();
-            for _ in 0..COMMANDS_PER_TURN {
+            for _ in 0..limits::COMMANDS_PER_TURN {
                 if !self.runs() || self.is_empty() || !self.run_first(authority, &now, &mut run) {
                     break;
                 }

@@ -1,14 +1,12 @@
 //! RESP, the protocol of Redis, as a connection speaks it.
 
+use base::limits::COMMANDS_PER_TURN;
 use config::Config;
 use engine::engine::{Engine, Row};
 use resp::args::{ArgRange, Arguments};
 use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
 
 use super::batch::Batch;
-
-/// Commands of one connection that are parsed in one turn; then its neighbours follow.
-pub(super) const COMMANDS_PER_TURN: usize = 1024;
 
 /// The state of one connection's input.
 #[derive(Default)]

@@ -13,7 +13,7 @@
 //!     +-----------------------------------------+---------------+
 //! ```
 
-use base::limits::SLOTS;
+use base::limits::{RANDOMKEY_TRIES, SLOTS, WALKED_PER_HOLD};
 use store::{Entry, SlotTable};
 
 use crate::handler::args::Args;
@@ -24,11 +24,6 @@ use crate::handler::scan::{self, ScanOptions, Scanned};
 use crate::run::authority::Authority;
 use crate::session::KeysSoFar;
 
-/// Entries that are looked at under one lock of a slot.
-const ENTRIES_PER_HOLD: usize = 256;
-/// RANDOMKEY tries this many random keys that may turn out to be expired; then it takes the first live
-/// key that it finds.
-const RANDOM_TRIES: usize = 100;
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
 
 /// Where a walk of a database stands.
@@ -82,7 +77,7 @@ fn walk(
         if seen >= wanted {
             return Walk::Paused(cursor);
         }
-        let bound = (wanted - seen).min(ENTRIES_PER_HOLD);
+        let bound = (wanted - seen).min(WALKED_PER_HOLD);
         let next = db.with_slot(authority, cursor.slot, |held| {
             let table = held.table(database, cursor.slot)?;
             let (count, next) = walk_slot(table, cursor.position, bound, |entry| {
@@ -211,7 +206,7 @@ fn random_live_key(
     db: &Db<'_>,
     authority: Authority<'_>,
 ) -> Result<Option<Box<[u8]>>, CommandError> {
-    for _ in 0..RANDOM_TRIES {
+    for _ in 0..RANDOMKEY_TRIES {
         let Some(slot) = db.held.space().random_slot(db.index) else { return Ok(None) };
         let live = db.with_slot(authority, slot, |held| {
             let entry = held.table(db.index, slot)?.random()?;
@@ -225,7 +220,7 @@ fn random_live_key(
     let (mut cursor, mut live) = (Cursor::START, None);
     while live.is_none() {
         let show = |entry: Entry<'_>| live = Some(entry.key().into());
-        cursor = match walk(db, authority, cursor, ENTRIES_PER_HOLD, show) {
+        cursor = match walk(db, authority, cursor, WALKED_PER_HOLD, show) {
             Walk::Finished => break,
             Walk::Paused(next) => next,
             Walk::Missed(_) => return Err(CommandError::MISSED_SLOT),

@@ -45,9 +45,6 @@ pub(super) use changes::read_on;
 pub(super) use guard::refuse;
 pub(super) use intake::Intake;
 
-/// Requests of one connection that are parsed in one turn; then its neighbours follow.
-const REQUESTS_PER_TURN: usize = 256;
-
 /// See the module's text.
 pub(super) struct Http {
     pub(super) input: Input,
@@ -102,7 +99,7 @@ impl Http {
     pub(super) fn parse(&mut self, buffer: &[u8], intake: Intake<'_>, batch: &mut Batch) -> bool {
         let max_body = intake.config.proto_max_bulk_len;
         // Not more of them wait than one turn takes, whatever waits before them.
-        for _ in self.exchanges.waiting.len()..REQUESTS_PER_TURN {
+        for _ in self.exchanges.waiting.len()..limits::HTTP_REQUESTS_PER_TURN {
             if self.input.refused {
                 return false;
             }

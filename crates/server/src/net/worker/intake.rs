@@ -15,7 +15,7 @@ use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
 use crate::net::held_back::Hold;
 use crate::net::http::{Http, Intake};
 use crate::net::protocol::Protocol;
-use crate::net::resp::{COMMANDS_PER_TURN, Resp};
+use crate::net::resp::Resp;
 
 impl Worker {
     pub(super) fn open_mail(&mut self) {
@@ -158,7 +158,7 @@ impl Worker {
             let Some(connection) = &mut self.connections[place] else { return };
             let own = self.batch.items.len() - others;
             let more = connection.readable && connection.reading_share() > 0;
-            let is_enough = count == 0 || left == 0 || own >= COMMANDS_PER_TURN;
+            let is_enough = count == 0 || left == 0 || own >= limits::COMMANDS_PER_TURN;
             if is_enough || !more || connection.protocol.has_refused() {
                 return;
             }
