@@ -8,7 +8,7 @@ use super::chart::Chart;
 use super::columns::{self, Columns};
 use super::view::{Colours, Context, sections};
 use super::words::{self, free_name};
-use super::{number, page, verdict};
+use super::{number, page, standing, verdict};
 use crate::results::Results;
 
 /// The published experiments, with what each asks.
@@ -88,6 +88,9 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     for sentence in verdict::answer(analysis) {
         text.push_str(&format!("\n**{}**\n", escape(&sentence)));
     }
+    if let Some(details) = standing::details(analysis, &verdict::headline_figures(analysis)) {
+        side_by_side(&details, text);
+    }
     let cautions = verdict::cautions(analysis);
     if !cautions.is_empty() {
         text.push('\n');
@@ -107,7 +110,7 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     }
 }
 
-/// The figures that the experiment wants side by side.
+/// A table whose first columns are names.
 fn side_by_side(columns: &Columns, text: &mut String) {
     text.push_str(&format!("\n{}", table_row(&columns.heads)));
     let figures = columns.heads.len() - columns.names;

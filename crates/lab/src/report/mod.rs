@@ -1,8 +1,8 @@
 //! Reports: one page for people, tables and logs for programs, all made from [`Results`] alone.
 //!
 //! [`html`] is the page. Its parts, in the order in which a reader meets them: [`verdict`] says what
-//! the figures say, [`table`] shows them, [`view`] chooses the charts that [`chart`] draws, [`setup`]
-//! tells how it was done. [`analysis`] lays an experiment out for all of them.
+//! the figures say, with who is ahead of whom by [`standing`], [`table`] shows the figures, [`view`]
+//! chooses the charts that [`chart`] draws, [`setup`] tells how it was done. [`analysis`] lays an experiment out for all of them.
 
 mod analysis;
 mod chart;
@@ -14,6 +14,7 @@ mod markup;
 mod number;
 mod page;
 mod setup;
+mod standing;
 mod table;
 mod verdict;
 mod view;

@@ -5,7 +5,7 @@ use super::chart::{CHART_SHEET, COLOUR_SHEET, Chart};
 use super::columns::columns;
 use super::markup::Markup;
 use super::view::{Colours, Context, Section, sections, slug};
-use super::{number, setup, table, verdict};
+use super::{number, setup, standing, table, verdict};
 use crate::experiment::machine::is_in_memory;
 use crate::results::{Machine, Results};
 
@@ -136,6 +136,9 @@ fn experiment(index: usize, analysis: &Analysis<'_>, colours: &Colours, page: &m
     page.close();
     page.leaf("p", &[("class", &"question")], &experiment.question);
     page.leaf("p", &[("class", &"answer")], verdict::answer(analysis).join(" "));
+    if let Some(details) = standing::details(analysis, &verdict::headline_figures(analysis)) {
+        table::side_by_side(&details, page);
+    }
     let cautions = verdict::cautions(analysis);
     if !cautions.is_empty() {
         page.open("ul", &[("class", &"cautions")]);

@@ -55,7 +55,7 @@ pub(crate) fn figure_table(analysis: &Analysis<'_>, figure: &Figure, page: &mut 
     page.close();
 }
 
-/// The figures that the experiment wants side by side.
+/// A table whose first columns are names.
 pub(crate) fn side_by_side(columns: &Columns, page: &mut Markup) {
     page.open("div", &[("class", &"box")]);
     page.open("table", &[]);

@@ -1,11 +1,11 @@
-//! What an experiment's figures say, in a sentence or two.
+//! What an experiment's figures say, in short sentences.
 
 use std::collections::BTreeSet;
 
 use super::analysis::Analysis;
-use super::number;
+use super::{number, standing};
 use crate::results::figure::{CHECK_RECOVERY, LOAD_RECOVERY, was_broken};
-use crate::results::{Better, Check, Difference, ENOUGH_RUNS, Figure, Run, Unit};
+use crate::results::{Better, Check, ENOUGH_RUNS, Figure, Run, Unit};
 
 /// Failed or invalid runs that are told beside the answer; the table of runs has them all.
 const MOST_TROUBLES: usize = 12;
@@ -51,85 +51,87 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     chosen
 }
 
-/// The answer to the experiment's question, computed from its valid runs: one sentence about losses,
-/// where a checker looked, one about recovery where targets were broken, one for Dunlin against each of
-/// the others, in the two most important figures, and one about targets that did not bear what was sent.
+/// The answer to the experiment's question, computed from its valid runs, in short sentences: for each
+/// target what it lost, where a checker looked, and how it recovered, where targets were broken; how
+/// Dunlin stands beside each of the others; and which targets could not keep up.
 pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
+    let of_each = |say: &dyn Fn(usize) -> Option<String>| -> Vec<String> {
+        (0..analysis.targets.len()).filter_map(say).collect()
+    };
+    let mut sentences = of_each(&|target| loss(analysis, target));
     if !analysis.has_valid_runs() {
-        let none = "There is no valid run, so there is no answer.".to_owned();
-        return losses(analysis).into_iter().chain([none]).collect();
+        sentences.push("There is no valid run, so there is no answer.".to_owned());
+        return sentences;
     }
-    let figures: Vec<&Figure> = headline_figures(analysis).into_iter().take(2).collect();
-    let rivals = rivals(analysis);
-    let mut sentences: Vec<String> = Vec::new();
-    sentences.extend(losses(analysis));
-    sentences.extend(recoveries(analysis));
-    if rivals.is_empty() {
-        sentences.extend(figures.iter().filter_map(|figure| alone(analysis, figure)));
+    if let Some(figure) = analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY)) {
+        sentences.extend(of_each(&|target| recovery(analysis, figure, target)));
     }
-    for (target, other) in rivals {
-        sentences.extend(compared(analysis, &figures, target, other));
+    let figures = headline_figures(analysis);
+    let standings = standing::sentences(analysis, &figures);
+    if standings.is_empty() {
+        match figures.first() {
+            Some(figure) if standing::is_invalid(analysis, figure, analysis.baseline) => {
+                let no_answer = standing::no_answer(analysis, figure, analysis.baseline);
+                sentences.push(format!("{}: {no_answer}", analysis.targets[analysis.baseline]));
+            }
+            _ => sentences.extend(figures.iter().take(2).filter_map(|one| alone(analysis, one))),
+        }
     }
-    sentences.extend(not_borne(analysis));
+    sentences.extend(standings);
+    sentences.extend(of_each(&|target| overload(analysis, target)));
     sentences
 }
 
-/// What became of acknowledged writes, where a checker looked: in INVALID and failed runs too, since
-/// no lateness of the generator and no failure makes a loss undone.
-fn losses(analysis: &Analysis<'_>) -> Option<String> {
-    let mut parts = Vec::new();
-    for (index, target) in analysis.targets.iter().enumerate() {
-        let points: Vec<(usize, u64, u64)> = (0..analysis.points.len())
-            .filter_map(|point| {
-                let (lost, acknowledged) = lost_at(analysis.points[point].cells[index].all())?;
-                Some((point, lost, acknowledged))
-            })
-            .collect();
-        if points.is_empty() {
-            continue;
-        }
-        let all: u64 = points.iter().map(|(_, _, acknowledged)| acknowledged).sum();
-        let with_losses: Vec<String> = points
-            .iter()
-            .filter(|(_, lost, _)| *lost > 0)
-            .map(|(point, lost, acknowledged)| {
-                let (lost, of) =
-                    (number::grouped(*lost as f64), number::grouped(*acknowledged as f64));
-                match analysis.point_label(*point) {
-                    label if label.is_empty() => format!("{lost} of {of} acknowledged writes"),
-                    label => format!("{lost} of {of} acknowledged writes at {label}"),
-                }
-            })
-            .collect();
-        let mut part = match with_losses.len() {
-            0 => format!("none of {} acknowledged writes", number::grouped(all as f64)),
-            lossy if lossy < points.len() => format!("{}, none elsewhere", with_losses.join(", ")),
-            _ => with_losses.join(", "),
-        };
-        let runs = analysis.points.iter().flat_map(|point| point.cells[index].all());
-        let checks: Vec<&Check> = runs.filter_map(|run| run.check.as_ref()).collect();
-        let stale: u64 = checks.iter().map(|check| check.stale_reads).sum();
-        let wrong: u64 = checks.iter().map(|check| check.wrong).sum();
-        for (count, what) in [(stale, "stale reads"), (wrong, "values that nobody wrote")] {
-            if count > 0 {
-                part.push_str(&format!(", with {} {what}", number::grouped(count as f64)));
-            }
-        }
-        parts.push(format!("{target} lost {part}"));
+/// What became of a target's acknowledged writes, where a checker looked: in INVALID and failed runs too,
+/// since no lateness of the generator and no failure makes a loss undone.
+fn loss(analysis: &Analysis<'_>, target: usize) -> Option<String> {
+    let points: Vec<(usize, u64, u64)> = (0..analysis.points.len())
+        .filter_map(|point| {
+            let (lost, acknowledged) = lost_at(analysis.points[point].cells[target].all())?;
+            Some((point, lost, acknowledged))
+        })
+        .collect();
+    if points.is_empty() {
+        return None;
     }
-    (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+    let lossy: Vec<String> = points
+        .iter()
+        .filter(|(_, lost, _)| *lost > 0)
+        .map(|(point, lost, acknowledged)| {
+            let (lost, of) = (number::grouped(*lost as f64), number::grouped(*acknowledged as f64));
+            match analysis.point_label(*point) {
+                label if label.is_empty() => format!("{lost} of {of}"),
+                label => format!("{lost} of {of} at {label}"),
+            }
+        })
+        .collect();
+    let mut sentence = format!("{} lost ", analysis.targets[target]);
+    sentence += &match lossy.len() {
+        0 => {
+            let all: u64 = points.iter().map(|(_, _, acknowledged)| acknowledged).sum();
+            format!("none of {} acknowledged writes", number::grouped(all as f64))
+        }
+        1 if points.len() == 1 => format!("{} acknowledged writes", lossy[0]),
+        some if some < points.len() => {
+            format!("acknowledged writes: {}, none elsewhere", lossy.join(", "))
+        }
+        _ => format!("acknowledged writes: {}", lossy.join(", ")),
+    };
+    let runs = analysis.points.iter().flat_map(|point| point.cells[target].all());
+    let checks: Vec<&Check> = runs.filter_map(|run| run.check.as_ref()).collect();
+    let stale: u64 = checks.iter().map(|check| check.stale_reads).sum();
+    let wrong: u64 = checks.iter().map(|check| check.wrong).sum();
+    for (count, what) in [(stale, "stale reads"), (wrong, "values that nobody wrote")] {
+        if count > 0 {
+            sentence += &format!(", with {} {what}", number::grouped(count as f64));
+        }
+    }
+    Some(sentence + ".")
 }
 
-/// How long it took at most until all was as before: for the loads, or for the checker where no load
-/// was watched. Runs that were not back before their end are counted.
-fn recoveries(analysis: &Analysis<'_>) -> Option<String> {
-    let figure = analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY))?;
-    let recovered = |index| recovery(analysis, figure, index);
-    let parts: Vec<String> = (0..analysis.targets.len()).filter_map(recovered).collect();
-    (!parts.is_empty()).then(|| format!("Back at 90 % of the throughput: {}.", parts.join(", ")))
-}
-
-/// `dunlin after 1.2 s (not in 1 of 3 runs)`, the longest of the points' medians.
+/// How long it took a target at most until all was as before: for the loads, or for the checker where no
+/// load was watched. It is the longest of the points' medians. Runs that were not back before their end
+/// are counted.
 fn recovery(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<String> {
     let name = analysis.targets[target];
     let missed: usize = analysis
@@ -144,27 +146,25 @@ fn recovery(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<S
         (found + summary.count, Some(median))
     });
     let of = missed + found;
+    let back = "back at 90 % of its throughput";
     match longest.map(number::duration) {
-        Some(time) if missed == 0 => Some(format!("{name} after {time}")),
-        Some(time) => Some(format!("{name} after {time} (not in {missed} of {of} runs)")),
-        None if missed > 0 => Some(format!("{name} in none of {of} runs")),
+        Some(time) if missed == 0 => Some(format!("{name}: {back} after {time}.")),
+        Some(time) => {
+            Some(format!("{name}: {back} after {time}, but not in {missed} of {of} runs."))
+        }
+        None if missed > 0 => Some(format!("{name}: {back} in none of {of} runs.")),
         None => None,
     }
 }
 
-/// Targets that did not bear what was sent, and at how many points.
-fn not_borne(analysis: &Analysis<'_>) -> Option<String> {
-    let mut parts = Vec::new();
-    for (index, target) in analysis.targets.iter().enumerate() {
-        let cells = || analysis.points.iter().map(|point| &point.cells[index]);
-        let runs: usize = cells().map(|cell| cell.valid.len()).sum();
-        let overloaded: usize = cells().map(super::analysis::Cell::overloaded).sum();
-        if overloaded > 0 {
-            parts.push(format!("{target} in {overloaded} of {runs} runs"));
-        }
-    }
-    (!parts.is_empty())
-        .then(|| format!("Could not keep up with what was sent: {}.", parts.join(", ")))
+/// In how many runs a target could not keep up with what was sent.
+fn overload(analysis: &Analysis<'_>, target: usize) -> Option<String> {
+    let cells = || analysis.points.iter().map(|point| &point.cells[target]);
+    let runs: usize = cells().map(|cell| cell.valid.len()).sum();
+    let overloaded: usize = cells().map(super::analysis::Cell::overloaded).sum();
+    let name = analysis.targets[target];
+    (overloaded > 0)
+        .then(|| format!("{name} could not keep up with the load in {overloaded} of {runs} runs."))
 }
 
 /// How many writes are gone, of how many that were acknowledged; none where no checker looked.
@@ -202,148 +202,6 @@ fn alone(analysis: &Analysis<'_>, figure: &Figure) -> Option<String> {
 fn shown(figure: &Figure, value: f64) -> String {
     let text = number::show(figure.unit, value);
     if figure.unit == Unit::PerSecond { format!("{text} a second") } else { text }
-}
-
-/// Whom to compare with whom: Dunlin with the baseline and then each of the others, or, where it is not
-/// measured, each target with the baseline. Several targets that are Dunlin are compared with the baseline only.
-fn rivals(analysis: &Analysis<'_>) -> Vec<(usize, usize)> {
-    let is_measured =
-        |target: &usize| analysis.points.iter().any(|point| !point.cells[*target].valid.is_empty());
-    let all: Vec<usize> = (0..analysis.targets.len()).filter(is_measured).collect();
-    let is_ours =
-        |target: &usize| analysis.targets[*target].to_ascii_lowercase().starts_with("dunlin");
-    let ours: Vec<usize> = all.iter().copied().filter(is_ours).collect();
-    let baseline = analysis.baseline;
-    if let [own] = ours[..]
-        && own != baseline
-    {
-        let others = all.into_iter().filter(|other| *other != own && *other != baseline);
-        return std::iter::once(baseline).chain(others).map(|other| (own, other)).collect();
-    }
-    let compared = if ours.len() > 1 { ours } else { all };
-    let compared = compared.into_iter().filter(|target| *target != baseline);
-    compared.map(|target| (target, baseline)).collect()
-}
-
-/// Where a target stands beside another one: its multiples of the other's figure at each point.
-#[derive(Default)]
-struct Standing {
-    /// At points where it is higher, sorted.
-    higher: Vec<f64>,
-    /// At points where it is lower, sorted.
-    lower: Vec<f64>,
-    ties: usize,
-    /// The logarithms of all multiples, ties among them.
-    logs: Vec<f64>,
-}
-
-impl Standing {
-    fn of(analysis: &Analysis<'_>, figure: &Figure, target: usize, other: usize) -> Standing {
-        let mut standing = Standing::default();
-        for point in 0..analysis.points.len() {
-            let Some(contrast) = analysis.contrast(figure, point, target, other) else { continue };
-            match (contrast.difference, contrast.ratio) {
-                (Difference::Tie, _) => standing.ties += 1,
-                (Difference::Higher, Some(ratio)) => standing.higher.push(ratio),
-                (Difference::Lower, Some(ratio)) => standing.lower.push(ratio),
-                // Of nothing there is no multiple; the tables show it.
-                (_, None) => continue,
-            }
-            standing.logs.extend(contrast.ratio.filter(|ratio| *ratio > 0.0).map(f64::ln));
-        }
-        for list in [&mut standing.higher, &mut standing.lower] {
-            list.sort_by(f64::total_cmp);
-        }
-        standing
-    }
-
-    fn count(&self) -> usize {
-        self.higher.len() + self.lower.len() + self.ties
-    }
-
-    /// The multiple over all points: the geometric mean, of which twice and half make one.
-    fn mean(&self) -> Option<String> {
-        let count = self.logs.len() as f64;
-        (count > 0.0).then(|| number::ratio((self.logs.iter().sum::<f64>() / count).exp()))
-    }
-
-    /// `ahead at 14 of 19 points, level at 3, behind at 2 (1.30× to 1.45×)`.
-    fn places(&self, better: Better) -> String {
-        let count = self.count();
-        let [higher, lower] = match better {
-            Better::Higher => ["ahead", "behind"],
-            Better::Lower => ["behind", "ahead"],
-            Better::Neither => ["higher", "lower"],
-        };
-        let mut sides = [(higher, &self.higher), (lower, &self.lower)];
-        if better == Better::Lower {
-            sides.reverse();
-        }
-        let mut parts: Vec<String> = Vec::new();
-        for (word, ratios) in sides {
-            let range =
-                if word == "behind" { format!(" ({})", range(ratios)) } else { String::new() };
-            match ratios.len() {
-                0 => {}
-                all if all == count => parts.push(format!("{word} at all {count} points{range}")),
-                some if parts.is_empty() => {
-                    parts.push(format!("{word} at {some} of {count} points{range}"));
-                }
-                some => parts.push(format!("{word} at {some}{range}")),
-            }
-        }
-        if self.ties > 0 {
-            // Before what is behind.
-            let place = parts.len().min(1);
-            parts.insert(place, format!("level at {}", self.ties));
-        }
-        parts.join(", ")
-    }
-}
-
-/// One line: by which multiple a target is ahead of another one, in the two most important figures, and
-/// at how many points. The table has the rest.
-fn compared(
-    analysis: &Analysis<'_>,
-    figures: &[&Figure],
-    target: usize,
-    other: usize,
-) -> Option<String> {
-    let (name, other_name) = (analysis.targets[target], analysis.targets[other]);
-    let mut clauses: Vec<String> = Vec::new();
-    for figure in figures {
-        let standing = Standing::of(analysis, figure, target, other);
-        let count = standing.count();
-        let Some(mean) = standing.mean().filter(|_| count > 0) else { continue };
-        let label = match figure.id.as_str() {
-            "throughput" if figure.load.is_empty() => "requests a second".to_owned(),
-            "throughput" => format!("requests a second of {}", figure.load),
-            _ => figure.full_label(),
-        };
-        let average = if count > 1 { " on average" } else { "" };
-        clauses.push(if standing.ties == count {
-            let everywhere =
-                if count > 1 { format!(" at all {count} points") } else { String::new() };
-            format!("level in {label}{everywhere} ({mean}{average})")
-        } else {
-            let places = if count > 1 {
-                format!(", {}", standing.places(figure.better))
-            } else {
-                String::new()
-            };
-            format!("{mean} the {label}{average}{places}")
-        });
-    }
-    (!clauses.is_empty()).then(|| format!("{name} against {other_name}: {}.", clauses.join("; ")))
-}
-
-/// `1.30× to 1.45×`.
-fn range(ratios: &[f64]) -> String {
-    match (ratios.first().copied().map(number::ratio), ratios.last().copied().map(number::ratio)) {
-        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
-        (Some(only), _) => only,
-        _ => String::new(),
-    }
 }
 
 /// What a reader must know before believing a figure: who was not measured, which runs failed or
@@ -453,11 +311,13 @@ impl Troubles {
             .take(MOST_TROUBLES)
             .map(|Trouble { target, place, words, runs, .. }| match runs {
                 1 => format!("{target}{place}, {words}"),
+                2 => format!("{target}{place} and 1 more run, {words}"),
                 _ => format!("{target}{place} and {} more runs, {words}", runs - 1),
             })
             .collect();
         if more > 0 {
-            told.push(format!("{more} more kinds of runs are in doubt, failed or INVALID."));
+            let kinds = if more == 1 { "kind of run is" } else { "kinds of runs are" };
+            told.push(format!("{more} more {kinds} in doubt, failed or INVALID."));
         }
         told
     }
