@@ -1,7 +1,7 @@
-//! Every numeric bound in one place.
+//! The bounds on what clients control, in one place.
 //!
-//! Each bound on a loop, an allocation or a queue that outside data controls has its name here, with
-//! the reason for the number. Values that Redis makes visible to clients are Redis's own.
+//! Each bound on a loop, an allocation or a queue that a client's data controls has its name here, with
+//! the reason for the number. A bound that only one file needs and no client drives is in that file. Values that Redis makes visible to clients are Redis's own.
 
 // ---- Keyspace -----------------------------------------------------------------------------------
 
