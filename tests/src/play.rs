@@ -187,7 +187,7 @@ impl Player {
         mut observe: impl FnMut(usize, &Step, Vec<String>) -> Result<()>,
     ) -> Result<()> {
         self.reset()?;
-        let mut stage = Stage {
+        let mut state = SectionState {
             player: self,
             protocol,
             connections: BTreeMap::new(),
@@ -197,11 +197,11 @@ impl Player {
         };
         for (index, step) in section.steps.iter().enumerate() {
             let at = || format!("line {}: {}", step.line + 1, shown(&step.action));
-            let lines = stage.perform(step).with_context(at)?;
+            let lines = state.perform(step).with_context(at)?;
             observe(index, step, lines).with_context(at)?;
         }
-        let configured = stage.configured;
-        drop(stage);
+        let configured = state.configured;
+        drop(state);
         if configured {
             self.restore_settings()?;
         }
@@ -271,7 +271,7 @@ fn shown(action: &Action) -> String {
 }
 
 /// The state of one section while it is played.
-struct Stage<'a> {
+struct SectionState<'a> {
     player: &'a mut Player,
     protocol: Protocol,
     connections: BTreeMap<u8, Client>,
@@ -283,7 +283,7 @@ struct Stage<'a> {
     configured: bool,
 }
 
-impl Stage<'_> {
+impl SectionState<'_> {
     /// Executes a step; returns the printed reply.
     fn perform(&mut self, step: &Step) -> Result<Vec<String>> {
         match &step.action {

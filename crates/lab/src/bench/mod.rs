@@ -248,12 +248,12 @@ impl Bench {
                 "WARNING: the server's CONFIG is asked for without -s and --user only",
             );
         }
-        let door = Endpoint {
+        let endpoint = Endpoint {
             host: address.host.clone(),
             port: address.port,
             password: address.password.clone(),
         };
-        let asked = door.connect(SETTINGS_PATIENCE).and_then(|mut connection| {
+        let asked = endpoint.connect(SETTINGS_PATIENCE).and_then(|mut connection| {
             let mut setting =
                 |name| connection.call(&["CONFIG", "GET", name]).map(|reply| value(&reply));
             Ok((setting("save")?, setting("appendonly")?))

@@ -42,29 +42,29 @@ const WINDOW: usize = 5;
 #[derive(Debug)]
 pub struct Checker {
     shared: Arc<Shared>,
-    door: Endpoint,
+    endpoint: Endpoint,
     writers: Vec<JoinHandle<History>>,
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Checker {
     /// Starts to write and to read. Times are counted from `zero`.
-    pub fn start(rule: &CheckRule, door: &Endpoint, zero: Instant) -> Self {
+    pub fn start(rule: &CheckRule, endpoint: &Endpoint, zero: Instant) -> Self {
         // Another run's keys on the same server are not ours.
         let run = clock::now_us();
         let shared = Arc::new(Shared::new(run, rule.writers, rule.keys, zero));
         let writers = (0..rule.writers).map(|writer| {
-            let (shared, door) = (Arc::clone(&shared), door.clone());
-            std::thread::spawn(move || traffic::write(&shared, &door, writer))
+            let (shared, endpoint) = (Arc::clone(&shared), endpoint.clone());
+            std::thread::spawn(move || traffic::write(&shared, &endpoint, writer))
         });
         let readers = (0..rule.readers).map(|reader| {
-            let (shared, door) = (Arc::clone(&shared), door.clone());
-            std::thread::spawn(move || traffic::read(&shared, &door, reader))
+            let (shared, endpoint) = (Arc::clone(&shared), endpoint.clone());
+            std::thread::spawn(move || traffic::read(&shared, &endpoint, reader))
         });
         Checker {
             writers: writers.collect(),
             readers: readers.collect(),
-            door: door.clone(),
+            endpoint: endpoint.clone(),
             shared: Arc::clone(&shared),
         }
     }
@@ -141,15 +141,14 @@ impl Checker {
     fn patient_connection(&self, gives_up: &mut dyn FnMut() -> bool) -> io::Result<Connection> {
         let start = Instant::now();
         loop {
-            let ready =
-                self.door.connect(Duration::from_secs(5)).and_then(
-                    |mut connection| match connection.call(&["PING"])? {
-                        Value::Error(text) if text.starts_with(b"LOADING") => {
-                            Err(io::ErrorKind::WouldBlock.into())
-                        }
-                        _ => Ok(connection),
-                    },
-                );
+            let ready = self.endpoint.connect(Duration::from_secs(5)).and_then(|mut connection| {
+                match connection.call(&["PING"])? {
+                    Value::Error(text) if text.starts_with(b"LOADING") => {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
+                    _ => Ok(connection),
+                }
+            });
             match ready {
                 Ok(connection) => return Ok(connection),
                 Err(error) if start.elapsed() > PATIENCE || gives_up() => return Err(error),

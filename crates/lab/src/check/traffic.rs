@@ -83,9 +83,9 @@ impl Shared {
     }
 
     /// A connection, as soon as there is one; none when the checker ends before.
-    fn connect(&self, door: &Endpoint) -> Option<Connection> {
+    fn connect(&self, endpoint: &Endpoint) -> Option<Connection> {
         while !self.is_stopped() {
-            match door.connect(PATIENCE) {
+            match endpoint.connect(PATIENCE) {
                 Ok(connection) => return Some(connection),
                 Err(_) => std::thread::sleep(RETRY),
             }
@@ -95,11 +95,11 @@ impl Shared {
 }
 
 /// Writes one value after the other until the checker ends, and remembers all of them.
-pub(super) fn write(shared: &Shared, door: &Endpoint, writer: usize) -> History {
+pub(super) fn write(shared: &Shared, endpoint: &Endpoint, writer: usize) -> History {
     let mut history = History::default();
     let mut number = 0;
     let keys = shared.last[writer].len();
-    while let Some(mut connection) = shared.connect(door) {
+    while let Some(mut connection) = shared.connect(endpoint) {
         while !shared.is_stopped() {
             number += 1;
             let place = (shared.generation(), number as usize % keys);
@@ -125,9 +125,9 @@ pub(super) fn write(shared: &Shared, door: &Endpoint, writer: usize) -> History 
 }
 
 /// Reads acknowledged values, over a connection that has not written them.
-pub(super) fn read(shared: &Shared, door: &Endpoint, reader: usize) {
+pub(super) fn read(shared: &Shared, endpoint: &Endpoint, reader: usize) {
     let mut random = Rng::from_seed(reader as u64 + 1);
-    while let Some(mut connection) = shared.connect(door) {
+    while let Some(mut connection) = shared.connect(endpoint) {
         while !shared.is_stopped() {
             std::thread::sleep(READ_PAUSE);
             let writer = random.next_u64() as usize % shared.last.len();

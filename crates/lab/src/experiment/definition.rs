@@ -56,9 +56,9 @@ struct Member {
     name: String,
 }
 
-/// Facts about a run before it starts.
+/// What is known of a run before it starts.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct RunFacts {
     /// The ports of the target: its own, that of its HTTP, and one for each process beside it. Missing
     /// ones are 1, for questions that do not depend on them.
     pub ports: Vec<u16>,
@@ -177,10 +177,10 @@ impl Definition {
     ///
     /// # Errors
     /// A field's text is no value that it can have.
-    pub fn case(&self, target: usize, point: &Point, place: &Place) -> Result<Case, FileError> {
+    pub fn case(&self, target: usize, point: &Point, facts: &RunFacts) -> Result<Case, FileError> {
         let member = &self.targets[target];
         let section = self.file.targets[member.section].get_ref();
-        let scope = self.scope(section, &member.name, point, place)?;
+        let scope = self.scope(section, &member.name, point, facts)?;
         super::fill::case(&self.file, section, member.kind, &member.name, &scope)
     }
 
@@ -190,8 +190,8 @@ impl Definition {
     }
 
     /// Whether a target is measured at a point.
-    pub fn is_measured(&self, target: usize, point: &Point, place: &Place) -> bool {
-        self.case(target, point, place).is_ok_and(|case| case.is_measured)
+    pub fn is_measured(&self, target: usize, point: &Point, facts: &RunFacts) -> bool {
+        self.case(target, point, facts).is_ok_and(|case| case.is_measured)
     }
 
     fn scope(
@@ -199,21 +199,21 @@ impl Definition {
         section: &TargetSection,
         target: &str,
         point: &Point,
-        place: &Place,
+        facts: &RunFacts,
     ) -> Result<Scope<'_>, FileError> {
         let mut values = built_in();
-        let mut ports = place.ports.iter().map(u16::to_string);
+        let mut ports = facts.ports.iter().map(u16::to_string);
         let mut port = || ports.next().unwrap_or_else(|| "1".to_owned());
         values.insert("port".to_owned(), port());
         values.insert("http_port".to_owned(), port());
         let names = section.beside.iter().filter_map(|beside| beside.get_ref().name.as_ref());
         for name in names.map(Spanned::get_ref) {
             values.insert(format!("{name}.port"), port());
-            let directory = place.directory.join(name).to_string_lossy().into_owned();
+            let directory = facts.directory.join(name).to_string_lossy().into_owned();
             values.insert(format!("{name}.directory"), directory);
         }
-        values.insert("directory".to_owned(), place.directory.to_string_lossy().into_owned());
-        values.insert("repetition".to_owned(), place.repetition.to_string());
+        values.insert("directory".to_owned(), facts.directory.to_string_lossy().into_owned());
+        values.insert("repetition".to_owned(), facts.repetition.to_string());
         values.insert("target".to_owned(), target.to_owned());
         values.extend(point.clone());
         let mut scope = Scope { path: &self.path, text: &self.text, values };
@@ -417,10 +417,10 @@ impl Definition {
     /// Fills in everything once.
     fn check_all(&self) -> Result<(), FileError> {
         let directory = PathBuf::from("directory");
-        let place = Place { ports: Vec::new(), directory, repetition: 0 };
+        let facts = RunFacts { ports: Vec::new(), directory, repetition: 0 };
         for point in self.points() {
             for target in 0..self.targets.len() {
-                self.case(target, &point, &place)?;
+                self.case(target, &point, &facts)?;
             }
         }
         Ok(())

@@ -227,11 +227,11 @@ impl Events {
             return Err("the lab has not started this server".to_owned());
         }
         let now = self.seconds();
-        let (door, halt) = (server.door().clone(), self.halt.clone());
+        let (endpoint, halt) = (server.endpoint().clone(), self.halt.clone());
         Ok(match action {
             Action::Command(words) => {
                 let turn = Arc::clone(&self.turn);
-                let thread = std::thread::spawn(move || command(&door, &words, &halt, &turn));
+                let thread = std::thread::spawn(move || command(&endpoint, &words, &halt, &turn));
                 (String::new(), Some(Pending::Outcome(thread)))
             }
             Action::Kill { restart_after } => {
@@ -253,7 +253,7 @@ impl Events {
             }
             Action::ConnectionStorm { connections, seconds } => {
                 let thread = std::thread::spawn(move || {
-                    match storm::storm(&door, connections, seconds, &halt) {
+                    match storm::storm(&endpoint, connections, seconds, &halt) {
                         Ok(seen) => Outcome { text: seen.in_words(), lasts: Lasts::Over },
                         Err(error) => Outcome { text: error.to_string(), lasts: Lasts::No },
                     }
@@ -262,7 +262,7 @@ impl Events {
             }
             Action::HotKeyBurst(load) => {
                 let Load { mut plan, cpus, name, .. } = *load;
-                plan.address = running::address(&door);
+                plan.address = running::address(&endpoint);
                 (
                     String::new(),
                     Some(Pending::Burst(ActiveLoad::start(name, plan, cpus, 1, 0.0, None))),
@@ -360,8 +360,8 @@ impl Action {
 }
 
 /// Sends a command; of one that begins a save, waits until the save is over.
-fn command(door: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> Outcome {
-    let answer = door.connect(PATIENCE).and_then(|mut connection| {
+fn command(endpoint: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> Outcome {
+    let answer = endpoint.connect(PATIENCE).and_then(|mut connection| {
         let reply = connection.call(words)?;
         // Data written from here on is not affected by the command.
         turn();

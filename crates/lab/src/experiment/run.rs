@@ -89,10 +89,10 @@ impl ActiveRun<'_> {
         self.warm_up()?;
         let zero = Instant::now();
         self.run.started_unix_ms = clock::now_ms();
-        let door = self.server.door().clone();
+        let endpoint = self.server.endpoint().clone();
         let sampler =
-            Sampler::start(zero, self.server.pids(), door.clone(), self.case.sampling.clone());
-        let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &door, zero));
+            Sampler::start(zero, self.server.pids(), endpoint.clone(), self.case.sampling.clone());
+        let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &endpoint, zero));
         let turn = checker.as_ref().map_or_else(|| Arc::new(|| {}) as Turn, Checker::turner);
         let mut events = Events::new(&self.case.events, zero, turn);
         let (spent, mut outcome) = match &self.case.knee {
@@ -241,11 +241,11 @@ impl ActiveRun<'_> {
 
     fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> ActiveLoad {
         let mut plan = load.plan.clone();
-        let door = match plan.work {
-            Work::Resp(_) => self.server.door(),
+        let endpoint = match plan.work {
+            Work::Resp(_) => self.server.endpoint(),
             Work::Http(_) => self.server.web(),
         };
-        plan.address = address(door);
+        plan.address = address(endpoint);
         let mut delay = load.start_seconds;
         if let Some(rule) = &self.case.knee
             && self.case.loads.iter().any(|measured| std::ptr::eq(measured, load))

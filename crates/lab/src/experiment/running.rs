@@ -87,11 +87,11 @@ impl ActiveLoad {
 }
 
 /// A target's address as plans have it.
-pub(crate) fn address(door: &Endpoint) -> Address {
+pub(crate) fn address(endpoint: &Endpoint) -> Address {
     Address {
-        host: door.host.clone(),
-        port: door.port,
-        password: door.password.clone(),
+        host: endpoint.host.clone(),
+        port: endpoint.port,
+        password: endpoint.password.clone(),
         ..Address::default()
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Sampler {
 struct Watch {
     zero: Instant,
     pids: Vec<Arc<AtomicU32>>,
-    door: Endpoint,
+    endpoint: Endpoint,
     sampling: Sampling,
     connection: Option<Connection>,
 }
@@ -37,11 +37,11 @@ impl Sampler {
     pub(crate) fn start(
         zero: Instant,
         pids: Vec<Arc<AtomicU32>>,
-        door: Endpoint,
+        endpoint: Endpoint,
         sampling: Sampling,
     ) -> Self {
         let (end, ended) = mpsc::channel();
-        let mut watch = Watch { zero, pids, door, sampling, connection: None };
+        let mut watch = Watch { zero, pids, endpoint, sampling, connection: None };
         let thread = std::thread::spawn(move || {
             step_back();
             let mut samples = vec![watch.sample()];
@@ -107,7 +107,7 @@ impl Watch {
             return None;
         }
         if self.connection.is_none() {
-            self.connection = self.door.connect(PATIENCE).ok();
+            self.connection = self.endpoint.connect(PATIENCE).ok();
         }
         let reply = self.connection.as_mut()?.call(&["INFO"]);
         match reply {

@@ -50,12 +50,12 @@ enum State {
 
 /// Opens all connections without waiting for any, asks, and keeps them until `seconds` are over.
 pub(super) fn storm(
-    door: &Endpoint,
+    endpoint: &Endpoint,
     connections: usize,
     seconds: f64,
     halt: &Interrupt,
 ) -> io::Result<Seen> {
-    let address = (door.host.as_str(), door.port).to_socket_addrs()?.next();
+    let address = (endpoint.host.as_str(), endpoint.port).to_socket_addrs()?.next();
     let address = address.ok_or_else(|| io::Error::other("the host has no address"))?;
     let start = Instant::now();
     let mut seen = Seen::default();
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    fn door(port: u16) -> Endpoint {
+    fn endpoint(port: u16) -> Endpoint {
         Endpoint { host: "127.0.0.1".to_owned(), port, password: None }
     }
 
@@ -199,7 +199,7 @@ mod tests {
             }
             streams
         });
-        let seen = storm(&door(port), 20, 0.0, &Interrupt::default()).expect("an address");
+        let seen = storm(&endpoint(port), 20, 0.0, &Interrupt::default()).expect("an address");
         drop(server.join());
         assert_eq!((seen.opened, seen.answered, seen.refused), (20, 15, 5), "{seen:?}");
         assert!(seen.in_words().starts_with("20 opened, 15 answered"), "{}", seen.in_words());
@@ -210,7 +210,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it listens").port();
         drop(listener);
-        let seen = storm(&door(port), 5, 0.0, &Interrupt::default()).expect("an address");
+        let seen = storm(&endpoint(port), 5, 0.0, &Interrupt::default()).expect("an address");
         assert_eq!((seen.opened, seen.refused), (0, 5), "{seen:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::case::Case;
-use super::definition::{Definition, Place, Point};
+use super::definition::{Definition, Point, RunFacts};
 use super::progress::{OVERHEAD_SECONDS, Progress};
 use super::run::{self, RunSettings};
 use crate::redact::Redactor;
@@ -52,10 +52,10 @@ pub fn run_all(
 
 /// The approximate time that an experiment takes on this machine, in seconds.
 pub fn estimate_seconds(definition: &Definition) -> f64 {
-    let place = place_holder();
+    let facts = no_facts();
     let present = |target: &usize| {
         let point = definition.points().into_iter().next().unwrap_or_default();
-        let case = definition.case(*target, &point, &place);
+        let case = definition.case(*target, &point, &facts);
         case.is_ok_and(|case| !matches!(case.target.origin, Origin::Missing(_)))
     };
     let targets: Vec<usize> = (0..definition.targets().count()).filter(present).collect();
@@ -65,9 +65,9 @@ pub fn estimate_seconds(definition: &Definition) -> f64 {
 
 /// How many points these targets have in all.
 fn measured_points(definition: &Definition, targets: &[usize]) -> usize {
-    let (points, place) = (definition.points(), place_holder());
+    let (points, facts) = (definition.points(), no_facts());
     let measured = targets.iter().flat_map(|target| {
-        let at = |point: &&Point| definition.is_measured(*target, point, &place);
+        let at = |point: &&Point| definition.is_measured(*target, point, &facts);
         points.iter().filter(at)
     });
     measured.count()
@@ -75,14 +75,14 @@ fn measured_points(definition: &Definition, targets: &[usize]) -> usize {
 
 fn seconds_of_a_run(definition: &Definition) -> f64 {
     let points = definition.points();
-    let cases = points.iter().filter_map(|point| definition.case(0, point, &place_holder()).ok());
+    let cases = points.iter().filter_map(|point| definition.case(0, point, &no_facts()).ok());
     let seconds: f64 = cases.map(|case| case.seconds()).sum();
     seconds / points.len().max(1) as f64
 }
 
-/// A place for questions that do not depend on where a target runs.
-fn place_holder() -> Place {
-    Place { ports: Vec::new(), directory: std::env::temp_dir(), repetition: 0 }
+/// For questions that do not depend on where a target runs.
+fn no_facts() -> RunFacts {
+    RunFacts { ports: Vec::new(), directory: std::env::temp_dir(), repetition: 0 }
 }
 
 impl Suite<'_> {
@@ -112,9 +112,9 @@ impl Suite<'_> {
                 let forward = repetition.is_multiple_of(2);
                 for turn in 0..targets {
                     let target = if forward { turn } else { targets - 1 - turn };
-                    let place = place_holder();
+                    let facts = no_facts();
                     if self.left_out.contains_key(&target)
-                        || !self.definition.is_measured(target, point, &place)
+                        || !self.definition.is_measured(target, point, &facts)
                     {
                         continue;
                     }
@@ -133,7 +133,7 @@ impl Suite<'_> {
     /// Processors are those of this machine, and agents are on others.
     fn say_what_agents_leave_out(&self) {
         let Some(point) = self.definition.points().into_iter().next() else { return };
-        let Ok(case) = self.definition.case(0, &point, &place_holder()) else { return };
+        let Ok(case) = self.definition.case(0, &point, &no_facts()) else { return };
         let main = case.knee.as_ref().map_or(0, |knee| knee.load);
         if self.means.agents.is_some()
             && let Some(load) = case.loads.get(main).filter(|load| !load.cpus.is_empty())
@@ -145,10 +145,10 @@ impl Suite<'_> {
 
     /// A server that is not on this machine is not looked for again and again.
     fn leave_out_missing(&mut self, targets: usize) {
-        let place = place_holder();
+        let facts = no_facts();
         let Some(point) = self.definition.points().into_iter().next() else { return };
         for target in 0..targets {
-            if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &place)
+            if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &facts)
                 && let Origin::Missing(reason) = spec.origin
             {
                 self.left_out.insert(target, reason);
@@ -157,8 +157,8 @@ impl Suite<'_> {
     }
 
     fn is_over(&mut self, target: usize, point: &Point, took: f64) -> bool {
-        let place = place_holder();
-        let rule = self.definition.case(target, point, &place).map(|case| case.stop);
+        let facts = no_facts();
+        let rule = self.definition.case(target, point, &facts).map(|case| case.stop);
         let Some(most) = rule.ok().and_then(|rule| rule.max_seconds) else { return false };
         if took > most {
             self.progress.note(&format!("the experiment has taken its {most} seconds"));
@@ -219,8 +219,8 @@ impl Suite<'_> {
         let directory = Directory::fresh(parent).map_err(|error| failed("no directory", &error))?;
         let ports = free_ports(self.definition.port_count(target));
         let ports = ports.map_err(|error| failed("no port", &error))?;
-        let place = Place { ports, directory: directory.path().to_owned(), repetition };
-        let case = self.definition.case(target, point, &place);
+        let facts = RunFacts { ports, directory: directory.path().to_owned(), repetition };
+        let case = self.definition.case(target, point, &facts);
         let case = case.map_err(|error| StartError::Unfit(error.to_string()))?;
         let mut server = Server::start(&case.target, directory, &self.means.interrupt)?;
         self.infos.entry(target).or_insert_with(|| TargetInfo {
@@ -241,8 +241,8 @@ impl Suite<'_> {
     }
 
     fn apply_stop_rule(&mut self, target: usize, point: &Point, run: &Run) {
-        let place = place_holder();
-        let rule = self.definition.case(target, point, &place).map(|case| case.stop);
+        let facts = no_facts();
+        let rule = self.definition.case(target, point, &facts).map(|case| case.stop);
         let most = rule.ok().and_then(|rule| rule.max_p99_ms);
         let Some(most) = most else { return };
         let p99s = run.loads.iter().map(|load| load.recording.response().quantile_ms(0.99));
@@ -259,10 +259,10 @@ impl Suite<'_> {
     /// The secrets in the file, with everything filled in: they may come from anywhere in it.
     fn secrets(&self) -> Redactor {
         let mut redactor = Redactor::default();
-        let place = place_holder();
+        let facts = no_facts();
         for point in self.definition.points() {
             for target in 0..self.definition.targets().count() {
-                if let Ok(case) = self.definition.case(target, &point, &place) {
+                if let Ok(case) = self.definition.case(target, &point, &facts) {
                     case.learn_secrets(&mut redactor);
                 }
             }

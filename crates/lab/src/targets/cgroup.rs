@@ -34,12 +34,12 @@ static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// may be in it any more.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    places: Vec<Place>,
+    groups: Vec<Group>,
 }
 
-/// A directory of the cgroup file system.
+/// One directory of the cgroup file system, which the lab has made.
 #[derive(Debug)]
-struct Place {
+struct Group {
     path: PathBuf,
     version: Version,
     /// Locked for as long as it is in use.
@@ -74,7 +74,7 @@ impl Cgroup {
                 .filter_map(|(name, is_wanted)| is_wanted.then_some(name))
                 .collect();
         let hierarchies = hierarchies();
-        let mut cgroup = Cgroup { places: Vec::new() };
+        let mut cgroup = Cgroup { groups: Vec::new() };
         let mut second = Vec::new();
         for controller in wanted {
             let first = hierarchies.iter().find(|one| {
@@ -85,21 +85,21 @@ impl Cgroup {
                 continue;
             };
             // Two controllers may share a hierarchy.
-            if !cgroup.places.iter().any(|place| place.path.starts_with(&first.own)) {
-                let place = Place::make(&first.own, Version::One);
-                cgroup.places.push(place.map_err(|error| unable(&first.own, &error))?);
+            if !cgroup.groups.iter().any(|group| group.path.starts_with(&first.own)) {
+                let group = Group::make(&first.own, Version::One);
+                cgroup.groups.push(group.map_err(|error| unable(&first.own, &error))?);
             }
         }
         if !second.is_empty() {
             let hierarchy = hierarchies.iter().find(|one| one.version == Version::Two);
             let hierarchy = hierarchy.ok_or("this machine has no cgroups that limit it")?;
             let parent = parent_of_two(hierarchy, &second)?;
-            let place = Place::make(&parent, Version::Two);
-            cgroup.places.push(place.map_err(|error| unable(&parent, &error))?);
+            let group = Group::make(&parent, Version::Two);
+            cgroup.groups.push(group.map_err(|error| unable(&parent, &error))?);
         }
         let mut done = Limits::default();
-        for place in &cgroup.places {
-            let own = place.limit(limits).map_err(|error| unable(&place.path, &error))?;
+        for group in &cgroup.groups {
+            let own = group.limit(limits).map_err(|error| unable(&group.path, &error))?;
             done = Limits { cpus: done.cpus.or(own.cpus), memory: done.memory.or(own.memory) };
         }
         // A kernel may have the controller, but not this limit: the target would be measured as if it
@@ -114,38 +114,38 @@ impl Cgroup {
     ///
     /// # Errors
     /// It is gone, or is not ours.
-    pub(crate) fn doors(&self) -> io::Result<Vec<File>> {
-        let door =
-            |place: &Place| File::options().write(true).open(place.path.join("cgroup.procs"));
-        self.places.iter().map(door).collect()
+    pub(crate) fn entrances(&self) -> io::Result<Vec<File>> {
+        let entrance =
+            |group: &Group| File::options().write(true).open(group.path.join("cgroup.procs"));
+        self.groups.iter().map(entrance).collect()
     }
 
     /// How often the kernel has killed a process of it because its memory was full.
     pub(crate) fn kills(&self) -> u64 {
-        let kills = |place: &Place| {
-            let name = match place.version {
+        let kills = |group: &Group| {
+            let name = match group.version {
                 Version::One => "memory.oom_control",
                 Version::Two => "memory.events",
             };
-            let text = fs::read_to_string(place.path.join(name)).unwrap_or_default();
+            let text = fs::read_to_string(group.path.join(name)).unwrap_or_default();
             let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
             count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
         };
-        self.places.iter().map(kills).sum()
+        self.groups.iter().map(kills).sum()
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        for place in &self.places {
-            held().remove(&place.path);
+        for group in &self.groups {
+            held().remove(&group.path);
             // A cgroup that cannot be removed now is removed when the lab runs again.
-            let _ = remove(&place.path, Instant::now() + PATIENCE);
+            let _ = remove(&group.path, Instant::now() + PATIENCE);
         }
     }
 }
 
-impl Place {
+impl Group {
     fn make(parent: &Path, version: Version) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         loop {
@@ -165,7 +165,7 @@ impl Place {
             let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
             let is_there = fs::metadata(&path).ok().map(inode) == lock.metadata().ok().map(inode);
             if is_locked && is_there {
-                return Ok(Place { path, version, _lock: lock });
+                return Ok(Group { path, version, _lock: lock });
             }
             held().remove(&path);
         }
@@ -407,8 +407,8 @@ mod tests {
         }
         let read = |name: &str| fs::read_to_string(path.join(name)).expect("it is there");
         for version in [Version::One, Version::Two] {
-            let place = Place { path: path.clone(), version, _lock: lock() };
-            assert_eq!(place.limit(&BOTH).expect("there is room"), BOTH);
+            let group = Group { path: path.clone(), version, _lock: lock() };
+            assert_eq!(group.limit(&BOTH).expect("there is room"), BOTH);
         }
         assert_eq!((read(files[0]), read(files[1])), ("100000".to_owned(), "25000".to_owned()));
         assert_eq!(read(files[2]), (64 << 20).to_string());
@@ -416,8 +416,8 @@ mod tests {
         assert_eq!(read(files[5]), (64 << 20).to_string());
         // A limit that a kernel does not have is not reported as set.
         fs::remove_file(path.join("cpu.max")).expect("it is there");
-        let place = Place { path: path.clone(), version: Version::Two, _lock: lock() };
-        let done = place.limit(&BOTH).expect("there is room");
+        let group = Group { path: path.clone(), version: Version::Two, _lock: lock() };
+        let done = group.limit(&BOTH).expect("there is room");
         assert_eq!(done, Limits { cpus: None, ..BOTH });
     }
 
@@ -431,8 +431,8 @@ mod tests {
                 return;
             }
         };
-        let paths: Vec<PathBuf> = cgroup.places.iter().map(|place| place.path.clone()).collect();
-        assert_eq!(cgroup.doors().expect("they are there").len(), paths.len());
+        let paths: Vec<PathBuf> = cgroup.groups.iter().map(|group| group.path.clone()).collect();
+        assert_eq!(cgroup.entrances().expect("they are there").len(), paths.len());
         assert_eq!(cgroup.kills(), 0);
         let left = paths[0].with_file_name(format!("{PREFIX}left-by-a-test"));
         fs::create_dir(&left).expect("its neighbour was made");

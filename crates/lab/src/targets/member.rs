@@ -31,7 +31,7 @@ pub(super) struct Member {
     name: String,
     launch: Option<Launch>,
     process: Option<Process>,
-    door: Endpoint,
+    endpoint: Endpoint,
     probe: Probe,
     /// Its address for HTTP.
     web: Endpoint,
@@ -95,13 +95,13 @@ impl Member {
                 (Some(launch), "127.0.0.1".to_owned(), target.port)
             }
         };
-        let door = Endpoint { host, port, password: target.password.clone() };
-        let web = Endpoint { port: target.http_port.unwrap_or(port), ..door.clone() };
+        let endpoint = Endpoint { host, port, password: target.password.clone() };
+        let web = Endpoint { port: target.http_port.unwrap_or(port), ..endpoint.clone() };
         let mut member = Member {
             name: target.name.clone(),
             launch,
             process: None,
-            door,
+            endpoint,
             probe: target.probe,
             web,
             pid: Arc::new(AtomicU32::new(0)),
@@ -117,8 +117,8 @@ impl Member {
     }
 
     /// Where it takes commands.
-    pub(super) fn door(&self) -> &Endpoint {
-        &self.door
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Where it answers HTTP.
@@ -147,7 +147,7 @@ impl Member {
     /// Its own name and version, as `redis-server 7.0.15`; empty when it does not tell.
     pub(super) fn version(&self) -> String {
         let reply = self
-            .door
+            .endpoint
             .connect(PROBE_PATIENCE)
             .and_then(|mut connection| connection.call(&["INFO", "server"]));
         let Ok(reply) = reply else { return String::new() };
@@ -260,7 +260,7 @@ impl Member {
     /// Whether it answers now.
     pub(super) fn is_ready(&self) -> bool {
         let call = |words: &[&str]| {
-            self.door.connect(PROBE_PATIENCE).and_then(|mut connection| connection.call(words))
+            self.endpoint.connect(PROBE_PATIENCE).and_then(|mut connection| connection.call(words))
         };
         let pings = || {
             call(&["PING"]).is_ok_and(|reply| match reply {
@@ -269,9 +269,9 @@ impl Member {
             })
         };
         match self.probe {
-            Probe::Connect => self.door.open(PROBE_PATIENCE).is_ok(),
+            Probe::Connect => self.endpoint.open(PROBE_PATIENCE).is_ok(),
             // A server that loads its data may serve pages already, and no commands.
-            Probe::Http => self.answers_http() && (self.web.port == self.door.port || pings()),
+            Probe::Http => self.answers_http() && (self.web.port == self.endpoint.port || pings()),
             Probe::Replica => call(&["INFO", "replication"]).is_ok_and(|reply| {
                 let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default());
                 info_fields(&text).any(|field| field == ("master_link_status", "up"))
@@ -285,7 +285,7 @@ impl Member {
         if let Some(mut process) = self.process.take() {
             // Anything that it would save goes with its directory.
             if matches!(self.probe, Probe::Ping | Probe::Replica)
-                && let Ok(mut connection) = self.door.connect(PROBE_PATIENCE)
+                && let Ok(mut connection) = self.endpoint.connect(PROBE_PATIENCE)
             {
                 let _ = connection.call(&["SHUTDOWN", "NOSAVE"]);
             }

@@ -60,13 +60,13 @@ impl Launch {
         // Ctrl-C in a terminal goes to the lab alone, which then ends its servers in order.
         command.process_group(0);
         let parent = rustix::process::getpid();
-        let doors = self.cgroup.as_ref().map(|cgroup| cgroup.doors()).transpose()?;
-        let doors = doors.unwrap_or_default();
+        let entrances = self.cgroup.as_ref().map(|cgroup| cgroup.entrances()).transpose()?;
+        let entrances = entrances.unwrap_or_default();
         // SAFETY: the closure makes system calls, and neither allocates nor takes a lock.
         unsafe {
             command.pre_exec(move || {
-                for door in &doors {
-                    rustix::io::write(door, b"0")?;
+                for entrance in &entrances {
+                    rustix::io::write(entrance, b"0")?;
                 }
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 // The parent may have gone before that took effect.

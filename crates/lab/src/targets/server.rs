@@ -44,8 +44,8 @@ impl Server {
     }
 
     /// Where it takes commands.
-    pub(crate) fn door(&self) -> &Endpoint {
-        self.store().door()
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        self.store().endpoint()
     }
 
     /// Where it answers HTTP.

@@ -29,10 +29,13 @@ fn error(text: &str) -> String {
 }
 
 fn first_case(definition: &Definition) -> Case {
-    let place =
-        Place { ports: (6400..6410).collect(), directory: PathBuf::from("/data"), repetition: 0 };
+    let facts = RunFacts {
+        ports: (6400..6410).collect(),
+        directory: PathBuf::from("/data"),
+        repetition: 0,
+    };
     let point = definition.points().remove(0);
-    definition.case(0, &point, &place).expect("all cases were filled in before")
+    definition.case(0, &point, &facts).expect("all cases were filled in before")
 }
 
 #[test]
@@ -360,9 +363,9 @@ fn a_target_is_measured_where_it_is_on() {
                   mode = { by = \"fsync\", none = \"a\", else = \"b\" }\n\
                   [matrix]\nfsync = [\"none\", \"always\"]\n";
     let definition = definition(&text.replace("[[target]]", &format!("{values}[[target]]")));
-    let place = Place { ports: Vec::new(), directory: PathBuf::new(), repetition: 0 };
+    let facts = RunFacts { ports: Vec::new(), directory: PathBuf::new(), repetition: 0 };
     let measured: Vec<bool> =
-        definition.points().iter().map(|point| definition.is_measured(0, point, &place)).collect();
+        definition.points().iter().map(|point| definition.is_measured(0, point, &facts)).collect();
     assert_eq!(measured, [true, false]);
 }
 
@@ -409,11 +412,11 @@ fn a_value_depends_on_a_swept_parameter() {
     let text =
         format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
     let definition = definition(&text);
-    let place = Place { ports: vec![1; 9], directory: PathBuf::new(), repetition: 0 };
+    let facts = RunFacts { ports: vec![1; 9], directory: PathBuf::new(), repetition: 0 };
     let cases: Vec<Case> = definition
         .points()
         .iter()
-        .map(|point| definition.case(0, point, &place).expect("it is right"))
+        .map(|point| definition.case(0, point, &facts).expect("it is right"))
         .collect();
     assert_eq!((cases[0].loads.len(), cases[0].loads[0].plan.seconds), (1, Some(1.0)));
     assert_eq!((cases[1].loads.len(), cases[1].loads[0].plan.seconds), (2, Some(2.0)));
