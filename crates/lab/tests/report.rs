@@ -337,7 +337,7 @@ fn recovery_is_told_in_a_sentence_for_each_target() {
 }
 
 #[test]
-fn a_server_that_bears_no_rate_is_a_bad_result() {
+fn a_server_that_keeps_up_with_no_rate_is_a_bad_result() {
     let mut results = sample::results();
     results.experiments.retain(|experiment| experiment.name == "knee");
     for run in &mut results.experiments[0].runs {
@@ -353,7 +353,7 @@ fn a_server_that_bears_no_rate_is_a_bad_result() {
     for text in ["no good rate</td>", "dunlin, at least ", "the rate is a lower bound."] {
         assert!(page.contains(text), "missing: {text}");
     }
-    // A rate that the server did not bear is below one that the generator could not offer.
+    // A rate that the server could not keep up with is below one that the generator could not offer.
     assert!(!page.contains("INVALID and not counted"));
     // When even the lowest rate was the generator's fault, the result is unknown.
     for run in &mut results.experiments[0].runs {

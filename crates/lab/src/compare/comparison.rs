@@ -14,7 +14,7 @@ pub struct Comparison {
     pub cautions: Vec<String>,
     /// What was there before and is not now, a sentence each: experiments, targets, points, loads and
     /// checks that are gone, runs that fail or have no valid repetition, loads that the server no
-    /// longer bears, a recovery or a good rate that is not found. These are regressions too.
+    /// longer keeps up with, a recovery or a good rate that is not found. These are regressions too.
     pub failures: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The largest rate that a target bears: rates grow by a factor until one is bad, then the interval
+//! The highest rate that a target keeps up with: rates grow by a factor until one is bad, then the interval
 //! between the largest good rate and the smallest bad rate is halved a few times.
 
 use super::case::KneeRule;
@@ -11,7 +11,7 @@ const ANSWERED_SHARE: f64 = 0.97;
 /// No search takes more steps.
 const MOST_STEPS: usize = 40;
 
-/// Judges the result of one rate. A rate that the server did not bear is bad. A rate that the generator
+/// Judges the result of one rate. A rate that the server could not keep up with is bad. A rate that the generator
 /// could not offer is not good either, and is marked.
 pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
     let response = recording.response();
@@ -46,7 +46,7 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
 /// nothing, the search ends with the results so far.
 ///
 /// A rate that the generator could not offer says nothing about the target. It is tried once more, and
-/// when it fails again the search stays below it: the server then bears at least the best rate, which
+/// when it fails again the search stays below it: the server then keeps up with at least the best rate, which
 /// the knee notes.
 pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
     let mut steps: Vec<KneeStep> = Vec::new();
@@ -155,8 +155,8 @@ mod tests {
         let offered: Vec<f64> = knee.steps.iter().map(|step| step.offered_rate).collect();
         assert_eq!(offered[..5], [1000.0, 2000.0, 4000.0, 8000.0, 8000.0]);
         assert_eq!(knee.best_rate, Some(4000.0));
-        assert!(knee.limited_by_generator, "it may bear more");
-        // If the server could not bear a rate below that, the server was the limit.
+        assert!(knee.limited_by_generator, "it may keep up with more");
+        // If the server could not keep up with a rate below that, the server was the limit.
         let both = |rate: f64| {
             let mut step = answer(rate, rate <= 4000.0);
             if rate > 7000.0 {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_bears_nothing_has_no_knee() {
+    fn a_server_that_keeps_up_with_nothing_has_no_knee() {
         let knee = find(&RULE, |rate| Some(answer(rate, false)));
         assert_eq!(knee.best_rate, None);
         assert!(knee.steps.len() < MOST_STEPS);

@@ -98,9 +98,9 @@ fn outcome(run: &Run) -> String {
     if let Some(knee) = &run.knee {
         let best =
             knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
-        // Where the generator gave up, the server may bear more.
+        // Where the generator gave up, the server may keep up with more.
         let bound = if knee.is_lower_bound() { "at least " } else { "" };
-        parts.push(format!("bears {bound}{best} within {} ms", knee.limit_ms));
+        parts.push(format!("keeps up with {bound}{best} within {} ms", knee.limit_ms));
     } else if !run.loads.is_empty() {
         let rate = run.loads.iter().map(|load| load.recording.rate()).sum();
         parts.push(format!("{} requests/s", grouped(rate)));

@@ -1,4 +1,4 @@
-//! Whether the server was measured, or the generator; and whether the server bore the load.
+//! Whether the server was measured, or the generator; and whether the server kept up with the load.
 
 use super::Pace;
 use crate::record::{Generator, Latency, Recording};
@@ -37,8 +37,8 @@ const HALVINGS: usize = 30;
 const SHORTEST_SECONDS: f64 = 0.2;
 
 /// Fills in what a recording says about itself: why it says nothing about the server (`invalid`), why
-/// its response times do not (`late`, from which percentile on says `doubtful_from`), and why the server
-/// did not bear the load (`overloaded`). Verdicts of agents are kept.
+/// its response times do not (`late`; `doubtful_from` is the first such percentile), and why the server
+/// could not keep up with the load (`overloaded`). Verdicts of agents are kept.
 pub(crate) fn judge(recording: &mut Recording) {
     let doubtful = doubtful_from(recording);
     let late = lateness(recording, doubtful);
@@ -85,25 +85,25 @@ fn lateness(recording: &Recording, doubtful: Option<f64>) -> Vec<String> {
     let Some(share) = doubtful.filter(|share| *share <= USUAL) else { return Vec::new() };
     let percent = (1.0 - share) * 100.0;
     let (sending, waiting) = added(recording, share);
-    let borne = borne_ms(recording, share);
+    let allowed = allowed_ms(recording, share);
     let mut late = Vec::new();
-    if sending > borne {
+    if sending > allowed {
         late.push(format!(
             "{percent:.0} % of the requests were sent {sending:.1} ms late or more although a \
-             connection was free (up to {borne:.1} ms is allowed)."
+             connection was free (up to {allowed:.1} ms is allowed)."
         ));
     }
-    if waiting > borne {
+    if waiting > allowed {
         late.push(format!(
             "{percent:.0} % of the requests may have waited {waiting:.1} ms or more for the generator, \
-             which had no processor (up to {borne:.1} ms is allowed): other work was running there."
+             which had no processor (up to {allowed:.1} ms is allowed): other work was running there."
         ));
     }
     late
 }
 
 /// How much of a response time may be the generator's, in milliseconds.
-fn borne_ms(recording: &Recording, share: f64) -> f64 {
+fn allowed_ms(recording: &Recording, share: f64) -> f64 {
     LATENESS_MS.max(LATENESS_SHARE * recording.response().quantile_ms(share))
 }
 
@@ -224,7 +224,7 @@ fn doubtful_from(recording: &Recording) -> Option<f64> {
         |share: &f64| *share > USUAL || matches!(recording.plan.pace, Pace::Open { .. });
     PERCENTILES.into_iter().filter(is_looked_at).find(|&share| {
         let (sending, waiting) = added(recording, share);
-        sending.max(waiting) > borne_ms(recording, share)
+        sending.max(waiting) > allowed_ms(recording, share)
     })
 }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_did_not_bear_is_not_the_generator_s_fault() {
+    fn what_the_server_did_not_keep_up_with_is_not_the_generator_s_fault() {
         let unsent = Generator { unsent: 10, ..Generator::default() };
         assert_eq!(counts(&judged(OPEN, unsent.clone())), (0, 1));
         // A thread without time for its replies cannot tell why connections were not free.

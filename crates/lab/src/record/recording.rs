@@ -99,7 +99,7 @@ pub struct Generator {
     /// one sentence each. Only the generator of an open loop can be late.
     #[serde(default)]
     pub late: Vec<String>,
-    /// Why the server did not bear the load, one sentence each: requests that were never sent because
+    /// Why the server could not keep up with the load, one sentence each: requests that were never sent because
     /// all connections waited for it, connections that it lost. Such a run is valid, and bad.
     #[serde(default)]
     pub overloaded: Vec<String>,

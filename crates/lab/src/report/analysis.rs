@@ -1,5 +1,5 @@
-//! An experiment laid out for a reader: its runs by point of the matrix and by target, and who is
-//! compared with whom.
+//! An experiment laid out for a reader: its runs by point of the matrix and by target, and which target
+//! the others are compared with.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub(crate) fn invalid_reasons(run: &Run) -> Vec<&str> {
     without_repeats(loads.chain(lowest.iter().flat_map(|step| &step.invalid)))
 }
 
-/// Why the server did not bear what was sent, as the generators of its loads saw it. Such a run
+/// Why the server could not keep up with what was sent, as the generators of its loads saw it. Such a run
 /// counts: it is a bad result, and no missing one.
 pub(crate) fn overloaded_reasons(run: &Run) -> Vec<&str> {
     without_repeats(run.loads.iter().flat_map(|load| &load.recording.generator.overloaded))
@@ -85,7 +85,7 @@ impl<'a> Cell<'a> {
         self.valid.len() + self.invalid.len() + self.failed.len()
     }
 
-    /// In how many of the valid runs the server did not bear what was sent.
+    /// In how many of the valid runs the server could not keep up with what was sent.
     pub(crate) fn overloaded(&self) -> usize {
         self.valid.iter().filter(|run| !overloaded_reasons(run).is_empty()).count()
     }
@@ -266,8 +266,8 @@ fn points<'a>(experiment: &'a ExperimentResult, targets: &[&str]) -> Vec<Point<'
     points
 }
 
-/// Who the others are compared with: the first peer, so that ratios say what Dunlin is in terms of
-/// the server that a reader knows. A peer is neither Dunlin nor the limit, which is no server. When
+/// The target that the others are compared with: the first peer, so that ratios describe Dunlin in terms
+/// of the server that a reader knows. A peer is neither Dunlin nor the limit, which is no server. When
 /// there is none, or it has no valid run, it is the first target that has one.
 fn baseline(targets: &[&str], points: &[Point<'_>]) -> usize {
     let measured = |index: &usize| points.iter().any(|point| !point.cells[*index].valid.is_empty());

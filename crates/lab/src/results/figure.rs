@@ -127,7 +127,7 @@ impl Figure {
     }
 
     /// What to say of a run that looked for this figure and did not find it, which is a result, and a
-    /// bad one: a server that bears no rate, or does not recover. None where the figure is there, or
+    /// bad one: a server that keeps up with no rate, or does not recover. None where the figure is there, or
     /// was not looked for.
     pub fn missed(&self, run: &Run) -> Option<&'static str> {
         if self.of(run).is_some() || run.failure.is_some() {
@@ -192,7 +192,7 @@ fn faults(run: &Run) -> impl Iterator<Item = f64> {
     run.events.iter().filter(broke).map(|event| event.at)
 }
 
-/// Only a load that ran before a fault, and behind it, can be back at what it was.
+/// Only a load that ran before a fault, and after it, can be back at what it was.
 fn load_can_be_judged(run: &Run) -> bool {
     let Some((first, seconds)) = answers_by_second(run) else { return false };
     let Some(answered) = seconds.iter().position(|count| *count > 0.0) else { return false };

@@ -232,7 +232,7 @@ fn yes() -> bool {
     true
 }
 
-/// The largest rate that a target bears.
+/// The highest rate that a target keeps up with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// The bound on the percentile below, in milliseconds.
@@ -243,8 +243,8 @@ pub struct Knee {
     pub steps: Vec<KneeStep>,
     /// The largest rate that was good, in requests a second.
     pub best_rate: Option<f64>,
-    /// The search ended at a rate that the generator could not offer: the server bears at least the
-    /// best rate, and nobody knows how much more.
+    /// The search ended at a rate that the generator could not offer: the server keeps up with at
+    /// least the best rate, and nobody knows how much more.
     #[serde(default)]
     pub limited_by_generator: bool,
     /// The search ended before any rate was bad: it ran out of steps, or was interrupted.
@@ -253,7 +253,7 @@ pub struct Knee {
 }
 
 impl Knee {
-    /// Whether the best rate is known to be borne, and nobody knows how much more is.
+    /// Whether the server may keep up with more than the best rate.
     pub fn is_lower_bound(&self) -> bool {
         self.limited_by_generator || self.ended_early
     }

@@ -38,7 +38,7 @@ fn chart(context: &Context<'_>, point: usize) -> Option<Chart> {
         steps.sort_by(|a, b| a.offered_rate.total_cmp(&b.offered_rate));
         let points = steps.iter().map(|step| step_point(knee, step)).collect();
         let best = knee.best_rate.map(|rate| number::show(Unit::PerSecond, rate));
-        // Where the generator gave up, the server may bear more.
+        // Where the generator gave up, the server may keep up with more.
         let bound = if knee.is_lower_bound() { "at least" } else { "up to" };
         let best = best.map_or("no good rate".to_owned(), |rate| format!("{bound} {rate}/s"));
         series.push(Series {

@@ -96,7 +96,7 @@ fn chart(context: &Context<'_>, load: &str, shown: &str, point: usize) -> Option
     })
 }
 
-/// The rarest percentile that so many requests say something about.
+/// The rarest percentile that this many requests say something about.
 fn rarest(count: u64) -> f64 {
     let nines = count.max(10).ilog10().clamp(1, 5);
     1.0 - 10f64.powi(-(nines as i32))
