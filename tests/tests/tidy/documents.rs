@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tests::server::repository;
 
 /// Folders whose files are named by their whole path.
-const FOLDERS: [&str; 7] =
-    ["crates/", "tests/", "docs/", "scripts/", "fuzz/", "explore/", "packaging/"];
+const FOLDERS: [&str; 9] =
+    [".ci/", "crates/", "deploy/", "docs/", "examples/", "explore/", "fuzz/", "scripts/", "tests/"];
 
 #[test]
 fn what_documents_name_exists() {
