@@ -106,7 +106,7 @@ const MESSAGES: &[Form] = &[
     (Exact, "RESET"),
 ];
 
-/// Without CLIENT NO-TOUCH: Redis 8.0 breaks down when such a client serves a waiting one.
+/// Without CLIENT NO-TOUCH: Redis 8.0 crashes when such a client serves one that waits.
 const CONNECTIONS: &[Form] = &[
     (Shape, "HELLO ( 2 | 3 )"),
     (Shape, "HELLO 3"),

@@ -1,10 +1,11 @@
 //! Rounds of several clients, in one order on both servers.
 //!
-//! A client sends one command at a time. Before the next one goes out, all that it causes has arrived,
-//! at whichever client: its reply, messages and events, replies to those who waited. On the reference
-//! that is so as soon as it answers somebody else, since it writes all replies of a turn before the next
-//! turn; from dunlin as many replies are awaited on each connection. Whether a command waits, CLIENT LIST
-//! says. Who waits does not send: its turns are passed over.
+//! A client sends one command at a time. The next one goes out when everything that the command causes
+//! has arrived at every client: its reply, messages and events, replies to clients that waited. The
+//! reference writes all replies of a turn before the next turn, so everything has arrived when it
+//! answers another client. On each connection Dunlin then has to send as many replies as the reference
+//! did. CLIENT LIST says whether a command waits. A client that waits sends nothing: its turns are
+//! skipped.
 
 use std::time::{Duration, Instant};
 
@@ -81,9 +82,9 @@ impl Seat {
         ];
         let is_own = NOT_QUEUED.contains(&command.name().as_str()) || has_destination(command);
         let differs = self.is_queueing && is_own;
-        // Who listens may hear of its own command, which is no answer to it.
+        // A client that listens may get messages about its own command, which do not answer it.
         let unclear = self.listens && grammar::may_wait(&command.words);
-        // Redis 8.0 breaks down when such a client serves one who waits.
+        // Redis 8.0 crashes when such a client serves one that waits.
         let untouching =
             command.words.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"no-touch"));
         self.waits.is_none() && !differs && !unclear && !untouching
@@ -151,7 +152,8 @@ impl Table<'_> {
     fn can(&self, step: &Step) -> bool {
         let waits = self.seats.iter().filter_map(|seat| seat.waits.as_ref());
         let is_chance = waits.clone().count() > 1 && step.command.name() == "SWAPDB";
-        // Who waits for a key that gets another type by that is served here, and not on the reference.
+        // Dunlin serves a client that waits for a key when the key gets another type in this way. The
+        // reference does not.
         let replaces = step.command.words.iter().any(|word| {
             has_destination(&step.command) && waits.clone().any(|it| it.words.contains(word))
         });

@@ -269,7 +269,7 @@ fn a_knee_is_looked_for_and_who_speaks_no_http_is_skipped() -> Result<()> {
     );
     ensure!(experiment.runs.len() == 1, "one point, one repetition");
     let knee = experiment.runs[0].knee.as_ref().context("no knee")?;
-    // Whatever the machine bears, the first rate is tried first, and no good step is above a bad one.
+    // Whatever the machine keeps up with, the first rate is tried first, and no good step is above a bad one.
     ensure!(knee.steps.len() > 1 && knee.steps[0].offered_rate == 200.0, "{knee:?}");
     let rates = |good: bool| {
         let steps = knee.steps.iter().filter(move |step| step.good == good);

@@ -26,7 +26,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
 /// Which rooms of the server import which others. All may import `process`, and `boot` and `host` wire
 /// them.
 pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
-    // What happens by itself, happens to these.
+    // Work that is due by the clock concerns these.
     ("cron", "memory"),
     ("cron", "persist"),
     // Threads that allocate say so.
@@ -92,7 +92,7 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
 
 /// Files that read a clock, besides those of the server and the lab, which measure how long they wait.
 pub(crate) const CLOCKS: &[(&str, &str)] = &[
-    ("crates/base/src/clock.rs", "it is the place"),
+    ("crates/base/src/clock.rs", "it reads clocks for all others"),
     ("crates/lab/src/agent/server.rs", "machines compare their wall clocks"),
     ("crates/lab/src/targets/tree.rs", "it asks for the processor time of another process"),
     ("crates/views/src/sqlite.rs", "it ends statements whose time is up"),
