@@ -1,12 +1,15 @@
 //! The other side of the wire: commands out, replies in.
 //!
-//! [`encode_command`] writes a command. [`Framer`] finds where replies end, quickly and without looking
-//! at their contents; [`ReplyParser`] builds on it and makes a [`Value`] of each. Both take bytes in
-//! pieces of any size without looking at any byte twice, and bound what a peer can make them do:
-//! nesting by [`limits::MAX_REPLY_NESTING`], memory by the bytes received.
+//! [`encode_command`] writes a command. [`ReplyScanner`] finds where replies end, quickly and without
+//! looking at their contents; [`ReplyParser`] builds on it and makes a [`Value`] of each. Both take bytes
+//! in pieces of any size, and bound what a peer can make them do: nesting by
+//! [`base::limits::MAX_REPLY_NESTING`], memory by the bytes received.
+
+mod scanner;
+
+pub use scanner::{Found, ReplyScanner};
 
 use crate::frame::write_header;
-use base::limits;
 use base::num::{self, parse_i64};
 
 /// A reply.
@@ -113,137 +116,12 @@ pub fn encode_command<A: AsRef<[u8]>>(
     }
 }
 
-/// Finds where replies end.
-#[derive(Debug, Default)]
-pub struct Framer {
-    /// How much of the reply at the front was understood.
-    at: usize,
-    /// Bytes after `at` that are known to contain no line end.
-    scanned: usize,
-    /// For each collection open at `at`, how many replies it still lacks.
-    open: Vec<u64>,
-}
-
-/// The meaning of one line of a reply.
-enum Line {
-    /// It is a reply by itself.
-    Whole,
-    /// A string: this many bytes and a line end follow.
-    Text(usize),
-    /// A collection of this many replies.
-    Collection(u64),
-    /// Attributes of the next reply: this many replies.
-    Attributes(u64),
-}
-
-impl Framer {
-    /// A framer between two replies.
-    pub fn new() -> Self {
-        Framer::default()
-    }
-
-    /// Looks for the end of the reply at the front of `bytes`, and returns its length. The caller then
-    /// removes it before the next call; on `None` it appends more bytes after these.
-    ///
-    /// # Errors
-    /// [`ReplyError`]; the connection is of no use any more.
-    pub fn next(&mut self, bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
-        loop {
-            let Some((line, next)) = self.line(bytes)? else { return Ok(None) };
-            let (end, complete) = match line {
-                Line::Whole => (next, true),
-                Line::Text(length) => (next.saturating_add(length).saturating_add(2), true),
-                // Attributes are replies before the reply they belong to: together one reply of the
-                // collection around them.
-                Line::Attributes(count) => (next, self.enter(count + 1)?),
-                Line::Collection(count) => (next, self.enter(count)?),
-            };
-            if end > bytes.len() {
-                return Ok(None);
-            }
-            self.advance(end);
-            if complete && self.leave() {
-                return Ok(Some(std::mem::take(&mut self.at)));
-            }
-        }
-    }
-
-    fn advance(&mut self, at: usize) {
-        self.at = at;
-        self.scanned = 0;
-    }
-
-    /// Opens a collection; returns whether it is complete already.
-    fn enter(&mut self, count: u64) -> Result<bool, ReplyError> {
-        if count == 0 {
-            return Ok(true);
-        }
-        if self.open.len() == limits::MAX_REPLY_NESTING {
-            return Err(ReplyError::TooDeep);
-        }
-        self.open.push(count);
-        Ok(false)
-    }
-
-    /// Counts a complete reply in the collections around it; returns whether all are complete.
-    fn leave(&mut self) -> bool {
-        while let Some(lacking) = self.open.last_mut() {
-            *lacking -= 1;
-            if *lacking > 0 {
-                return false;
-            }
-            self.open.pop();
-        }
-        true
-    }
-
-    /// Reads the line at the present place: its meaning, and where the next one begins.
-    fn line(&mut self, bytes: &[u8]) -> Result<Option<(Line, usize)>, ReplyError> {
-        let rest = bytes.get(self.at..).unwrap_or(&[]);
-        let Some(&kind) = rest.first() else { return Ok(None) };
-        let from = self.scanned.min(rest.len());
-        let Some(end) = memchr::memchr(b'\n', &rest[from..]).map(|offset| from + offset) else {
-            self.scanned = rest.len();
-            // A status or an error may be long; the line of a number never is.
-            let text = matches!(kind, b'+' | b'-' | b'(');
-            let endless = rest.len() > limits::MAX_INLINE && !text;
-            return if endless { Err(ReplyError::LineTooLong) } else { Ok(None) };
-        };
-        let line = match kind {
-            b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => Line::Whole,
-            b'$' | b'=' | b'!' => count(rest, end)?.map_or(Line::Whole, |count| {
-                Line::Text(usize::try_from(count).unwrap_or(usize::MAX))
-            }),
-            b'*' | b'~' | b'>' => count(rest, end)?.map_or(Line::Whole, Line::Collection),
-            b'%' => count(rest, end)?.map_or(Line::Whole, |pairs| Line::Collection(2 * pairs)),
-            b'|' => Line::Attributes(2 * count(rest, end)?.unwrap_or(0)),
-            other => return Err(ReplyError::UnknownKind(other)),
-        };
-        if let Line::Text(length) = line
-            && length as u64 > limits::MAX_REPLY_BULK
-        {
-            return Err(ReplyError::InvalidNumber);
-        }
-        Ok(Some((line, self.at + end + 1)))
-    }
-}
-
-/// The count in a line that ends at `end`; `None` for -1, which stands for no string or no array.
-#[inline]
-fn count(line: &[u8], end: usize) -> Result<Option<u64>, ReplyError> {
-    let digits = line.get(1..end).ok_or(ReplyError::InvalidNumber)?;
-    match parse_i64(digits.strip_suffix(b"\r").unwrap_or(digits)) {
-        Some(-1) => Ok(None),
-        // Doubling it must not overflow.
-        Some(count @ 0..=0x7fff_ffff_ffff) => Ok(Some(count as u64)),
-        _ => Err(ReplyError::InvalidNumber),
-    }
-}
-
 /// Makes values of replies.
 #[derive(Debug, Default)]
 pub struct ReplyParser {
-    framer: Framer,
+    scanner: ReplyScanner,
+    /// How many bytes of the reply at the front the scanner has taken.
+    scanned: usize,
 }
 
 impl ReplyParser {
@@ -259,13 +137,22 @@ impl ReplyParser {
     /// [`ReplyError`]; the connection is of no use any more.
     pub fn next(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, ReplyError> {
         // The tree is built once the whole reply is there, so that no length is trusted beforehand.
-        let Some(length) = self.framer.next(bytes)? else { return Ok(None) };
+        let rest = bytes.get(self.scanned..).unwrap_or(&[]);
+        let mut is_whole = false;
+        self.scanned += self.scanner.scan_until(rest, |_| {
+            is_whole = true;
+            true
+        })?;
+        if !is_whole {
+            return Ok(None);
+        }
+        let length = std::mem::take(&mut self.scanned);
         let value = Reader { bytes: &bytes[..length], at: 0 }.value()?;
         Ok(Some((value, length)))
     }
 }
 
-/// Reads the tree of a reply whose extent a [`Framer`] has found. The framer has bounded the
+/// Reads the tree of a reply whose extent a [`ReplyScanner`] has found. The scanner has bounded the
 /// nesting, so recursion is safe.
 struct Reader<'a> {
     bytes: &'a [u8],

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 
+use resp::client::ReplyScanner;
 use socket2::Socket;
 
-use super::replies::ReplyScanner;
 use super::responses::ResponseScanner;
 use super::socket;
 use super::tally::Flight;

@@ -2,8 +2,8 @@
 //!
 //! A [`Plan`] is plain data; [`run`] carries it out. From the outside in: `run` starts threads and adds
 //! up, `worker` is a thread's event loop, `connection` and `socket` its connections. `template` and
-//! `render` make requests, `choose` draws keys and sizes, `schedule` due times. `replies` (RESP) and
-//! `responses` (HTTP) find where answers end, `tally` counts them, and `verdict` decides whether the
+//! `render` make requests, `choose` draws keys and sizes, `schedule` due times. `responses` finds
+//! where answers of HTTP end, as [`resp::client`] does for RESP, `tally` counts them, and `verdict` decides whether the
 //! server was measured, or the generator.
 
 mod catalog;
@@ -17,7 +17,6 @@ mod error;
 mod parse;
 mod plan;
 mod render;
-mod replies;
 mod responses;
 mod run;
 mod schedule;

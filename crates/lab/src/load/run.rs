@@ -6,13 +6,12 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::clock::{monotonic_ns, now_ms};
-use resp::client::encode_command;
+use resp::client::{ReplyScanner, encode_command};
 use socket2::Socket;
 
 use super::control::Control;
 use super::error::LoadError;
 use super::render::Renderer;
-use super::replies::ReplyScanner;
 use super::socket::Endpoint;
 use super::worker::{Outcome, Shared, Worker};
 use super::{Pace, Plan, Work, check, descriptors, template, verdict};

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use base::clock::monotonic_ns;
+use resp::client::ReplyScanner;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
@@ -25,7 +26,6 @@ use super::connection::{Connection, Scanner, State};
 use super::control::Control;
 use super::error::LoadError;
 use super::render::Renderer;
-use super::replies::ReplyScanner;
 use super::responses::ResponseScanner;
 use super::schedule::DueTimes;
 use super::socket::Endpoint;

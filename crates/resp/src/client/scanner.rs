@@ -1,18 +1,33 @@
-//! Finds where RESP replies end, in pieces of any size, without keeping them: the body of a long string
-//! is counted down and never copied. It looks only at lines with lengths, and at the first word of an
+//! Finds where replies end, in pieces of any size, without keeping them: the body of a long string is
+//! counted down and never copied. It looks only at lines with lengths, and at the first word of an
 //! error.
 
 use base::limits;
 use base::num::parse_i64;
-use resp::client::ReplyError;
+
+use super::ReplyError;
 
 /// How much of an unfinished line is kept: more than a number needs, and enough for the word of an
 /// error.
 const KEPT_LINE: usize = 64;
 
+/// What ends somewhere in the bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// A reply.
+    Reply {
+        /// Its length, with that of the messages that the server pushed before it.
+        length: u64,
+        /// Its line, when it is an error.
+        error: Option<&'a [u8]>,
+    },
+    /// A message that the server pushed, which answers no request.
+    Push,
+}
+
 /// The scanner of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct ReplyScanner {
+pub struct ReplyScanner {
     /// Bytes of a string, its line end included, that are still to come.
     to_skip: u64,
     /// The beginning of a line whose end has not arrived.
@@ -35,11 +50,32 @@ impl ReplyScanner {
     /// # Errors
     /// [`ReplyError`] when these are not replies; the connection is of no use any more.
     #[inline]
-    pub(crate) fn scan(
+    pub fn scan(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         mut reply: impl FnMut(u64, Option<&[u8]>),
     ) -> Result<(), ReplyError> {
+        let all = self.scan_until(bytes, |found| {
+            if let Found::Reply { length, error } = found {
+                reply(length, error);
+            }
+            false
+        });
+        all.map(drop)
+    }
+
+    /// Takes the next bytes up to the end of the first reply or message for which `is_enough`, or else
+    /// all of them; returns how many it took.
+    ///
+    /// # Errors
+    /// [`ReplyError`] when these are not replies; the connection is of no use any more.
+    #[inline]
+    pub fn scan_until(
+        &mut self,
+        all: &[u8],
+        mut is_enough: impl FnMut(Found<'_>) -> bool,
+    ) -> Result<usize, ReplyError> {
+        let mut bytes = all;
         loop {
             if self.to_skip > 0 {
                 let skipped = self.to_skip.min(bytes.len() as u64);
@@ -47,12 +83,15 @@ impl ReplyScanner {
                 self.length += skipped;
                 bytes = &bytes[skipped as usize..];
                 if self.to_skip > 0 {
-                    return Ok(());
+                    return Ok(all.len());
                 }
-                self.leave(&mut reply);
+                if self.leave(&mut is_enough) {
+                    return Ok(all.len() - bytes.len());
+                }
             }
             let Some(end) = memchr::memchr(b'\n', bytes) else {
-                return self.keep(bytes);
+                self.keep(bytes)?;
+                return Ok(all.len());
             };
             let (line, rest) = bytes.split_at(end + 1);
             self.length += line.len() as u64;
@@ -72,14 +111,14 @@ impl ReplyScanner {
                 self.line = kept;
                 whole
             };
-            if whole {
-                self.leave(&mut reply);
+            if whole && self.leave(&mut is_enough) {
+                return Ok(all.len() - bytes.len());
             }
         }
     }
 
     /// Forgets the unfinished reply, for a new connection.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = ReplyScanner::default();
     }
 
@@ -101,14 +140,14 @@ impl ReplyScanner {
                 }
                 self.string(line)
             }
-            b'*' | b'~' => self.collection(line, 1, 0),
+            b'*' | b'~' => self.collection(count(line)?),
             b'>' => {
                 self.is_push |= self.open.is_empty();
-                self.collection(line, 1, 0)
+                self.collection(count(line)?)
             }
-            b'%' => self.collection(line, 2, 0),
+            b'%' => self.collection(count(line)?.map(|pairs| 2 * pairs)),
             // Attributes come before the reply they belong to: together they are one.
-            b'|' => self.collection(line, 2, 1),
+            b'|' => self.collection(Some(2 * count(line)?.unwrap_or(0) + 1)),
             other => Err(ReplyError::UnknownKind(other)),
         }
     }
@@ -125,12 +164,9 @@ impl ReplyScanner {
         }
     }
 
-    fn collection(&mut self, line: &[u8], factor: u64, more: u64) -> Result<bool, ReplyError> {
-        let Some(count) = count(line)? else { return Ok(true) };
-        let count = count * factor + more;
-        if count == 0 {
-            return Ok(true);
-        }
+    /// Opens a collection of this many replies; returns whether it is complete already.
+    fn collection(&mut self, count: Option<u64>) -> Result<bool, ReplyError> {
+        let Some(count) = count.filter(|count| *count > 0) else { return Ok(true) };
         if self.open.len() == limits::MAX_REPLY_NESTING {
             return Err(ReplyError::TooDeep);
         }
@@ -138,23 +174,24 @@ impl ReplyScanner {
         Ok(false)
     }
 
-    /// Counts a complete reply in the collections around it, and returns whether all are complete.
+    /// Counts a complete reply in the collections around it. When all of them are complete, it tells
+    /// what has ended; returns whether that is enough.
     #[inline]
-    fn leave(&mut self, reply: &mut impl FnMut(u64, Option<&[u8]>)) {
+    fn leave(&mut self, is_enough: &mut impl FnMut(Found<'_>) -> bool) -> bool {
         while let Some(lacking) = self.open.last_mut() {
             *lacking -= 1;
             if *lacking > 0 {
-                return;
+                return false;
             }
             self.open.pop();
         }
         if std::mem::take(&mut self.is_push) {
-            return;
+            return is_enough(Found::Push);
         }
         let length = std::mem::take(&mut self.length);
         match self.error.take() {
-            None => reply(length, None),
-            Some(error) => reply(length, Some(&error)),
+            None => is_enough(Found::Reply { length, error: None }),
+            Some(error) => is_enough(Found::Reply { length, error: Some(&error) }),
         }
     }
 
@@ -164,8 +201,8 @@ impl ReplyScanner {
         let room = KEPT_LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..room.min(bytes.len())]);
         match self.line.first() {
-            // A status or an error may be long; the line of a number never is.
-            None | Some(b'+' | b'-' | b'(') => Ok(()),
+            // A status, an error or a fraction may be long; the line of a length never is.
+            None | Some(b'+' | b'-' | b'(' | b',') => Ok(()),
             Some(_) if self.line.len() < KEPT_LINE => Ok(()),
             Some(_) => Err(ReplyError::LineTooLong),
         }
@@ -175,7 +212,9 @@ impl ReplyScanner {
 /// The number in a line; `None` for -1, which stands for no string or no array.
 #[inline]
 fn count(line: &[u8]) -> Result<Option<u64>, ReplyError> {
-    let digits = line.get(1..line.len().saturating_sub(2)).ok_or(ReplyError::InvalidNumber)?;
+    // The parser reads the same bytes again and must find the same numbers, so line ends are exact.
+    let digits = line.strip_suffix(b"\r\n").and_then(|line| line.get(1..));
+    let digits = digits.ok_or(ReplyError::InvalidNumber)?;
     if let [digit @ b'0'..=b'9'] = digits {
         return Ok(Some(u64::from(digit - b'0')));
     }

@@ -1,8 +1,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
-use resp::client::{Framer, ReplyError};
 
 use super::*;
+use crate::client::ReplyParser;
 
 /// The results of a scanner for bytes that come in pieces: lengths and errors.
 fn scan(pieces: &[&[u8]]) -> Result<Vec<(u64, Option<String>)>, ReplyError> {
@@ -65,10 +65,24 @@ fn a_push_answers_nothing() {
 }
 
 #[test]
+fn a_scan_ends_where_it_is_told_to() {
+    let bytes = b">1\r\n:1\r\n+OK\r\n$2\r\nab\r\n";
+    for (enough, taken) in [(1, 8), (2, 13), (3, bytes.len()), (4, bytes.len())] {
+        let mut left = enough;
+        let found = ReplyScanner::default().scan_until(bytes, |_| {
+            left -= 1;
+            left == 0
+        });
+        assert_eq!(found, Ok(taken));
+    }
+}
+
+#[test]
 fn other_bytes_are_refused() {
     assert_eq!(scan(&[b"HTTP/1.1\r\n"]), Err(ReplyError::UnknownKind(b'H')));
     assert_eq!(scan(&[b"$x\r\n"]), Err(ReplyError::InvalidNumber));
     assert_eq!(scan(&[b"$\n"]), Err(ReplyError::InvalidNumber));
+    assert_eq!(scan(&[b"*02\n"]), Err(ReplyError::InvalidNumber), "a line ends in both bytes");
     assert_eq!(scan(&[&[b'$'; 100]]), Err(ReplyError::LineTooLong));
     let deep = b"*1\r\n".repeat(limits::MAX_REPLY_NESTING + 1);
     assert_eq!(scan(&[&deep]), Err(ReplyError::TooDeep));
@@ -81,7 +95,7 @@ fn reply() -> impl Strategy<Value = Vec<u8>> {
     });
     let leaf = prop_oneof![
         "[+(][a-z0-9]{0,90}".prop_map(|line| format!("{line}\r\n").into_bytes()),
-        "[:,][0-9]{1,20}".prop_map(|line| format!("{line}\r\n").into_bytes()),
+        "[:,][1-9][0-9]{0,17}".prop_map(|line| format!("{line}\r\n").into_bytes()),
         string,
         Just(b"$-1\r\n".to_vec()),
         Just(b"_\r\n".to_vec()),
@@ -101,13 +115,13 @@ fn reply() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_pieces_give_what_the_framer_finds(
+    fn any_pieces_give_what_the_parser_finds(
         replies in vec(reply(), 1..8), cuts in vec(any::<prop::sample::Index>(), 0..12)
     ) {
         let stream = replies.concat();
-        let mut framer = Framer::new();
+        let mut parser = ReplyParser::new();
         let (mut rest, mut expected) = (&stream[..], Vec::new());
-        while let Some(length) = framer.next(rest).expect("replies") {
+        while let Some((_, length)) = parser.next(rest).expect("replies") {
             expected.push((length as u64, None));
             rest = &rest[length..];
         }
