@@ -63,16 +63,22 @@ pub struct Turn {
 impl Turn {
     /// The first turn of a thread, which INFO shows by this name.
     pub fn new(engine: &Engine, thread: &str) -> Turn {
-        let config = engine.config.snapshot();
-        let mut turn = Turn {
+        let mut turn = Turn::bare(engine.config.snapshot(), 0, engine.stats.register(thread));
+        turn.begin(engine);
+        turn
+    }
+
+    /// A turn that has looked at nothing yet.
+    fn bare(config: Arc<Config>, config_generation: u64, stats: Arc<ThreadStats>) -> Turn {
+        Turn {
             now: 0,
             clock: 0,
             steady: 0,
             steady_us: 0,
             eviction_clock: EvictionClock::new(&config, 0),
             config,
-            config_generation: 0,
-            stats: engine.stats.register(thread),
+            config_generation,
+            stats,
             packed_threshold: 0,
             effects: Effects::default(),
             contended_slot: None,
@@ -83,57 +89,31 @@ impl Turn {
             begun: Ticks::default(),
             beside_script: false,
             plain: false,
-        };
-        turn.begin(engine);
-        turn
+        }
     }
 
     /// A turn of the same thread, in which it serves other clients while a script keeps it busy.
     pub fn beside_script(&self) -> Turn {
+        let (config, stats) = (Arc::clone(&self.config), Arc::clone(&self.stats));
         Turn {
             now: self.now,
             clock: self.clock,
             steady: self.steady,
             steady_us: self.steady_us,
-            config: Arc::clone(&self.config),
-            config_generation: self.config_generation,
-            stats: Arc::clone(&self.stats),
             eviction_clock: self.eviction_clock,
             packed_threshold: self.packed_threshold,
-            effects: Effects::default(),
-            contended_slot: None,
-            writes_wait: false,
-            evictor: Evictor::default(),
-            used_memory: UsedMemory::default(),
-            keys_looked_at_in: 0,
-            begun: Ticks::default(),
             beside_script: true,
-            plain: false,
+            ..Turn::bare(config, self.config_generation, stats)
         }
     }
 
     /// A turn with settings of its own that statistics do not count: see
     /// [`crate::persistence::loading`].
     pub(crate) fn uncounted(engine: &Engine, config: Config) -> Turn {
+        let stats = ThreadStats::new("", engine.commands.rows().len());
         Turn {
-            now: 0,
-            clock: 0,
-            steady: 0,
-            steady_us: 0,
-            eviction_clock: EvictionClock::new(&config, 0),
-            config: Arc::new(config),
-            config_generation: engine.config.generation(),
-            stats: Arc::new(ThreadStats::new("", engine.commands.rows().len())),
             packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
-            effects: Effects::default(),
-            contended_slot: None,
-            writes_wait: false,
-            evictor: Evictor::default(),
-            used_memory: UsedMemory::default(),
-            keys_looked_at_in: 0,
-            begun: Ticks::default(),
-            beside_script: false,
-            plain: false,
+            ..Turn::bare(Arc::new(config), engine.config.generation(), Arc::new(stats))
         }
     }
 
