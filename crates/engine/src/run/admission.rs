@@ -8,7 +8,7 @@ use crate::engine::{Engine, Row};
 use crate::handler::error::{CommandError, CommandResult, printable};
 use crate::persistence::{durability, saving};
 use crate::reclaim::eviction;
-use crate::run::consists::{all_have, any_has, lacks_subcommand, transaction_writes};
+use crate::run::consists::{all_have, any_has, lacks_subcommand};
 use crate::run::request::Request;
 use crate::run::turn::Turn;
 use crate::session::Session;
@@ -80,8 +80,7 @@ impl Engine {
             return None;
         }
         self.pause.holds(turn.steady, || {
-            command.has(command::WRITE | command::MAY_REPLICATE)
-                || (command.name == "exec" && transaction_writes(session))
+            any_has(command, session, command::WRITE | command::MAY_REPLICATE)
         })
     }
 }

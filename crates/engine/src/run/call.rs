@@ -22,7 +22,10 @@ use crate::observe::notify::{Class, News};
 use crate::persistence::backlog::Backlog;
 use crate::run::admission::Admission;
 use crate::run::authority::Authority;
-use crate::run::consists::{any_has, concerns_scripts, is_program, lacks_subcommand, reloads};
+use crate::run::consists::{
+    any_has, any_needs_gates, concerns_scripts, executes_program, is_exec, is_program,
+    lacks_subcommand, queued,
+};
 use crate::run::effects::Effects;
 use crate::run::noting::Cost;
 use crate::run::request::{Outcome, Request};
@@ -201,7 +204,7 @@ impl Engine {
         if let Some(transaction) = &mut session.transaction {
             transaction.aborted = true;
         }
-        if row.is_none_or(|row| row.command.name != "exec") {
+        if !row.is_some_and(|row| is_exec(row.command)) {
             return error;
         }
         // A refused EXEC ends the transaction nevertheless.
@@ -329,7 +332,7 @@ impl Engine {
         authority: Authority<'_>,
     ) -> Option<Outcome> {
         match lacking_authority(command, session, argv, authority) {
-            Some(Outcome::NeedsProgram) if self.empties_in_script(session) => {
+            Some(Outcome::NeedsProgram) if self.empties_in_script(command, session) => {
                 Some(Outcome::NeedsGates)
             }
             Some(outcome) => Some(outcome),
@@ -337,10 +340,10 @@ impl Engine {
         }
     }
 
-    /// Whether the transaction has a script that may empty databases.
-    fn empties_in_script(&self, session: &Session) -> bool {
-        let queued = session.transaction.iter().flat_map(|own| &own.commands);
-        queued.into_iter().any(|own| self.may_empty(own.command, own.argv.view()))
+    /// Whether the transaction that a command executes has a script that may empty databases.
+    fn empties_in_script(&self, command: &Command, session: &Session) -> bool {
+        let mut queued = queued(command, session).iter();
+        queued.any(|own| self.may_empty(own.command, own.argv.view()))
     }
 
     /// Whether a command runs a script that may empty or exchange databases.
@@ -706,15 +709,12 @@ fn lacking_authority(
         return None;
     }
     let script = session.script_needs;
-    if script == Some(ScriptNeeds::Gates)
-        || any_has(command, session, command::CLOSES_GATES)
-        || reloads(command, session, argv)
-    {
+    if script == Some(ScriptNeeds::Gates) || any_needs_gates(command, session, argv) {
         return Some(Outcome::NeedsGates);
     }
     if matches!(authority, Authority::Program(..)) {
         return None;
     }
-    let program = script.is_some() || command.name == "exec" && is_program(command, session, argv);
+    let program = script.is_some() || executes_program(command, session);
     program.then_some(Outcome::NeedsProgram)
 }
