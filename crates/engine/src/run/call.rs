@@ -28,7 +28,7 @@ use crate::run::consists::{
 };
 use crate::run::effects::Effects;
 use crate::run::noting::Cost;
-use crate::run::request::{Outcome, Request};
+use crate::run::request::{Call, Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
 use crate::script::emptying;
@@ -127,46 +127,46 @@ impl Engine {
         authority: Authority<'_>,
         output: &mut Output,
     ) -> Outcome {
-        let start = output.mark();
-        let outcome = self.admit_and_run(turn, session, request, authority, output);
-        if matches!(outcome, Outcome::Done) && !session.end_reply() {
-            output.rollback(start);
+        self.execute_call(&mut Call { turn, session, request, output }, authority)
+    }
+
+    /// [`Engine::execute`] of a call.
+    pub(super) fn execute_call(&self, call: &mut Call<'_>, authority: Authority<'_>) -> Outcome {
+        let start = call.output.mark();
+        let outcome = match self.admit_and_run(call, authority) {
+            Ok(outcome) => outcome,
+            Err(error) => self.refuse(authority.presence(), call, error),
+        };
+        if matches!(outcome, Outcome::Done) && !call.session.end_reply() {
+            call.output.rollback(start);
         }
         outcome
     }
 
+    /// Makes the checks, and runs the command if they allow it now. The error refuses it.
     fn admit_and_run(
         &self,
-        turn: &mut Turn,
-        session: &mut Session,
-        request: Request<'_>,
+        call: &mut Call<'_>,
         authority: Authority<'_>,
-        output: &mut Output,
-    ) -> Outcome {
+    ) -> Result<Outcome, CommandError> {
+        let Call { turn, session, request, output } = call;
         if request.row.is_none() && is_foreign(request.argv) {
             self.turn_away(turn, session);
-            return Outcome::Done;
+            return Ok(Outcome::Done);
         }
         let number = request.row.map_or(0, |row| row.id + 1);
         session.client.last_command.store(number, Relaxed);
-        let presence = authority.presence();
-        let admission = self.admit(presence, turn, session, &request);
+        let admission = self.admit(authority.presence(), turn, session, request);
         self.note_paused(session, matches!(admission, Ok(Admission::Pause(_))));
-        let row = match admission {
-            Ok(Admission::Run(row)) => row,
-            Ok(Admission::Queue(row)) => {
+        match admission? {
+            Admission::Run(row) => self.run(call, row, authority),
+            Admission::Queue(row) => {
                 queue(session, row, request.argv);
                 Reply::new(output, session.resp3).simple(b"QUEUED");
-                return Outcome::Done;
+                Ok(Outcome::Done)
             }
-            Ok(Admission::Pause(until)) => return Outcome::Paused(until),
-            Err(error) => {
-                let error = self.refuse(presence, turn, session, &request, error);
-                self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
-                return Outcome::Done;
-            }
-        };
-        self.run(turn, session, row, request, authority, output)
+            Admission::Pause(until) => Ok(Outcome::Paused(until)),
+        }
     }
 
     /// Closes a connection that speaks another protocol, and now and then logs that.
@@ -184,15 +184,9 @@ impl Engine {
         }
     }
 
-    /// Carries out what a refusal does besides its error reply. Returns that error.
-    fn refuse(
-        &self,
-        presence: Presence<'_>,
-        turn: &Turn,
-        session: &mut Session,
-        request: &Request<'_>,
-        error: CommandError,
-    ) -> CommandError {
+    /// Refuses a command: answers with the error, and carries out what else a refusal does.
+    fn refuse(&self, presence: Presence<'_>, call: &mut Call<'_>, error: CommandError) -> Outcome {
+        let Call { turn, session, request, output } = call;
         // A subcommand that does not exist does not count as a call of its container.
         let row = request.row.filter(|row| !lacks_subcommand(row, request.argv));
         match row {
@@ -204,123 +198,127 @@ impl Engine {
         if let Some(transaction) = &mut session.transaction {
             transaction.aborted = true;
         }
-        if !row.is_some_and(|row| is_exec(row.command)) {
-            return error;
-        }
-        // A refused EXEC ends the transaction nevertheless.
-        self.abandon_transaction(presence, session);
-        CommandError::exec_refused(&error)
+        let error = match row {
+            Some(row) if is_exec(row.command) => {
+                // A refused EXEC ends the transaction nevertheless.
+                self.abandon_transaction(presence, session);
+                CommandError::exec_refused(&error)
+            }
+            _ => error,
+        };
+        self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
+        Outcome::Done
     }
 
-    /// Locks the slots that the command needs, runs it, and settles its effects.
+    /// Locks the slots that the command needs, runs it, and settles its effects. The error refuses it.
     fn run(
         &self,
-        turn: &mut Turn,
-        session: &mut Session,
+        call: &mut Call<'_>,
         row: &'static Row,
-        request: Request<'_>,
         authority: Authority<'_>,
-        output: &mut Output,
-    ) -> Outcome {
-        if turn.beside_script
-            && concerns_scripts(row.command, session)
+    ) -> Result<Outcome, CommandError> {
+        if call.turn.beside_script
+            && concerns_scripts(row.command, call.session)
             && let Some(error) = self.scripts.slow.refusal(Need::Thread)
         {
-            return self.refuse_busy(turn, session, &request, authority, &error, output);
+            return Err(error);
         }
-        if let Some(outcome) = self.lacking(row.command, session, request.argv, authority) {
-            if let Some(error) = self.refusal(&outcome, None) {
-                return self.refuse_busy(turn, session, &request, authority, &error, output);
-            }
-            return outcome;
+        if let Some(outcome) = self.lacking(row.command, call.session, call.request.argv, authority)
+        {
+            return self.unless_refused(outcome, None);
         }
-        let held = match self.lock(turn, session, row, &request, authority) {
+        let held = match self.lock(call, row, authority) {
             Ok(held) => held,
-            Err(missed) => {
-                let busy = || self.busy_slot(session, row, &request, authority);
-                turn.contended_slot = missed.or_else(busy);
-                if self.scripts.slow.any()
-                    && let Some(error) = self.refusal_of_slots(session, row, &request, missed)
-                {
-                    return self.refuse_busy(turn, session, &request, authority, &error, output);
-                }
-                turn.stats.contended.add(1);
-                return Outcome::Contended;
-            }
+            Err(missed) => return self.note_locked(call, row, authority, missed),
         };
+        let (outcome, missed) = self.run_locked(call, row, authority, held);
+        if missed.is_some() {
+            // It is shown if it runs to its end.
+            call.turn.effects.news.get_mut().retain(|news| !matches!(news, News::Line(_)));
+        }
+        self.clean_up(authority.presence(), call.turn);
+        let Call { turn, session, request, .. } = call;
+        if missed.is_some() {
+            let outcome = self.unless_refused(outcome, missed)?;
+            turn.contended_slot = missed;
+            turn.stats.contended.add(1);
+            return Ok(outcome);
+        }
+        if !request.keys.is_empty() {
+            turn.sample_keys(1, session.database, request.argv, request.keys);
+        }
+        Ok(outcome)
+    }
+
+    /// Runs the handler of a command whose slots are locked, serves those who wait for what it has
+    /// written, and unlocks the slots. Returns a slot that it has met locked, too.
+    fn run_locked(
+        &self,
+        call: &mut Call<'_>,
+        row: &'static Row,
+        authority: Authority<'_>,
+        held: Held<'_, Attachment>,
+    ) -> (Outcome, Option<u16>) {
+        let Call { turn, session, request, output } = call;
         let resp3 = session.resp3;
-        let mut missed = None;
         let (parts, effects) = turn.parts();
         let touch = !session.no_touch;
         let imports = session.import_source && parts.config.import_mode;
         let begun = effects.last_end;
-        let outcome = {
-            let mut cx = Context {
-                db: Db::new(parts, effects, session.database, held, touch, imports),
-                reply: Reply::new(output, resp3),
-                session,
-                engine: self,
-                row,
-                authority,
-                nested: false,
-                busy: request.busy,
-                hears_itself: false,
-                block: None,
-            };
-            cx.run_handler(row, &mut Args::new(request.argv, request.keys));
-            blocking::serve_ready(&mut cx, begun);
-            let mut outcome = blocking::begin_to_wait(&mut cx);
-            if cx.db.held.missed().is_some() {
-                missed = cx.db.held.missed();
-                outcome = match cx.session.script_needs {
-                    None => Outcome::Contended,
-                    Some(ScriptNeeds::AllSlots) => Outcome::NeedsProgram,
-                    Some(ScriptNeeds::Gates) => Outcome::NeedsGates,
-                };
-            } else {
-                cx.session.forget_script_needs();
-            }
-            let appended = self.settle(&mut cx.db);
-            if appended > 0 {
-                cx.session.written_to = appended;
-            }
-            if cx.db.effects.holds_replies {
-                cx.note_dependence();
-            }
-            // The end of the context unlocks the slots.
-            outcome
+        let mut cx = Context {
+            db: Db::new(parts, effects, session.database, held, touch, imports),
+            reply: Reply::new(output, resp3),
+            session,
+            engine: self,
+            row,
+            authority,
+            nested: false,
+            busy: request.busy,
+            hears_itself: false,
+            block: None,
         };
+        cx.run_handler(row, &mut Args::new(request.argv, request.keys));
+        blocking::serve_ready(&mut cx, begun);
+        let mut outcome = blocking::begin_to_wait(&mut cx);
+        let missed = cx.db.held.missed();
         if missed.is_some() {
-            // It is shown if it runs to its end.
-            turn.effects.news.get_mut().retain(|news| !matches!(news, News::Line(_)));
+            outcome = match cx.session.script_needs {
+                None => Outcome::Contended,
+                Some(ScriptNeeds::AllSlots) => Outcome::NeedsProgram,
+                Some(ScriptNeeds::Gates) => Outcome::NeedsGates,
+            };
+        } else {
+            cx.session.forget_script_needs();
         }
-        self.clean_up(authority.presence(), turn);
-        if missed.is_some() {
-            if let Some(error) = self.refusal(&outcome, missed) {
-                return self.refuse_busy(turn, session, &request, authority, &error, output);
-            }
-            turn.contended_slot = missed;
-            turn.stats.contended.add(1);
-        } else if !request.keys.is_empty() {
-            turn.sample_keys(1, session.database, request.argv, request.keys);
+        let appended = self.settle(&mut cx.db);
+        if appended > 0 {
+            cx.session.written_to = appended;
         }
-        outcome
+        if cx.db.effects.holds_replies {
+            cx.note_dependence();
+        }
+        // The end of the context unlocks the slots.
+        (outcome, missed)
     }
 
-    /// Refuses a command that would have to wait for a script that has run for long.
+    /// Notes that a command could not lock its slots. The error refuses it, if a script that has run for
+    /// long has one of them.
     #[cold]
-    fn refuse_busy(
+    fn note_locked(
         &self,
-        turn: &mut Turn,
-        session: &mut Session,
-        request: &Request<'_>,
+        call: &mut Call<'_>,
+        row: &Row,
         authority: Authority<'_>,
-        error: &CommandError,
-        output: &mut Output,
-    ) -> Outcome {
-        let error = self.refuse(authority.presence(), turn, session, request, error.clone());
-        self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
-        Outcome::Done
+        missed: Option<u16>,
+    ) -> Result<Outcome, CommandError> {
+        call.turn.contended_slot = missed.or_else(|| self.busy_slot(call, row, authority));
+        if self.scripts.slow.any()
+            && let Some(error) = self.refusal_of_slots(call, row, missed)
+        {
+            return Err(error);
+        }
+        call.turn.stats.contended.add(1);
+        Ok(Outcome::Contended)
     }
 
     /// What a command needs beyond slot locks and does not have yet.
@@ -360,27 +358,31 @@ impl Engine {
         is_named || emptying::is_among(argv)
     }
 
-    /// The refusal of a command that would have to wait for a script that has run for long; `missed` is
-    /// a slot that was locked.
-    fn refusal(&self, outcome: &Outcome, missed: Option<u16>) -> Option<CommandError> {
+    /// An outcome, unless the command would have to wait for a script that has run for long: then the
+    /// error that refuses it. `missed` is a slot that was locked.
+    fn unless_refused(
+        &self,
+        outcome: Outcome,
+        missed: Option<u16>,
+    ) -> Result<Outcome, CommandError> {
         let need = match outcome {
             Outcome::Contended => Need::Slots(missed.as_slice()),
             Outcome::NeedsProgram => Need::AllSlots,
             Outcome::NeedsGates => Need::Thread,
-            _ => return None,
+            _ => return Ok(outcome),
         };
-        self.scripts.slow.refusal(need)
+        self.scripts.slow.refusal(need).map_or(Ok(outcome), Err)
     }
 
-    /// [`Engine::refusal`] for a command that could not lock its slots, or could not lock `missed`.
-    #[cold]
+    /// The refusal of a command that could not lock its slots, or could not lock `missed`, if a script
+    /// that has run for long is the reason.
     fn refusal_of_slots(
         &self,
-        session: &Session,
+        call: &Call<'_>,
         row: &Row,
-        request: &Request<'_>,
         missed: Option<u16>,
     ) -> Option<CommandError> {
+        let Call { session, request, .. } = call;
         if needs_all_slots(row.command, session, request.argv) {
             return self.scripts.slow.refusal(Need::AllSlots);
         }
@@ -393,12 +395,11 @@ impl Engine {
     /// program. Returns which of the latter another thread has locked, if any.
     fn lock<'t>(
         &'t self,
-        turn: &Turn,
-        session: &Session,
+        call: &Call<'_>,
         row: &Row,
-        request: &Request<'_>,
         authority: Authority<'t>,
     ) -> Result<Held<'t, Attachment>, Option<u16>> {
+        let Call { turn, session, request, .. } = call;
         let clock = turn.clock;
         let presence = match authority {
             Authority::Closed(closed) => return Ok(self.keyspace.hold_all(closed, clock)),
@@ -434,15 +435,8 @@ impl Engine {
     }
 
     /// A slot that keeps a command from running, if one of its slots does.
-    #[cold]
-    fn busy_slot(
-        &self,
-        session: &Session,
-        row: &Row,
-        request: &Request<'_>,
-        authority: Authority<'_>,
-    ) -> Option<u16> {
-        let mut slots = all_slots(session, row.command, request.keys).into_iter();
+    fn busy_slot(&self, call: &Call<'_>, row: &Row, authority: Authority<'_>) -> Option<u16> {
+        let mut slots = all_slots(call.session, row.command, call.request.keys).into_iter();
         slots.find(|&slot| self.keyspace.is_busy(slot, authority.reservation()))
     }
 

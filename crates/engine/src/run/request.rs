@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use resp::args::Arguments;
+use resp::output::Output;
 
 use crate::engine::Row;
 use crate::handler::args::KeyAt;
 use crate::run::busy::Busy;
+use crate::run::turn::Turn;
+use crate::session::Session;
 use crate::wait::awaited::Wait;
 
 /// A command to run.
@@ -20,6 +23,18 @@ pub struct Request<'r> {
     pub keys: &'r [KeyAt],
     /// Is told if it is a script that takes long.
     pub busy: Option<&'r dyn Busy>,
+}
+
+/// A command to run, and what it runs with.
+pub struct Call<'c> {
+    /// The turn of the thread.
+    pub turn: &'c mut Turn,
+    /// The session of its client.
+    pub session: &'c mut Session,
+    /// The command.
+    pub request: Request<'c>,
+    /// Gets the reply.
+    pub output: &'c mut Output,
 }
 
 /// Commands of one connection that follow each other.
@@ -53,4 +68,12 @@ pub enum Outcome {
     /// It is suspended until this time, as [`crate::run::turn::Turn::steady`]: by CLIENT PAUSE, or
     /// because the disk does not keep up. It has touched nothing.
     Paused(u64),
+}
+
+impl Outcome {
+    /// Whether the command must run again: one whose client waits has run to its end.
+    #[inline]
+    pub fn runs_again(&self) -> bool {
+        !matches!(self, Outcome::Done | Outcome::Blocked(_) | Outcome::AwaitsSync(_))
+    }
 }
