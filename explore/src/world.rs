@@ -216,6 +216,6 @@ fn run(
     let outcome = engine.execute(turn, session, request, authority, output);
     let contended = matches!(outcome, Outcome::Contended);
     connection.tries.push(Try { at, reserved: authority.reservation().is_some(), contended });
-    let again = !matches!(outcome, Outcome::Done | Outcome::Blocked(_));
-    Ran { outcome, command: again.then_some(command), slot: turn.contended_slot, open: true }
+    let again = outcome.runs_again().then_some(command);
+    Ran { outcome, command: again, slot: turn.contended_slot, open: true }
 }

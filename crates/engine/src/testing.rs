@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::Held;
-use store::gate::{Gate, Presence};
+use store::gate::{Access, Gate, Presence};
 use store::reserve::Reservation;
 
 use crate::commands::registry;
@@ -21,7 +21,8 @@ use crate::no_host::NoHost;
 use crate::persistence::backlog::{Backlog, Record};
 use crate::persistence::journal::{Batch, Journal, State};
 use crate::run::authority::Authority;
-use crate::run::request::{Outcome, Request, Requests};
+use crate::run::drive::Policy;
+use crate::run::request::{Call, Outcome, Request, Requests};
 use crate::run::turn::Turn;
 use crate::session::Session;
 use crate::session::client::Client;
@@ -85,6 +86,17 @@ impl Recorder {
 
 /// The engine's share of a [`Recorder`].
 struct Recording(Arc<Recorder>);
+
+/// Gives a command what it needs, but does not wait for others. The turn has begun.
+struct Once;
+
+impl Policy for Once {
+    fn begin(&mut self, _: &mut Turn, _: &Engine) {}
+
+    fn wait(&mut self, _: &mut Turn, outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::NeedsProgram | Outcome::NeedsGates)
+    }
+}
 
 /// Commands that follow each other.
 struct Together<'r>(Vec<Request<'r>>);
@@ -265,41 +277,24 @@ impl TestServer {
         let mut output = Output::new();
         output.set_limit(self.output_limit);
         self.begin_turn();
-        let outcome = {
-            let inside = self.gate.enter();
-            let (turn, session) = (&mut self.turn, &mut self.session);
-            let may_go_short = self.takes_short_way && reservation.is_none();
-            let presence = inside.presence();
-            if may_go_short
-                && self.engine.execute_plainly(
-                    turn,
-                    session,
-                    &mut Together(vec![request]),
-                    presence,
-                    &mut output,
-                ) > 0
-            {
-                return Some(output.to_vec());
-            }
-            let authority = match reservation {
-                Some(reservation) => Authority::Program(reservation, inside.presence()),
-                None => Authority::Ordinary(inside.presence()),
-            };
-            self.engine.execute(turn, session, request, authority, &mut output)
-        };
-        let (engine, turn, session) = (&self.engine, &mut self.turn, &mut self.session);
-        let outcome = match outcome {
-            Outcome::NeedsProgram => {
-                let reservation = engine.keyspace.reserve();
-                let inside = self.gate.enter();
-                let authority = Authority::Program(&reservation, inside.presence());
+        let TestServer { engine, session, turn, gate, .. } = self;
+        let inside = gate.enter();
+        let presence = inside.presence();
+        let outcome = match reservation {
+            Some(own) => {
+                let authority = Authority::Program(own, presence);
                 engine.execute(turn, session, request, authority, &mut output)
             }
-            Outcome::NeedsGates => {
-                let closed = engine.gates.close();
-                engine.execute(turn, session, request, Authority::Closed(&closed), &mut output)
+            None => {
+                let mut alone = Together(vec![request]);
+                if self.takes_short_way
+                    && engine.execute_plainly(turn, session, &mut alone, presence, &mut output) > 0
+                {
+                    return Some(output.to_vec());
+                }
+                let call = Call { turn, session, request, output: &mut output };
+                engine.drive_from(call, Access::Gate(gate), inside, Once).0
             }
-            other => other,
         };
         match outcome {
             Outcome::Done | Outcome::Blocked(_) => Some(output.to_vec()),

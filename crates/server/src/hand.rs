@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use engine::engine::{Engine, Row};
 use engine::handler::args::KeyAt;
-use engine::run::authority::Authority;
-use engine::run::request::{Outcome, Request};
+use engine::run::drive::Policy;
+use engine::run::request::{Call, Outcome, Request};
 use engine::run::turn::Turn;
 use engine::session::Session;
 use engine::session::client::Client;
@@ -18,6 +18,24 @@ use store::gate::Gate;
 /// How often a command that finds its slots locked is tried, and the pause between.
 const TRIES: usize = 5000;
 const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
+
+/// Waits for slots, but not for long.
+struct Tries<'h> {
+    engine: &'h Engine,
+    left: usize,
+}
+
+impl Policy for Tries<'_> {
+    fn wait(&mut self, turn: &mut Turn, outcome: &Outcome) -> bool {
+        turn.announce_appends(self.engine);
+        self.left -= 1;
+        let again = matches!(outcome, Outcome::Contended) && self.left > 0;
+        if again {
+            sleep(PAUSE_OF_TRIES);
+        }
+        again
+    }
+}
 
 /// See the module's text.
 pub struct Hand {
@@ -57,24 +75,12 @@ impl Hand {
         keys: &[KeyAt],
     ) -> Option<Output> {
         let Hand { engine, turn, gate, session } = self;
-        for _ in 0..TRIES {
-            let mut output = Output::new();
-            turn.begin(engine);
-            let outcome = {
-                let inside = gate.enter();
-                turn.enter(engine);
-                let request = Request { argv: argv.view(), row, keys, busy: None };
-                let authority = Authority::Ordinary(inside.presence());
-                engine.execute(turn, session, request, authority, &mut output)
-            };
-            turn.announce_appends(engine);
-            match outcome {
-                Outcome::Done => return Some(output),
-                Outcome::Contended => sleep(PAUSE_OF_TRIES),
-                _ => return None,
-            }
-        }
-        None
+        let mut output = Output::new();
+        let request = Request { argv: argv.view(), row, keys, busy: None };
+        let call = Call { turn, session, request, output: &mut output };
+        let outcome = engine.drive(call, gate, Tries { engine, left: TRIES });
+        turn.announce_appends(engine);
+        matches!(outcome, Outcome::Done).then_some(output)
     }
 
     /// Whether a command runs without an error.

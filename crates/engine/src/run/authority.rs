@@ -15,6 +15,15 @@ pub enum Authority<'g> {
 }
 
 impl<'g> Authority<'g> {
+    /// That of a command inside a gate, with the reservation that it may use, if it has one.
+    #[inline]
+    pub fn reserved(reservation: Option<&'g Reservation>, presence: Presence<'g>) -> Authority<'g> {
+        match reservation {
+            Some(reservation) => Authority::Program(reservation, presence),
+            None => Authority::Ordinary(presence),
+        }
+    }
+
     /// The proof that it may lock slots at all.
     #[inline]
     pub fn presence(self) -> Presence<'g> {

@@ -127,15 +127,11 @@ impl Engine {
         authority: Authority<'_>,
         output: &mut Output,
     ) -> Outcome {
-        self.execute_call(&mut Call { turn, session, request, output }, authority)
-    }
-
-    /// [`Engine::execute`] of a call.
-    pub(super) fn execute_call(&self, call: &mut Call<'_>, authority: Authority<'_>) -> Outcome {
-        let start = call.output.mark();
-        let outcome = match self.admit_and_run(call, authority) {
+        let start = output.mark();
+        let mut call = Call { turn, session, request, output };
+        let outcome = match self.admit_and_run(&mut call, authority) {
             Ok(outcome) => outcome,
-            Err(error) => self.refuse(authority.presence(), call, error),
+            Err(error) => self.refuse(authority.presence(), &mut call, error),
         };
         if matches!(outcome, Outcome::Done) && !call.session.end_reply() {
             call.output.rollback(start);

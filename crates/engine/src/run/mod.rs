@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `call` | what happens to a command, from its arrival to its last effect? |
 //! | `plain` | what is the short path of most commands? |
+//! | [`drive`] | how does a thread run it that may wait? |
 //! | `admission` | may it run, and when? |
 //! | `consists`, `slots` | which commands does a request consist of, and which slots do they name? |
 //! | [`authority`] | with what authority does it use slots? |
@@ -21,6 +22,7 @@ pub mod authority;
 pub mod busy;
 pub(crate) mod call;
 pub mod consists;
+pub mod drive;
 pub mod effects;
 pub(crate) mod noting;
 pub(crate) mod pause;

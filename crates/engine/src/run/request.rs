@@ -74,6 +74,6 @@ impl Outcome {
     /// Whether the command must run again: one whose client waits has run to its end.
     #[inline]
     pub fn runs_again(&self) -> bool {
-        !matches!(self, Outcome::Done | Outcome::Blocked(_) | Outcome::AwaitsSync(_))
+        !matches!(self, Outcome::Done | Outcome::Blocked(_))
     }
 }

@@ -222,10 +222,7 @@ impl HeldBack {
         }
         let Hold::Contended(mut parked) = std::mem::take(&mut self.hold) else { return true };
         let inside = gate.enter();
-        let authority = match parked.reservation() {
-            Some(reservation) => Authority::Program(reservation, inside.presence()),
-            None => Authority::Ordinary(inside.presence()),
-        };
+        let authority = Authority::reserved(parked.reservation(), inside.presence());
         let open = self.run_first(authority, now, run);
         if let Hold::Contended(failed) = &mut self.hold {
             // It goes on waiting where it was, with its reservation.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use config::{AppendFsync, Config};
 use engine::engine::Engine;
-use engine::run::authority::Authority;
-use engine::run::request::{Outcome, Request};
+use engine::run::drive::Policy;
+use engine::run::request::{Call, Outcome, Request};
 use engine::run::turn::Turn;
 use engine::session::Session;
 use engine::session::client::Client;
@@ -85,6 +85,20 @@ fn config(home: &Path, appendonly: bool) -> Config {
     }
 }
 
+/// Waits for slots and for the disk.
+struct Patient<'l> {
+    line: &'l str,
+    begun: Instant,
+}
+
+impl Policy for Patient<'_> {
+    fn wait(&mut self, _: &mut Turn, _: &Outcome) -> bool {
+        assert!(self.begun.elapsed() < PATIENCE, "{} is held up", self.line);
+        std::thread::sleep(Duration::from_millis(1));
+        true
+    }
+}
+
 /// Nothing waits for the journal.
 struct Nobody;
 
@@ -119,38 +133,28 @@ impl Rig {
         Ok(Rig { engine, outside, session, turn, gate })
     }
 
-    fn execute(&mut self, argv: &OwnedArguments, output: &mut Output) -> Outcome {
+    fn execute(&mut self, line: &str, output: &mut Output) -> Outcome {
         let Rig { engine, session, turn, gate, .. } = self;
+        let argv: OwnedArguments = line.split(' ').collect();
         let mut keys = Vec::new();
         let row = engine.prepare(argv.view(), &mut keys);
         let request = Request { argv: argv.view(), row, keys: &keys, busy: None };
-        turn.begin(engine);
-        let inside = gate.enter();
-        turn.enter(engine);
-        let authority = Authority::Ordinary(inside.presence());
-        engine.execute(turn, session, request, authority, output)
+        let call = Call { turn, session, request, output };
+        engine.drive(call, gate, Patient { line, begun: Instant::now() })
     }
 
     fn tell(&mut self, line: &str) -> Told {
-        let argv: OwnedArguments = line.split(' ').collect();
         let mut output = Output::new();
-        let begun = Instant::now();
-        loop {
-            match self.execute(&argv, &mut output) {
-                Outcome::Done => break,
-                Outcome::Blocked(wait) => {
-                    let served = self
-                        .wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
-                    let inside = self.gate.enter();
-                    self.engine.end_wait(inside.presence(), &self.session, &wait);
-                    return Told::Reply(String::from_utf8(served.to_vec()).unwrap());
-                }
-                Outcome::Contended | Outcome::Paused(_) => {
-                    assert!(begun.elapsed() < PATIENCE, "{line} is held up");
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                _ => panic!("{line} needs more"),
+        match self.execute(line, &mut output) {
+            Outcome::Done => {}
+            Outcome::Blocked(wait) => {
+                let served =
+                    self.wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
+                let inside = self.gate.enter();
+                self.engine.end_wait(inside.presence(), &self.session, &wait);
+                return Told::Reply(String::from_utf8(served.to_vec()).unwrap());
             }
+            _ => panic!("{line} needs more"),
         }
         self.turn.announce_appends(&self.engine);
         let reply = Told::Reply(String::from_utf8(output.to_vec()).unwrap());

@@ -312,7 +312,7 @@ fn execute(
             let argv = resp.arguments(input, ranges);
             let request = Request { argv, row, keys, busy };
             let ran = run_resp(engine, turn, request, authority, (session, output));
-            let again = needs_another_try(&ran.outcome).then(|| owned(argv));
+            let again = ran.outcome.runs_again().then(|| owned(argv));
             (ran, again)
         }
         Protocol::Http(http) => {
@@ -321,7 +321,7 @@ fn execute(
             let request = Request { argv, row, keys, busy };
             let to = (exchanges, session, output);
             let mut ran = http::run(engine, turn, request, authority, to);
-            let again = needs_another_try(&ran.outcome).then(|| owned(argv));
+            let again = ran.outcome.runs_again().then(|| owned(argv));
             let next = ran.next.take();
             (ran, again.or(next))
         }
@@ -385,7 +385,7 @@ fn run_pending(
     };
     conclude(turn, connection, &ran);
     let (outcome, next) = (ran.outcome, ran.next.take());
-    let command = needs_another_try(&outcome).then_some(command).or(next);
+    let command = outcome.runs_again().then_some(command).or(next);
     let ends = connection.doom.is_some() || connection.session.close;
     let open = !ends && !connection.is_choked();
     Ran { outcome, command, slot: turn.contended_slot, open }
@@ -417,9 +417,4 @@ fn conclude(turn: &Turn, connection: &mut Connection, ran: &Executed) {
         connection.hold_replies(ran.from);
     }
     connection.look_at_output_limit();
-}
-
-/// Whether a command with this outcome must run again: one whose client waits has run to its end.
-fn needs_another_try(outcome: &Outcome) -> bool {
-    !matches!(outcome, Outcome::Done | Outcome::Blocked(_))
 }

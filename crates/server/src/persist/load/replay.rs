@@ -10,14 +10,13 @@ use engine::engine::Engine;
 use engine::handler::args::KeyAt;
 use engine::host::LogLevel;
 use engine::registry::Row;
-use engine::run::authority::Authority;
-use engine::run::request::{Outcome, Request};
+use engine::run::drive::Policy;
+use engine::run::request::{Call, Outcome, Request};
 use engine::run::turn::Turn;
 use engine::session::Session;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
 use store::gate::{Access, Inside, Presence};
-use store::reserve::Reservation;
 
 use super::following::Following;
 use super::{Load, LoadError, Problem, Torn};
@@ -166,6 +165,19 @@ struct Replay<'e> {
     prepared: Vec<Prepared>,
 }
 
+/// Tries a command until it has run: no command of a file may be left out.
+struct Insistent;
+
+impl Policy for Insistent {
+    /// The journal does not get what is replayed, and the time stands still.
+    fn begin(&mut self, _: &mut Turn, _: &Engine) {}
+
+    fn wait(&mut self, _: &mut Turn, _: &Outcome) -> bool {
+        std::thread::yield_now();
+        true
+    }
+}
+
 /// The result of [`Engine::prepare`].
 struct Prepared {
     row: Option<&'static Row>,
@@ -224,63 +236,34 @@ impl<'e> Replay<'e> {
         chunk: &Chunk,
         at: usize,
         index: usize,
-        mut inside: Inside<'e>,
+        inside: Inside<'e>,
     ) -> Result<Inside<'e>, Problem> {
         let argv = chunk.command(at);
-        let row = self.prepared[index].row;
+        let Prepared { row, ref keys } = self.prepared[index];
+        let keys = keys.clone();
         if row.is_some_and(|row| row.command.name == "select") {
             self.check_database(argv, chunk.commands[at].at)?;
         }
         self.turn.now = if depends_on_clock(argv, row) { self.turn.clock / 1000 } else { 0 };
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
-        let mut reservation = None;
-        loop {
-            let first = reservation.as_ref().filter(|own: &&Reservation| own.is_first());
-            let authority = match (self.access, first) {
-                (Access::Gate(_), None) => Authority::Ordinary(inside.presence()),
-                (Access::Gate(_), Some(own)) => Authority::Program(own, inside.presence()),
-                (Access::Closed(closed), _) => Authority::Closed(closed),
-            };
-            match self.execute(argv, index, authority) {
-                Outcome::Done => break,
-                // Nothing blocks in a file; a command that would have to wait finds nothing.
-                Outcome::Blocked(wait) => {
-                    wait.claim();
-                    self.engine.end_wait(inside.presence(), &self.session, &wait);
-                    break;
-                }
-                Outcome::Contended | Outcome::Paused(_) => {
-                    // The thread that has the slot may want to close the gates next.
-                    drop(inside);
-                    std::thread::yield_now();
-                    inside = self.access.enter();
-                }
-                Outcome::NeedsProgram => {
-                    reservation.get_or_insert_with(|| self.engine.keyspace.reserve());
-                }
-                Outcome::NeedsGates => {
-                    drop(inside);
-                    let closed = self.engine.gates.close();
-                    self.execute(argv, index, Authority::Closed(&closed));
-                    drop(closed);
-                    inside = self.access.enter();
-                    break;
-                }
+        let request = Request { argv, row, keys: &self.keys[keys], busy: None };
+        let (turn, session, output) = (&mut self.turn, &mut self.session, &mut self.output);
+        let call = Call { turn, session, request, output };
+        let (outcome, inside) = self.engine.drive_from(call, self.access, inside, Insistent);
+        match outcome {
+            // Nothing blocks in a file; a command that would have to wait finds nothing.
+            Outcome::Blocked(wait) => {
+                wait.claim();
+                self.engine.end_wait(inside.presence(), &self.session, &wait);
             }
+            _ => {}
         }
         if self.turn.stats.error_replies.get() > errors {
             self.note_error(argv, chunk.commands[at].at, row)?;
         }
         self.output.rollback(start);
         Ok(inside)
-    }
-
-    fn execute(&mut self, argv: Arguments<'_>, index: usize, authority: Authority<'_>) -> Outcome {
-        let Prepared { row, keys } = &self.prepared[index];
-        let request = Request { argv, row: *row, keys: &self.keys[keys.clone()], busy: None };
-        let (turn, session) = (&mut self.turn, &mut self.session);
-        self.engine.execute(turn, session, request, authority, &mut self.output)
     }
 
     /// Loading cannot go on without the database that the next commands belong to, whether SELECT runs
