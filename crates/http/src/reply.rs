@@ -121,15 +121,32 @@ pub enum Strings {
 
 /// Appends the next reply as JSON. `None` when there is none.
 pub fn write_json(pieces: &mut Pieces<'_>, strings: Strings, output: &mut Vec<u8>) -> Option<()> {
+    write_next(pieces, strings, Inside::Value, output)
+}
+
+/// What a reply is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    Value,
+    /// The name of a member of an object, which is escaped as a whole.
+    Name,
+}
+
+fn write_next(
+    pieces: &mut Pieces<'_>,
+    strings: Strings,
+    inside: Inside,
+    output: &mut Vec<u8>,
+) -> Option<()> {
     let first = pieces.next()?;
-    write_whole(first, pieces, strings, output)
+    write_whole(first, pieces, (strings, inside), output)
 }
 
 /// Appends a reply whose first piece was taken already.
 fn write_whole(
     first: Piece<'_>,
     pieces: &mut Pieces<'_>,
-    strings: Strings,
+    (strings, inside): (Strings, Inside),
     output: &mut Vec<u8>,
 ) -> Option<()> {
     match first {
@@ -139,7 +156,7 @@ fn write_whole(
                 if index > 0 {
                     output.push(b',');
                 }
-                write_json(pieces, strings, output)?;
+                write_next(pieces, strings, inside, output)?;
             }
             output.push(b']');
         }
@@ -149,9 +166,9 @@ fn write_whole(
                 if index > 0 {
                     output.push(b',');
                 }
-                write_name(pieces, output)?;
+                write_name(pieces, inside, output)?;
                 output.push(b':');
-                write_json(pieces, strings, output)?;
+                write_next(pieces, strings, inside, output)?;
             }
             output.push(b'}');
         }
@@ -175,7 +192,10 @@ fn write_error(text: &[u8], output: &mut Vec<u8>) {
 }
 
 /// Appends the name of a member of an object: always text.
-fn write_name(pieces: &mut Pieces<'_>, output: &mut Vec<u8>) -> Option<()> {
+///
+/// A script may make a collection a name: its name is its JSON, escaped. A collection that is a name within
+/// that name stands there without quotes. Escaped once more at each level, a name would double with each.
+fn write_name(pieces: &mut Pieces<'_>, inside: Inside, output: &mut Vec<u8>) -> Option<()> {
     let first = pieces.next()?;
     match first {
         Piece::Bytes(bytes) | Piece::Status(bytes) | Piece::Double(bytes) => {
@@ -185,10 +205,12 @@ fn write_name(pieces: &mut Pieces<'_>, output: &mut Vec<u8>) -> Option<()> {
         Piece::Error(text) => json::write_text(output, text),
         Piece::Boolean(value) => json::write_str(output, if value { "true" } else { "false" }),
         Piece::Null => json::write_str(output, "null"),
-        // A script may make one of these a name: its name is its JSON.
+        Piece::Array(_) | Piece::Map(_) if inside == Inside::Name => {
+            write_whole(first, pieces, (Strings::Lossy, inside), output)?;
+        }
         Piece::Array(_) | Piece::Map(_) => {
             let mut text = Vec::new();
-            write_whole(first, pieces, Strings::Lossy, &mut text)?;
+            write_whole(first, pieces, (Strings::Lossy, Inside::Name), &mut text)?;
             json::write_text(output, &text);
         }
     }
@@ -387,6 +409,24 @@ mod tests {
         output.clear();
         write_lines(&mut Pieces::new(b"%1\r\n$1\r\na\r\n$1\r\nb\r\n"), &mut output).unwrap();
         assert_eq!(output, b"a\tb\n");
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_escaped_once() {
+        let nested = |levels: usize| {
+            let names = "%1\r\n".repeat(levels);
+            format!("{names}%1\r\n$1\r\na\r\n:1\r\n{}", ":2\r\n".repeat(levels))
+        };
+        let json = |levels| written(&nested(levels), Strings::Tagged);
+        assert_eq!(json(0), r#"{"a":1}"#);
+        assert_eq!(json(1), r#"{"{\"a\":1}":2}"#);
+        assert_eq!(json(2), r#"{"{{\"a\":1}:2}":2}"#);
+        let deep = json(20);
+        assert!(deep.len() < 200, "{} bytes", deep.len());
+        assert!(serde_json::from_str::<serde_json::Value>(&deep).is_ok());
+        // Values beside such a name are written as they are anywhere.
+        let beside = "*2\r\n%1\r\n*1\r\n%1\r\n*0\r\n:1\r\n:2\r\n%1\r\n*0\r\n:3\r\n";
+        assert_eq!(written(beside, Strings::Tagged), r#"[{"[{[]:1}]":2},{"[]":3}]"#);
     }
 
     #[test]
