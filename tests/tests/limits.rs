@@ -137,6 +137,32 @@ fn an_answer_of_many_replies_stops_at_the_limit() -> Result<()> {
 }
 
 #[test]
+fn a_request_pushes_no_more_words_than_a_command_has() -> Result<()> {
+    const MOST: usize = 1024 * 1024;
+    let (server, web) = Server::start_with_http(&[])?;
+    let mut web = Web::connect(web)?;
+    let mut push = |body: &str| web.ask("POST /v1/keys/k?type=list", &[], body.as_bytes());
+    let items = |count: usize| vec!["1"; count].join(",");
+    ensure!(push(&format!("[{}]", items(MOST)))?.status == 201, "this many fit");
+    let before = peak_resident_bytes(server.pid())?;
+    for body in [
+        format!("[{}]", items(MOST + 1)),
+        format!("[[{}]]", items(20 * MOST)),
+        format!("[{}]", vec!["[[[[[[[[[[]]]]]]]]]]"; MOST / 8].join(",")),
+    ] {
+        let answer = push(&body)?;
+        ensure!(answer.text() == r#"{"error":"there are too many words"}"#, "{}", answer.text());
+        ensure!(answer.status == 400);
+    }
+    // The bodies themselves take this much.
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 80 * MEGABYTE, "{grown} bytes more");
+    let length = server.connect()?.call_text("LLEN k")?;
+    ensure!(length == Reply::Integer(MOST as i64), "{length:?}");
+    Ok(())
+}
+
+#[test]
 fn a_transaction_goes_on_without_its_replies() -> Result<()> {
     let server = start(&[("client-output-buffer-limit", "normal 1mb 0 0")])?;
     let mut control = server.connect()?;

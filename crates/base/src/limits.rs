@@ -121,7 +121,8 @@ pub const HTTP_JSON: u64 = 64 * 1024 * 1024;
 /// Longest body of a request whose body means nothing, in bytes.
 pub const HTTP_UNUSED_BODY: u64 = 1024 * 1024;
 
-/// Most words of one request in JSON, of all its commands together.
+/// Most words of one request in JSON: those of all its commands together, or the names and values that it
+/// pushes or that a view writes.
 pub const HTTP_WORDS: usize = 1024 * 1024;
 
 /// Longest merge patch, in bytes: it is applied under the lock of the key's slot.

@@ -93,6 +93,52 @@ pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result
     reader.end()
 }
 
+/// Refuses JSON with more names and values, at all depths, than [`limits::HTTP_WORDS`], to be asked before it
+/// is read. Whether it is JSON, its reader says.
+///
+/// # Errors
+/// It has more.
+pub fn bound_values(text: &[u8]) -> Result<(), Malformed> {
+    if has_more_values(text, limits::HTTP_WORDS) {
+        return Err(Malformed("there are too many words"));
+    }
+    Ok(())
+}
+
+/// Whether JSON has more names and values than so many, besides the one that it is as a whole. One of these
+/// bytes precedes each.
+fn has_more_values(text: &[u8], most: usize) -> bool {
+    let (mut at, mut found) = (0, 0);
+    while let Some(&byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'[' | b'{' | b',' | b':' => {
+                found += 1;
+                if found > most {
+                    return true;
+                }
+            }
+            b'"' => at += length_of_string(&text[at..]),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The length of a string after its first quote, with its last.
+fn length_of_string(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+        at += found + 1;
+        if text[at - 1] == b'"' {
+            return at;
+        }
+        // What is escaped ends nothing.
+        at += 1;
+    }
+    text.len()
+}
+
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
@@ -307,6 +353,23 @@ mod tests {
     }
 
     #[test]
+    fn names_and_values_are_counted_before_they_are_read() {
+        for (text, values) in [
+            ("[1,2,3]", 3),
+            (r#"{"a":1,"b":2}"#, 4),
+            (r#"{"a":[1,{"b":null}],"c":"d"}"#, 8),
+            (r#"["[,]","\"[,]","\\"]"#, 3),
+            ("[[[1]],[[1]]]", 6),
+            ("1", 0),
+            ("[\"a", 1),
+            ("[\"a\\", 1),
+        ] {
+            assert!(!has_more_values(text.as_bytes(), values), "{text}");
+            assert!(values == 0 || has_more_values(text.as_bytes(), values - 1), "{text}");
+        }
+    }
+
+    #[test]
     fn numbers_are_those_of_json() {
         for number in ["0", "-0", "12", "1.5", "-0.25e-7", "1E+20"] {
             assert!(is_number(number.as_bytes()), "{number}");
@@ -347,6 +410,7 @@ mod tests {
         fn no_text_breaks_the_reader(text in any::<Vec<u8>>()) {
             let _ = read_command(&text, &mut |_| ());
             let _ = read_commands(&text, |_| ());
+            let _ = bound_values(&text);
         }
     }
 }

@@ -523,9 +523,10 @@ impl Route<'_> {
         first: usize,
         body: Body<'_>,
     ) -> Routed<(Kind, usize)> {
-        let text = self.bytes(body).to_vec();
+        let text = self.bytes(body);
+        json::bound_values(text)?;
         let value: serde_json::Value =
-            serde_json::from_slice(&text).map_err(|_| (400, "the body is not JSON"))?;
+            serde_json::from_slice(text).map_err(|_| (400, "the body is not JSON"))?;
         let pairs = value.is_object();
         let (mut kind, mut end): (Option<&[u8]>, Option<&[u8]>) = (None, None);
         let database = self.parameters(target, |_, name, value| {

@@ -64,6 +64,7 @@ impl Route<'_> {
             "POST" | "DELETE" if !given.is_empty() => Err(super::UNKNOWN_PARAMETER.into()),
             "DELETE" => Ok((self.forget(name), 0)),
             "POST" => {
+                json::bound_values(self.bytes(body))?;
                 view.write(self.bytes(body)).map_err(|reason| refused(400, &reason))?;
                 let first = self.begin();
                 self.word(b"VIEWCHANGE");
