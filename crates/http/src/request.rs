@@ -5,6 +5,7 @@
 //! a length beside a transfer coding, line ends without a carriage return.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use base::limits;
 use resp::args::ArgRange;
@@ -127,8 +128,8 @@ struct Receiving {
     apart: bool,
     /// Most bytes that the body may have.
     most: u64,
-    /// For a chunked body: bytes after the head that were decoded, bytes that the present chunk lacks,
-    /// and whether the line end after a chunk is due.
+    /// For a chunked body: bytes after the head that were decoded and are still in the buffer, bytes that
+    /// the present chunk lacks, and whether the line end after a chunk is due.
     decoded: usize,
     chunk: usize,
     line_end_due: bool,
@@ -137,8 +138,8 @@ struct Receiving {
 /// The state of one connection's input.
 ///
 /// The caller owns the read buffer and appends to it; [`Parser::parse`] is called with all of it. After
-/// the found requests were handled, [`Parser::compact_when_due`] tells how much of its front is no
-/// longer needed.
+/// the found requests were handled, [`Parser::compact_when_due`] tells which part of it is no longer
+/// needed.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// All bytes of the buffer before this were parsed.
@@ -328,12 +329,23 @@ impl Parser {
         self.position
     }
 
-    /// Forgets handled bytes when they are at least as long as the rest. Returns how many bytes the
-    /// caller must remove from the front of the buffer.
-    pub fn compact_when_due(&mut self, length: usize) -> usize {
-        let done = if self.position >= length - self.position { self.position } else { 0 };
-        self.position -= done;
-        done
+    /// Forgets handled bytes when they are at least as long as the rest. Returns which bytes the caller
+    /// must remove from the buffer: those of handled requests at its front, or decoded chunks after the
+    /// head of the present one. The head stays until its body is complete.
+    pub fn compact_when_due(&mut self, length: usize) -> Range<usize> {
+        if self.position > 0 && self.position >= length - self.position {
+            return 0..std::mem::take(&mut self.position);
+        }
+        match &mut self.receiving {
+            Some(chunked) if chunked.framing == Framing::Chunked => {
+                let from = self.position + chunked.head;
+                let rest = length - from - chunked.decoded;
+                let done = if chunked.decoded >= rest { chunked.decoded } else { 0 };
+                chunked.decoded -= done;
+                from..from + done
+            }
+            _ => 0..0,
+        }
     }
 
     /// Bytes of memory that bodies take, used and allocated.

@@ -24,13 +24,13 @@ fn parsed(bytes: &[u8], step: usize, max_body: u64) -> (Vec<Found>, Option<u16>)
         match parser.parse(&buffer, max_body, take) {
             Parsed::Request(request) => {
                 found.push(request);
-                let done = parser.compact_when_due(buffer.len());
-                buffer.drain(..done);
+                buffer.drain(parser.compact_when_due(buffer.len()));
             }
             Parsed::Head { .. } => {}
             Parsed::Refused(refusal) => return (found, Some(refusal.status)),
             Parsed::Incomplete if sent == bytes.len() => return (found, None),
             Parsed::Incomplete => {
+                buffer.drain(parser.compact_when_due(buffer.len()));
                 let part = &bytes[sent..bytes.len().min(sent + step)];
                 match parser.receives_apart() {
                     Some((body, room)) => {
@@ -155,6 +155,31 @@ fn chunks_are_read_strictly() {
         assert_eq!(refused(&with(&format!("{line}xx"))), Some(400), "before it has arrived");
     }
     assert_eq!(refused(&with("fffffffffff\r\n")), Some(413));
+}
+
+#[test]
+fn decoded_chunks_do_not_stay_in_the_buffer() {
+    let ignore = |_: &Head<'_>, _: Body<'_>| ();
+    let mut parser = Parser::default();
+    let mut buffer = b"GET /a HTTP/1.1\r\n\r\n".to_vec();
+    buffer.extend_from_slice(b"POST /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let heads = buffer.len();
+    assert_eq!(parser.parse(&buffer, LARGE, ignore), Parsed::Request(()));
+    assert!(matches!(parser.parse(&buffer, LARGE, ignore), Parsed::Head { .. }));
+    // Its extension makes each chunk 250 times as long as what it carries.
+    let chunk = format!("1;{}\r\nx\r\n", "e".repeat(250));
+    for _ in 0..1000 {
+        buffer.extend_from_slice(chunk.as_bytes());
+        assert_eq!(parser.parse(&buffer, LARGE, ignore), Parsed::Incomplete);
+        buffer.drain(parser.compact_when_due(buffer.len()));
+        assert!(buffer.len() <= heads + chunk.len(), "{} bytes", buffer.len());
+    }
+    buffer.extend_from_slice(b"0\r\n\r\nGET /c HTTP/1.1\r\n\r\n");
+    let body = |head: &Head<'_>, body: Body<'_>| {
+        (head.target.to_owned(), body == Body::Apart(vec![b'x'; 1000]))
+    };
+    assert_eq!(parser.parse(&buffer, LARGE, body), Parsed::Request(("/b".into(), true)));
+    assert_eq!(parser.parse(&buffer, LARGE, body), Parsed::Request(("/c".into(), false)));
 }
 
 #[test]

@@ -358,7 +358,7 @@ impl Connection {
     /// Forgets the input that is finished with, when no command of the batch has arguments there.
     pub(super) fn forget_input(&mut self) {
         let done = self.protocol.compact_when_due(self.input.len());
-        self.input.drain(..done);
+        self.input.drain(done);
     }
 
     /// Whether it follows changes, is behind, and has sent most of its output.

@@ -1,5 +1,6 @@
 //! The protocol of a connection: how its bytes become commands, and replies become bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use engine::changes::listeners::Listener;
@@ -153,12 +154,11 @@ impl Protocol {
         }
     }
 
-    /// Forgets executed commands. Returns how many bytes to remove from the front of an input of this
-    /// length.
+    /// Forgets executed commands. Returns which bytes to remove from an input of this length.
     #[inline]
-    pub(super) fn compact_when_due(&mut self, length: usize) -> usize {
+    pub(super) fn compact_when_due(&mut self, length: usize) -> Range<usize> {
         match self {
-            Protocol::Resp(resp) => resp.compact_when_due(length),
+            Protocol::Resp(resp) => 0..resp.compact_when_due(length),
             Protocol::Http(http) => http.input.compact_when_due(length),
         }
     }

@@ -20,6 +20,7 @@ mod route;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use base::limits;
@@ -350,8 +351,9 @@ impl Input {
         self.parser.done()
     }
 
-    /// Forgets requests whose commands have run or were copied.
-    pub(super) fn compact_when_due(&mut self, length: usize) -> usize {
+    /// Forgets requests whose commands have run or were copied. Returns which bytes to remove from a buffer of
+    /// this length.
+    pub(super) fn compact_when_due(&mut self, length: usize) -> Range<usize> {
         self.side.clear();
         self.side.shrink_to(limits::READ_BUFFER);
         self.big.clear();
