@@ -224,6 +224,33 @@ fn what_multi_queues_counts_as_input() -> Result<()> {
     Ok(())
 }
 
+/// The buffers for input have room to grow in, of which clients know nothing.
+#[test]
+fn input_within_the_limit_is_taken_whatever_room_it_takes() -> Result<()> {
+    for target in [Target::Dunlin, Target::Reference] {
+        let server = Server::start(target, &[("client-query-buffer-limit", "1mb")])?;
+        for (count, length) in [(70, 10_000), (90, 10_000), (7000, 100), (9000, 100)] {
+            let keys: Vec<_> = (0..count).map(|index| format!("key{index}")).collect();
+            let value = vec![b'v'; length];
+            let mut words = vec![&b"MSET"[..]];
+            words.extend(keys.iter().flat_map(|key| [key.as_bytes(), &value[..]]));
+            let mut client = server.connect()?;
+            for queued in [false, true] {
+                if queued {
+                    ensure!(client.call_text("MULTI")? == Reply::Status(b"OK".to_vec()));
+                }
+                client.send_raw(&command(&words))?;
+                let reply = client.receive().with_context(|| format!("{target:?} {count}"))?;
+                let expected = if queued { &b"QUEUED"[..] } else { b"OK" };
+                ensure!(reply == Received::Reply(Reply::Status(expected.to_vec())), "{reply:?}");
+            }
+        }
+        let mut control = server.connect()?;
+        ensure!(number(&mut control, "client_query_buffer_limit_disconnections")? == 0);
+    }
+    Ok(())
+}
+
 /// Commands that fit run, however many come together, and whatever comes behind them.
 #[test]
 fn what_comes_before_input_that_is_too_long_runs() -> Result<()> {

@@ -291,6 +291,11 @@ impl OwnedArguments {
         self.big.clear();
     }
 
+    /// Bytes of all arguments, counting shared ones in full.
+    pub fn length(&self) -> usize {
+        self.bytes.len() + self.big.iter().map(|argument| argument.len()).sum::<usize>()
+    }
+
     /// Bytes of memory in use, counting shared arguments in full.
     pub fn memory(&self) -> usize {
         self.ranges.capacity() * size_of::<ArgRange>()
@@ -303,6 +308,10 @@ impl From<Arguments<'_>> for OwnedArguments {
     fn from(arguments: Arguments<'_>) -> Self {
         let mut owned = OwnedArguments::new();
         owned.ranges.reserve_exact(arguments.len());
+        let is_copied = |index: &usize| arguments.shared(*index).is_none();
+        let copied = (0..arguments.len()).filter(is_copied).map(|index| arguments.at(index).len());
+        // Longer ones get allocations of their own.
+        owned.bytes.reserve_exact(copied.filter(|length| *length <= MAX_IN_BUFFER).sum());
         owned.extend(arguments);
         owned
     }

@@ -624,6 +624,12 @@ impl Parser {
             + self.partial.ranges.capacity() * size_of::<ArgRange>()
             + self.big_memory
     }
+
+    /// Bytes of arguments beside the buffer, without the one that was taken and not yet supplied.
+    pub fn length(&self) -> usize {
+        // A big argument is allocated as long as it is.
+        self.side.len() + self.big_memory
+    }
 }
 
 /// Reads `<kind><count>\r\n` at `at`, a count of one to nine digits: the count, and where the next

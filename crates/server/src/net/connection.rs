@@ -455,8 +455,16 @@ impl Connection {
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }
 
-    /// Bytes of input that it has received and not executed, with the commands that MULTI queues.
-    pub(super) fn query_memory(&self) -> usize {
+    /// Bytes of input that it has received and not executed, with the commands that MULTI queues, and without
+    /// the room that buffers have besides: what a client may send must not depend on how they grow.
+    pub(super) fn query_length(&self) -> usize {
+        let (big, _) = self.protocol.apart_memory();
+        let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
+        self.unparsed_input() + self.protocol.length() + big + self.held_back.length() + queued
+    }
+
+    /// Bytes of memory for that.
+    fn query_memory(&self) -> usize {
         let (_, big) = self.protocol.apart_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
         self.input.capacity() + self.protocol.memory() + big + self.held_back.memory() + queued

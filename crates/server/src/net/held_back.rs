@@ -115,6 +115,11 @@ impl HeldBack {
         self.commands.iter().map(|command| command.argv.memory()).sum()
     }
 
+    /// Bytes of their arguments.
+    pub fn length(&self) -> usize {
+        self.commands.iter().map(|command| command.argv.length()).sum()
+    }
+
     /// Puts a command after the other pending ones.
     pub fn push(&mut self, command: Pending) {
         self.commands.push_back(command);

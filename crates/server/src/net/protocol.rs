@@ -172,6 +172,15 @@ impl Protocol {
         }
     }
 
+    /// Bytes of these arguments.
+    #[inline]
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Protocol::Resp(resp) => resp.length(),
+            Protocol::Http(http) => http.input.length(),
+        }
+    }
+
     /// Bytes of an answer that is not in the output yet.
     #[inline]
     pub(super) fn gathered(&self) -> usize {

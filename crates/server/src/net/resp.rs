@@ -146,6 +146,12 @@ impl Resp {
         self.parser.memory()
     }
 
+    /// Bytes of these arguments.
+    #[inline]
+    pub(super) fn length(&self) -> usize {
+        self.parser.length()
+    }
+
     /// Bytes of the argument that is being received, and bytes allocated for it.
     #[inline]
     pub(super) fn big_memory(&self) -> (usize, usize) {

@@ -367,6 +367,11 @@ impl Input {
         familiar + self.side.capacity() + bodies
     }
 
+    /// Bytes of arguments that are not in the buffer.
+    pub(super) fn length(&self) -> usize {
+        self.side.len() + self.big.iter().map(|body| body.len()).sum::<usize>()
+    }
+
     /// Bytes of the body, and bytes allocated for it.
     pub(super) fn body_memory(&self) -> (usize, usize) {
         self.parser.memory()

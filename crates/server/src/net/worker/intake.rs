@@ -145,7 +145,7 @@ impl Worker {
             left -= count.min(left);
             self.coalescing.note_bytes(count);
             self.turn.stats.net_input_bytes.add(count as u64);
-            if connection.query_memory() as u64 > self.turn.config.client_query_buffer_limit {
+            if connection.query_length() as u64 > self.turn.config.client_query_buffer_limit {
                 if self.batch.items.len() == others {
                     self.turn.stats.query_buffer_limit_disconnections.add(1);
                     connection.doom = Some("its query buffer went over client-query-buffer-limit");
