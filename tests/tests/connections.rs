@@ -14,6 +14,7 @@ use tests::observe::{number, wait_until};
 use tests::process::{open_files, resident_bytes};
 use tests::random::Random;
 use tests::server::{Server, Target};
+use tests::web::Web;
 
 const MEGABYTE: u64 = 1024 * 1024;
 
@@ -442,20 +443,71 @@ fn replies_arrive_before_the_end_of_a_connection_whatever_comes_behind_their_req
     let get = b"GET text\r\n".repeat(3);
     let asked = |more: &str| format!("GET /v1/keys/text HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
     let pages = [asked("").repeat(2), asked("Connection: close\r\n")].concat().into_bytes();
-    for (port, requests, behind) in [
-        (server.port(), &get, [b"QUIT\r\n", &b"PING\r\n".repeat(15_000)[..]].concat()),
-        (server.port(), &get, [b"*1\r\n$x\r\n", &[b'x'; 100_000][..]].concat()),
-        (web_port, &pages, vec![b'x'; 100_000]),
-    ] {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        stream.write_all(&[requests, &behind[..]].concat())?;
-        // So that much of it waits in the sockets.
-        thread::sleep(Duration::from_millis(100));
-        let mut received = Vec::new();
-        stream.read_to_end(&mut received)?;
-        ensure!(received.len() > 3 * text.len(), "{} bytes on {port}", received.len());
+    // More than a megabyte is more than is thrown away at once.
+    for length in [100_000, 300_000, 1_500_000] {
+        let junk = vec![b'x'; length];
+        let pings = b"PING\r\n".repeat(length / 6);
+        for (port, requests, behind) in [
+            (server.port(), &get, [b"QUIT\r\n", &pings[..]].concat()),
+            (server.port(), &get, [b"*1\r\n$x\r\n", &junk[..]].concat()),
+            (web_port, &pages, junk.clone()),
+        ] {
+            let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            let (mut sending, all) = (stream.try_clone()?, [requests, &behind[..]].concat());
+            let sender = thread::spawn(move || sending.write_all(&all));
+            // So that much of it waits in the sockets.
+            thread::sleep(Duration::from_millis(100));
+            let mut received = Vec::new();
+            let end = stream.read_to_end(&mut received);
+            let count = received.len();
+            end.with_context(|| format!("{count} bytes on {port}, {length} behind"))?;
+            ensure!(count > 3 * text.len(), "{count} bytes on {port}, {length} behind");
+            sender.join().expect("the sender does not panic")?;
+        }
     }
+    Ok(())
+}
+
+/// A client that takes nothing of what waits for it leaves the others their time.
+#[test]
+fn requests_are_answered_at_a_stop_beside_clients_that_read_nothing() -> Result<()> {
+    let (mut server, web_port) = Server::start_with_http(&[("threads", "1")])?;
+    let mut control = server.connect()?;
+    control.call(&["SET", "large", &"x".repeat(3_000_000)])?;
+    let mut deaf = raw(&server)?;
+    deaf.write_all(&b"GET large\r\n".repeat(20))?;
+    let mut deaf_web = Web::connect(web_port)?;
+    for _ in 0..3 {
+        deaf_web.request("GET /v1/keys/large", &[], b"")?;
+    }
+    // Behind one wait, more comes than is thrown away at once.
+    let junk =
+        [b"PUT /v1/keys/k HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n", &[b'x'; 600_000][..]];
+    let mut waiting = Vec::new();
+    for behind in [Vec::new(), junk.concat(), Vec::new()] {
+        let mut stream = TcpStream::connect(("127.0.0.1", web_port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        let head = "POST /v1/command HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\n";
+        stream.write_all(&[head.as_bytes(), br#"["BLPOP","list","0"]"#].concat())?;
+        waiting.push((stream, behind));
+    }
+    wait_until("the waits", || Ok(number(&mut control, "blocked_clients")? == 3))?;
+    let mut senders = Vec::new();
+    for (stream, behind) in &mut waiting {
+        let (mut sending, behind) = (stream.try_clone()?, std::mem::take(behind));
+        // The connection may be closed before all of it was taken.
+        senders.push(thread::spawn(move || drop(sending.write_all(&behind))));
+    }
+    thread::sleep(Duration::from_millis(100));
+    server.terminate()?;
+    for (number, (stream, _)) in waiting.iter_mut().enumerate() {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).with_context(|| format!("wait {number}"))?;
+        let answer = String::from_utf8_lossy(&answer);
+        ensure!(answer.starts_with("HTTP/1.1 503 "), "wait {number}: {answer:?}");
+    }
+    senders.into_iter().for_each(|sender| sender.join().expect("the sender does not panic"));
     Ok(())
 }
 

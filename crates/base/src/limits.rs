@@ -67,6 +67,10 @@ pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
 /// own instead of the read buffer, so that storing it copies nothing.
 pub const BIG_ARGUMENT: usize = 32 * 1024;
 
+/// Milliseconds for which what comes after a client's last reply is received and thrown away. If the connection
+/// were closed before that, the system would take back replies from a client that is still sending.
+pub const LINGER_MS: u64 = 2000;
+
 /// How much of an announced big argument is allocated before its bytes arrive. Beyond this the
 /// allocation grows with the received bytes: announcing 512 MB costs the sender 512 MB.
 pub const BIG_ARGUMENT_EAGER: usize = 16 * 1024 * 1024;
@@ -204,10 +208,6 @@ pub const HTTP_PENDING: usize = 1024 * 1024;
 /// Milliseconds after which a connection is closed whose client takes nothing of the answer that waits for
 /// it. A client that follows changes may take its time: little waits for it.
 pub const HTTP_PATIENCE_OF_SENDING_MS: u64 = 60_000;
-
-/// Milliseconds for which the rest of a refused request is received and thrown away. If the connection were
-/// closed before that, the system would drop the answer to a client that is still sending.
-pub const HTTP_LINGER_MS: u64 = 2000;
 
 /// Longest form of `/v2/keys`, in bytes: as in etcd.
 pub const ETCD_FORM: u64 = 10 * 1024 * 1024;

@@ -87,6 +87,8 @@ pub(super) struct Connection {
     pub(super) timer: Option<u64>,
     /// Since when the output is above the soft limit, in milliseconds of the steady clock.
     pub(super) over_soft_limit_since: Option<u64>,
+    /// Until when what comes is thrown away, when the last answer was sent.
+    lingers_until: Option<u64>,
     /// When [`super::coalesce::Coalescing`] counted it last.
     pub(super) counted_in_window: u32,
 }
@@ -115,6 +117,7 @@ impl Connection {
             listed_as_behind: false,
             timer: None,
             over_soft_limit_since: None,
+            lingers_until: None,
             counted_in_window: 0,
         }
     }
@@ -213,19 +216,31 @@ impl Connection {
         total
     }
 
-    /// Whether it stays open for some time, though all is said: the client has sent something that was
-    /// refused, and may be sending still.
+    /// Whether it stays open for some time, though all is said, because the client may be sending still. What
+    /// nobody has read would make the system take back what the client has not received yet.
     pub(super) fn lingers(&mut self, steady: u64) -> bool {
-        let Protocol::Http(http) = &mut self.protocol else { return false };
-        let Some((until, is_first)) = http.linger(steady) else { return false };
-        if is_first {
+        self.readable = true;
+        let thrown_away = self.discard_input();
+        if self.lingers_until.is_none() {
+            // Most clients have sent nothing more. The rest of what the others send may be on its way.
+            let is_more = self.readable || thrown_away > 0 || self.unparsed_input() > 0;
+            if self.ended || !(is_more || self.protocol.may_be_sending()) {
+                return false;
+            }
             self.transport.end_output();
+            self.lingers_until = Some(steady + limits::LINGER_MS);
         }
-        !self.ended && steady < until
+        !self.ended && self.lingers_until.is_some_and(|until| steady < until)
     }
 
-    /// Throws away what has come, for a while.
-    pub(super) fn discard_input(&mut self) {
+    /// Whether the last answer was sent, and what still comes is thrown away.
+    #[inline]
+    pub(super) fn is_lingering(&self) -> bool {
+        self.lingers_until.is_some()
+    }
+
+    /// Throws away what has come, for a while. Returns how many bytes.
+    fn discard_input(&mut self) -> usize {
         let (mut thrown_away, mut count_of_all) = (Vec::with_capacity(limits::READ_BUFFER), 0);
         while self.readable && count_of_all < limits::READ_PER_TURN {
             thrown_away.clear();
@@ -239,6 +254,7 @@ impl Connection {
                 Received::End => self.end_input(),
             }
         }
+        count_of_all
     }
 
     fn end_input(&mut self) {
@@ -431,7 +447,7 @@ impl Connection {
             Hold::Paused(until) => until <= now,
         };
         (runnable && !self.session.close && !self.is_choked())
-            || (self.readable && self.protocol.is_lingering())
+            || (self.readable && self.is_lingering())
             || (self.writable && self.sendable() > 0)
             || self.is_to_go_on()
     }

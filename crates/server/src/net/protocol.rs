@@ -102,12 +102,12 @@ impl Protocol {
         }
     }
 
-    /// Whether the last answer was sent, and what still comes is thrown away.
+    /// Whether the client has sent something that was refused before it had arrived in full.
     #[inline]
-    pub(super) fn is_lingering(&self) -> bool {
+    pub(super) fn may_be_sending(&self) -> bool {
         match self {
             Protocol::Resp(_) => false,
-            Protocol::Http(http) => http.is_lingering(),
+            Protocol::Http(http) => http.input.may_be_sending(),
         }
     }
 

@@ -52,8 +52,6 @@ pub(super) struct Http {
     pub(super) exchanges: Exchanges,
     /// How much had been sent, and when, as the client was last seen to take nothing of what waits.
     stuck: Option<(u64, u64)>,
-    /// Until when what comes is thrown away, when the last answer was sent.
-    lingers_until: Option<u64>,
 }
 
 /// Received data that is not in the connection's buffer.
@@ -92,7 +90,7 @@ impl Http {
     /// A connection that has sent nothing yet, at this millisecond of the steady clock.
     pub(super) fn new(steady: u64) -> Http {
         let input = Input { began: Some(steady), ..Input::default() };
-        Http { input, exchanges: Exchanges::default(), stuck: None, lingers_until: None }
+        Http { input, exchanges: Exchanges::default(), stuck: None }
     }
 
     /// Parses requests into the batch, up to the connection's share of the turn. Returns whether more
@@ -197,19 +195,6 @@ impl Http {
         };
         self.stuck = may_be.then_some((sent, since));
         may_be && steady.saturating_sub(since) > limits::HTTP_PATIENCE_OF_SENDING_MS
-    }
-
-    /// Until when the client may go on sending after its last answer was sent; nothing if it has nothing
-    /// more to send. Says whether this is the first call.
-    pub(super) fn linger(&mut self, steady: u64) -> Option<(u64, bool)> {
-        let is_first = self.lingers_until.is_none();
-        let until = *self.lingers_until.get_or_insert(steady + limits::HTTP_LINGER_MS);
-        self.input.abandoned.then_some((until, is_first))
-    }
-
-    /// Whether what comes is thrown away.
-    pub(super) fn is_lingering(&self) -> bool {
-        self.lingers_until.is_some() && self.input.abandoned
     }
 
     /// Writes the answers that are ready and that no command precedes, and tells the client to send its
@@ -337,6 +322,11 @@ impl Input {
     /// Whether nothing that comes is looked at any more.
     pub(super) fn has_refused(&self) -> bool {
         self.refused
+    }
+
+    /// Whether the client has sent something that is refused, and may go on doing so.
+    pub(super) fn may_be_sending(&self) -> bool {
+        self.abandoned
     }
 
     pub(super) fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {

@@ -110,9 +110,6 @@ impl Worker {
         }
         let all_is_said = connection.session.close && connection.output.is_empty();
         if all_is_said && !connection.lingers(self.turn.steady) {
-            // What nobody has read would make the system take back what the client has not received yet.
-            connection.readable = true;
-            connection.discard_input();
             connection.doom.get_or_insert("it asked to");
         }
         if connection.is_finished() {
@@ -200,22 +197,33 @@ impl Worker {
         protocol.stop((self.turn.now, self.turn.steady), output);
     }
 
+    /// Ends all connections. What waits for them is sent by turns: a client that takes nothing must not use
+    /// up the time of the others.
     pub(super) fn flush_and_close(&mut self) {
         let until = base::clock::steady_ms() + FLUSH_ON_STOP;
         for place in 0..self.connections.len() {
             self.stop_serving(place);
-            if let Some(connection) = &mut self.connections[place] {
-                while !connection.output.is_empty()
-                    && connection.doom.is_none()
-                    && base::clock::steady_ms() < until
-                {
-                    connection.writable = true;
-                    connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
-                    if connection.send(usize::MAX) == 0 {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                }
+        }
+        let Worker { connections, engine, turn, .. } = self;
+        let mut left: Vec<_> = connections.iter_mut().flatten().collect();
+        left.retain(|connection| !connection.output.is_empty());
+        loop {
+            let (mut sent, now) = (0, base::clock::steady_ms());
+            left.retain_mut(|connection| {
+                connection.writable = true;
+                connection.release_replies(engine.journal.covered(), &turn.stats);
+                sent += connection.send(limits::WRITE_PER_TURN);
+                let is_to_be_sent = !connection.output.is_empty();
+                connection.doom.is_none() && (is_to_be_sent || connection.lingers(now))
+            });
+            if left.is_empty() || now >= until {
+                break;
             }
+            if sent == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        for place in 0..self.connections.len() {
             self.close(place);
         }
     }

@@ -127,9 +127,6 @@ impl Worker {
         connection.scheduled = false;
         connection.session.limit_output(&self.turn.config, &mut connection.output);
         if connection.doom.is_some() || connection.session.close {
-            if connection.protocol.is_lingering() {
-                connection.discard_input();
-            }
             return;
         }
         if connection.input.capacity() == 0 && connection.readable {

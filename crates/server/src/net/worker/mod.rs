@@ -402,7 +402,7 @@ impl Worker {
                 connection.doom = Some("its client does not take the answer");
             }
             let overdue = connection.over_soft_limit_since.is_some();
-            let lingers = connection.protocol.is_lingering();
+            let lingers = connection.is_lingering();
             if connection.doom.is_some() || overdue || lingers || !connection.held_back.runs() {
                 self.schedule(place);
             }
