@@ -191,6 +191,32 @@ fn a_client_that_takes_no_answers_gets_no_more() -> Result<()> {
     Ok(())
 }
 
+/// More answers wait before a command than a client may leave, and they need no command themselves.
+#[test]
+fn a_command_behind_many_ready_answers_waits_for_them() -> Result<()> {
+    const PAGES: usize = 40;
+    let (server, port) = start(&[])?;
+    let mut control = server.connect()?;
+    control.call(&["MSET", "first", "1", "second", "2"])?;
+    let page = Web::connect(port)?.ask("GET /v1/dashboard.js", &[], b"")?;
+    ensure!(PAGES * page.body.len() > 1_500_000, "the answers are too small to wait");
+    let line = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let pages = line("/v1/dashboard.js").repeat(PAGES);
+    // One command takes the short path, and one the long.
+    let first = line("/v1/keys/first");
+    let second = line("/v1/keys?prefix=sec");
+    let mut web = Web::connect(port)?;
+    web.send([&pages[..], &first, &pages, &second].concat().as_bytes())?;
+    for expected in ["1", r#"{"keys":["second"],"cursor":null}"#] {
+        for _ in 0..PAGES {
+            ensure!(web.answer(false)?.body == page.body);
+        }
+        assert_eq!(web.answer(false)?.text(), expected);
+    }
+    assert_eq!(web.ask("GET /v1/keys/second", &[], b"")?.text(), "2");
+    Ok(())
+}
+
 #[test]
 fn slow_requests_are_given_up() -> Result<()> {
     let (_server, port) = start(&[])?;

@@ -151,6 +151,15 @@ impl Connection {
         matches!(self.protocol, Protocol::Http(_)) && self.output.len() > limits::HTTP_PENDING
     }
 
+    /// Writes the answers to earlier requests of HTTP that need no command. When they choke the connection,
+    /// the next command has to wait: what it replies would be taken for theirs.
+    #[inline]
+    pub(super) fn answer_earlier(&mut self, now: u64) {
+        if let Protocol::Http(http) = &mut self.protocol {
+            http.exchanges.answer_ready(now, &mut self.output);
+        }
+    }
+
     /// Whether a client of HTTP has taken nothing of its answer for too long.
     pub(super) fn is_stuck(&mut self, steady: u64) -> bool {
         let (waiting, sent) = (self.sendable(), self.output.end() - self.output.len() as u64);

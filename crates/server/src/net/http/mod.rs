@@ -265,7 +265,7 @@ pub(super) fn run_plainly(
     presence: Presence<'_>,
     (exchanges, session, output): To<'_>,
 ) -> Option<Option<Pending>> {
-    exchanges.begin(&turn.config, turn.now, session, output);
+    exchanges.begin(&turn.config, session, output);
     let mut reply = REPLY.take().unwrap_or_default();
     reply.set_limit(output.limit());
     let ran = engine.execute_plainly(turn, session, &mut One(request), presence, &mut reply);
@@ -290,8 +290,7 @@ pub(super) fn run(
     authority: Authority<'_>,
     (exchanges, session, output): To<'_>,
 ) -> Executed {
-    exchanges.begin(&turn.config, turn.now, session, output);
-    // Behind the answers that were ready.
+    exchanges.begin(&turn.config, session, output);
     let from = output.end();
     let mut reply = REPLY.take().unwrap_or_default();
     reply.set_limit(output.limit());
@@ -401,16 +400,10 @@ impl Exchanges {
         }
     }
 
-    /// Prepares the session for a command of the first waiting request.
-    pub(super) fn begin(
-        &mut self,
-        config: &Config,
-        now: u64,
-        session: &mut Session,
-        output: &mut Output,
-    ) {
-        self.answer_ready(now, output);
+    /// Prepares the session for a command of the first waiting request. Those before it are answered.
+    fn begin(&mut self, config: &Config, session: &mut Session, output: &mut Output) {
         let Some(first) = self.waiting.front_mut() else { return };
+        debug_assert!(!first.is_ready(), "it needs a command");
         first.begin(session);
         session.limit_output(config, output);
     }

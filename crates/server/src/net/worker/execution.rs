@@ -118,8 +118,11 @@ impl Worker {
         if connection.doom.is_some() || connection.session.close || !connection.is_held_back() {
             return;
         }
-        if matches!(connection.held_back.hold, Hold::None) && connection.is_choked() {
-            return;
+        if matches!(connection.held_back.hold, Hold::None) {
+            connection.answer_earlier(self.turn.now);
+            if connection.is_choked() {
+                return;
+            }
         }
         let (engine, turn) = (Arc::clone(&self.engine), &self.turn);
         if let Some(wait) = connection.held_back.sync_wait().map(Arc::clone) {
@@ -268,8 +271,9 @@ fn execute_http_plainly(
     batch: &Batch,
     presence: Presence<'_>,
 ) -> bool {
-    let row = item.row.filter(|row| row.may_go_short());
-    if row.is_none() || connection.is_choked() {
+    let Some(row) = item.row.filter(|row| row.may_go_short()) else { return false };
+    connection.answer_earlier(turn.now);
+    if connection.is_choked() {
         return false;
     }
     let from = connection.output.end();
@@ -277,7 +281,8 @@ fn execute_http_plainly(
     let Protocol::Http(http) = protocol else { return false };
     let Http { input: http_input, exchanges, .. } = &mut **http;
     let argv = http_input.arguments(input, &batch.args[item.args.clone()]);
-    let request = Request { argv, row, keys: &batch.keys[item.keys.clone()], busy: None };
+    let keys = &batch.keys[item.keys.clone()];
+    let request = Request { argv, row: Some(row), keys, busy: None };
     let to = (exchanges, session, output);
     let Some(next) = http::run_plainly(engine, turn, request, presence, to) else { return false };
     if turn.holds_replies() {
@@ -303,6 +308,7 @@ fn execute(
     let (ranges, keys) = (&batch.args[item.args.clone()], &batch.keys[item.keys.clone()]);
     let row = item.row;
     let owned = |argv| Pending { row, argv: OwnedArguments::from(argv) };
+    connection.answer_earlier(turn.now);
     if !connection.runs() || connection.defers_input() {
         return put_off(connection, item, batch);
     }
