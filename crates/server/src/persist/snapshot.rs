@@ -15,6 +15,7 @@ use engine::wait::waiting::Attachment;
 use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
 use store::cut::{self, Sink, Step, Walker};
+use store::evict;
 use store::freeze::{Piece, PieceKind};
 use store::gate::Access;
 use store::pack::Element;
@@ -189,12 +190,27 @@ struct RdbSink<'f> {
     error: Option<io::Error>,
 }
 
+/// The present second, as the eviction clock of keys has it.
+fn seconds() -> u32 {
+    (base::clock::steady_ms() / 1000) as u32 & 0xff_ffff
+}
+
+/// How long a key was idle at an instant, if it was used in this second. One that was used since the
+/// instant would otherwise seem idle for half a year, as long as the clock goes.
+fn idle_seconds(then: u32, used: u32, now: impl FnOnce() -> u32) -> u64 {
+    let idle = evict::idle_seconds(used, then);
+    // The time is looked at only for the few keys that this may be true of.
+    let is_later =
+        idle >= 1 << 23 && evict::idle_seconds(then, used) <= evict::idle_seconds(then, now());
+    if is_later { 0 } else { u64::from(idle) }
+}
+
 /// The meaning of the eviction clock of keys, and the time to compare it with.
 #[derive(Clone, Copy)]
 enum Clock {
     /// Nothing that outlives the process.
     Unused,
-    /// The present second; 24 bits of it are kept.
+    /// The second in which the file was begun; 24 bits of it are kept.
     Seconds(u32),
     /// A counter in the lowest byte.
     Counter,
@@ -205,7 +221,7 @@ impl Clock {
         if config.maxmemory_policy.is_lfu() {
             Clock::Counter
         } else if config.maxmemory_policy.is_lru() {
-            Clock::Seconds((base::clock::steady_ms() / 1000) as u32 & 0xff_ffff)
+            Clock::Seconds(seconds())
         } else {
             Clock::Unused
         }
@@ -214,12 +230,7 @@ impl Clock {
     fn usage(self, clock: u32) -> Option<Usage> {
         match self {
             Clock::Unused => None,
-            Clock::Seconds(now) => {
-                let idle = now.wrapping_sub(clock) & 0xff_ffff;
-                // One that was used since the cut would otherwise seem idle for half a year.
-                let is_later = idle >= 1 << 23;
-                Some(Usage::IdleSeconds(if is_later { 0 } else { u64::from(idle) }))
-            }
+            Clock::Seconds(then) => Some(Usage::IdleSeconds(idle_seconds(then, clock, seconds))),
             Clock::Counter => Some(Usage::Frequency(clock as u8)),
         }
     }
@@ -355,11 +366,25 @@ mod tests {
 
     #[test]
     fn what_was_used_since_the_cut_is_not_idle() {
-        let idle = |now, used| Clock::Seconds(now).usage(used);
-        assert_eq!(idle(100, 40), Some(Usage::IdleSeconds(60)));
-        assert_eq!(idle(100, 101), Some(Usage::IdleSeconds(0)));
+        // The file is begun, and 20 seconds later it is written.
+        let idle = |then: u32, used| idle_seconds(then, used, || (then + 20) & 0xff_ffff);
+        assert_eq!(idle(100, 40), 60);
+        assert_eq!(idle(100, 101), 0);
         // The clock of 24 bits has begun anew.
-        assert_eq!(idle(3, 0xff_fffe), Some(Usage::IdleSeconds(5)));
-        assert_eq!(idle(0xff_fffe, 3), Some(Usage::IdleSeconds(0)));
+        assert_eq!(idle(3, 0xff_fffe), 5);
+        assert_eq!(idle(0xff_fffe, 3), 0);
+        assert_eq!(idle(100, 120), 0);
+    }
+
+    #[test]
+    fn what_was_not_used_for_months_is_idle_for_so_long() {
+        const DAY: u32 = 24 * 60 * 60;
+        for days in [96, 98, 150, 194] {
+            let idle = idle_seconds(200 * DAY, (200 - days) * DAY, || 200 * DAY + 20);
+            assert_eq!(idle, u64::from(days * DAY));
+        }
+        let usage = Clock::Seconds(seconds()).usage(seconds().wrapping_sub(150 * DAY) & 0xff_ffff);
+        let Some(Usage::IdleSeconds(idle)) = usage else { panic!("it has a time") };
+        assert!((150..151).contains(&(idle / u64::from(DAY))), "{idle} seconds");
     }
 }
