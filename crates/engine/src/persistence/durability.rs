@@ -73,10 +73,24 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Spec) -> CommandRe
 /// A write has to wait until then, because the disk does not keep up; in milliseconds of the steady
 /// clock.
 #[inline]
-pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Spec) -> Option<u64> {
-    let writes = command::WRITE | command::SCRIPT;
-    let waits = turn.writes_wait && !session.replays && any_has(command, session, writes);
+pub(crate) fn held_up(
+    engine: &Engine,
+    turn: &Turn,
+    session: &Session,
+    command: &Spec,
+) -> Option<u64> {
+    let waits = turn.writes_wait && is_held_up(engine, session, command);
     waits.then(|| turn.steady + PRESSURE_PAUSE)
+}
+
+#[cold]
+fn is_held_up(engine: &Engine, session: &Session, command: &Spec) -> bool {
+    let writes = command::WRITE | command::SCRIPT;
+    if session.replays || !any_has(command, session, writes) {
+        return false;
+    }
+    // FLUSHALL and the like hand whole tables to the snapshot, and copy nothing for it.
+    !command.has(command::CLOSES_GATES) || engine.journal.state().pressed
 }
 
 impl Engine {
@@ -322,13 +336,35 @@ mod tests {
         let held_up = |server: &TestServer, name: &str| {
             let rows = server.engine.commands.rows();
             let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
-            super::held_up(&server.turn, &server.session, row.command)
+            super::held_up(&server.engine, &server.turn, &server.session, row.command)
         };
         assert_eq!(held_up(&server, "set"), Some(server.turn.steady + PRESSURE_PAUSE));
+        assert_eq!(held_up(&server, "flushall"), Some(server.turn.steady + PRESSURE_PAUSE));
         assert_eq!(held_up(&server, "get"), None);
         assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
         server.journal.pressed.store(false, Relaxed);
         assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn what_copies_nothing_goes_on_beside_a_snapshot_that_does_not_keep_up() {
+        let mut server = TestServer::new();
+        let value = "x".repeat(14_000);
+        (0..5000).for_each(|n| drop(server.text(&format!("SET key:{n} {value}"))));
+        let engine = Arc::clone(&server.engine);
+        let walker = engine.keyspace.begin_cut(&engine.gates.close(), 0).expect("no other");
+        for number in (0..5000).take_while(|_| !engine.keyspace.cut_is_behind()) {
+            server.text(&format!("SETBIT key:{number} 0 1"));
+        }
+        server.begin_turn();
+        let waits = |name: &str| {
+            let rows = server.engine.commands.rows();
+            let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
+            super::held_up(&server.engine, &server.turn, &server.session, row.command).is_some()
+        };
+        assert!(waits("set") && waits("del") && waits("eval"));
+        assert!(!waits("flushall") && !waits("flushdb") && !waits("swapdb") && !waits("get"));
+        drop(walker);
     }
 
     #[test]

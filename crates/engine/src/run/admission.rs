@@ -43,7 +43,7 @@ impl Engine {
         if let Some(until) = self.paused(turn, session, row.command) {
             return Ok(Admission::Pause(until));
         }
-        if let Some(until) = durability::held_up(turn, session, row.command) {
+        if let Some(until) = durability::held_up(self, turn, session, row.command) {
             return Ok(Admission::Pause(until));
         }
         if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
