@@ -34,6 +34,7 @@ use crate::freeze::{Frozen, Location, Piece, PieceKind, Pieces};
 use crate::frozen_text::{FrozenText, LARGE_TEXT};
 use crate::gate::{Access, Presence};
 use crate::keyspace::{Held, Key, Keyspace, SlotTable};
+use crate::sizes::Sizes;
 use crate::string::StringRef;
 use crate::sync::{AtomicU64, Mutex};
 
@@ -50,10 +51,10 @@ const COPIED_ELEMENTS: usize = 128;
 /// Values with more bytes than this are large, even if they have few parts: tables are frozen, and all
 /// others are shown after their slot is unlocked.
 const LARGE_VALUE: usize = 16 * 1024;
-/// Entries of a table from which its size is estimated, at most.
+/// This many tables of a database that is taken away are looked at, to estimate what all of them take.
+const SAMPLED_TABLES: usize = 256;
+/// Entries that are looked at in each, at most, and of so many entries one.
 const SAMPLES: usize = 16;
-/// One of so many tables that are taken away is estimated by itself.
-const ESTIMATED_TABLES: usize = 64;
 /// About how many entries the walker looks at under one lock of a slot.
 const ENTRIES_PER_HOLD: usize = 64;
 /// Buckets whose entries are prefetched at the beginning of a lock: about this many have as many
@@ -234,9 +235,6 @@ pub struct Cut {
     backlog: Arc<Backlog>,
     /// Copied bytes from which on writers should wait.
     borne: AtomicUsize,
-    /// What an entry of a table that was taken away took with its share of the table, when that was last
-    /// estimated.
-    taken_entry: AtomicUsize,
 }
 
 impl Cut {
@@ -259,7 +257,6 @@ impl Cut {
             taken: Queue::new(),
             backlog: Arc::default(),
             borne: AtomicUsize::new(BACKLOG_MAX),
-            taken_entry: AtomicUsize::new(0),
         }
     }
 
@@ -384,38 +381,29 @@ impl Cut {
         true
     }
 
-    /// A table leaves the keyspace, with all gates closed. Gives it back if the cut needs nothing of
-    /// it.
-    pub(crate) fn take_table(
+    /// The tables of a database leave the keyspace, with all gates closed. Gives back those of which the
+    /// cut needs nothing.
+    pub(crate) fn take_tables(
         &self,
         database: usize,
-        slot: u16,
-        table: SlotTable,
-    ) -> Option<SlotTable> {
+        tables: Vec<(u16, SlotTable)>,
+    ) -> Vec<SlotTable> {
         let number = self.number_of(database);
-        // A table that the walker has passed may still be being read in pieces.
-        let reading = !self.frozen.is_empty();
-        let position = match self.rest_of(number, slot) {
-            Some(position) => position,
-            None if reading => u32::MAX,
-            None => return Some(table),
-        };
-        let kept = self.taken_bytes(slot, &table);
-        self.backlog.add_kept(kept);
-        let taken = self.taken.push(Taken { database: number, slot, position, table, kept });
-        taken.err().map(|taken| taken.table)
-    }
-
-    /// About how many bytes a table takes. All tables of a database are taken away while all gates are closed,
-    /// so only some of them are looked at.
-    fn taken_bytes(&self, slot: u16, table: &SlotTable) -> usize {
-        let (entry, count) = (self.taken_entry.load(Ordering::Relaxed), table.len());
-        if entry > 0 && !usize::from(slot).is_multiple_of(ESTIMATED_TABLES) {
-            return entry * count;
-        }
-        let bytes = table_bytes(table);
-        self.taken_entry.store(bytes / count.max(1), Ordering::Relaxed);
-        bytes
+        let entry = entry_bytes(&tables);
+        let rest = tables.into_iter().filter_map(|(slot, table)| {
+            // A table that the walker has passed may still be being read in pieces.
+            let reading = !self.frozen.is_empty();
+            let position = match self.rest_of(number, slot) {
+                Some(position) => position,
+                None if reading => u32::MAX,
+                None => return Some(table),
+            };
+            let kept = entry * table.len() + table.overhead();
+            self.backlog.add_kept(kept);
+            let taken = self.taken.push(Taken { database: number, slot, position, table, kept });
+            taken.err().map(|taken| taken.table)
+        });
+        rest.collect()
     }
 
     /// Ends the cut for writers: no walker reads on.
@@ -451,13 +439,17 @@ fn kept_bytes(entry: Entry<'_>, leaves: bool) -> usize {
     }
 }
 
-/// Bytes of a table with its entries, estimated from a few of them, because it is computed for many
-/// tables while all gates are closed.
-fn table_bytes(table: &SlotTable) -> usize {
-    let samples = table.len().div_ceil(64).min(SAMPLES);
-    let drawn = (0..samples).filter_map(|_| table.random());
-    let bytes: usize = drawn.map(Entry::memory_estimate).sum();
-    (bytes * table.len()).checked_div(samples).unwrap_or(0) + table.overhead()
+/// About how many bytes an entry of some tables takes. They leave the keyspace while all gates are
+/// closed, so only a few are looked at.
+fn entry_bytes(tables: &[(u16, SlotTable)]) -> usize {
+    let entries = tables.iter().map(|(_, table)| table.len()).sum();
+    let mut sizes = Sizes::default();
+    for (_, table) in tables.iter().step_by(tables.len().div_ceil(SAMPLED_TABLES).max(1)) {
+        let samples = table.len().div_ceil(SAMPLES).min(SAMPLES);
+        let drawn = (0..samples).filter_map(|_| table.random());
+        drawn.for_each(|entry| sizes.note(entry.memory_estimate()));
+    }
+    sizes.average(entries)
 }
 
 /// Whether showing a value takes so long that its slot should be unlocked meanwhile.

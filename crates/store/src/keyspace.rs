@@ -334,12 +334,12 @@ impl<X> Keyspace<X> {
             // SAFETY: all gates are closed; an occupied slot has a cell.
             let table = unsafe { std::mem::take(&mut *cell) };
             self.set_occupied(database, slot, false);
-            taken.extend(match self.cut() {
-                Some(cut) => cut.take_table(database, slot, table),
-                None => Some(table),
-            });
+            taken.push((slot, table));
         }
-        taken
+        match self.cut() {
+            Some(cut) => cut.take_tables(database, taken),
+            None => taken.into_iter().map(|(_, table)| table).collect(),
+        }
     }
 
     /// Begins a cut: the data as it is now. `None` while there is one already.

@@ -19,7 +19,7 @@ use base::limits::FREED_AT_ONCE_BYTES;
 use store::garbage::Garbage;
 use store::gate::Presence;
 use store::pack::good_size;
-use store::{Entry, Key, Removed, SlotTable, StringRef, ValueRef};
+use store::{Entry, Key, Removed, Sizes, SlotTable, StringRef, ValueRef};
 
 use crate::command::{self, Spec};
 use crate::engine::Engine;
@@ -115,11 +115,10 @@ impl Engine {
 fn estimated_bytes(tables: &[SlotTable], keys: usize) -> usize {
     let step = tables.len().div_ceil(FLUSH_SAMPLES).max(1);
     let entries = tables.iter().step_by(step).filter_map(SlotTable::random);
-    let (count, sum) = entries.fold((0usize, 0usize), |(count, sum), entry| {
-        (count + 1, sum + entry_memory(entry, DEFAULT_SAMPLES))
-    });
+    let mut sizes = Sizes::default();
+    entries.for_each(|entry| sizes.note(entry_memory(entry, DEFAULT_SAMPLES)));
     let overhead: usize = tables.iter().step_by(step).map(SlotTable::overhead).sum();
-    (sum * keys).checked_div(count).unwrap_or(0) + overhead * step
+    sizes.average(keys) * keys + overhead * step
 }
 
 /// Makes room when a limit is set. When there is none to be made, refuses commands that would need more

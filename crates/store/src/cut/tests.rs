@@ -964,3 +964,4 @@ fn a_table_is_found_behind_another_that_was_taken_away_with_its_key() {
 }
 
 mod order;
+mod taken;

@@ -1,0 +1,43 @@
+//! How much tables that were taken away seem to take.
+
+use super::*;
+
+/// Databases of so many entries of 50 bytes each, with some of a megabyte in a slot that is looked at.
+fn kept_of(small: usize, large: usize) -> usize {
+    let (space, gates) = (Keyspace::<()>::new(DATABASES), Gates::new());
+    let gate = gates.register();
+    let put = |name: &str, value: Value<'static>| {
+        let (key, inside) = (Key::new(name.as_bytes()), gate.enter());
+        let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+        held.insert(0, &key, value, None);
+    };
+    for number in 0..small {
+        put(&format!("small:{number}"), Value::String(StringValue::from_bytes(&[b'x'; 50])));
+    }
+    let mut looked_at = (0..).map(|number| format!("large:{number}"));
+    for _ in 0..large {
+        let name = looked_at.find(|name| Key::new(name.as_bytes()).slot % 64 == 0).unwrap();
+        put(&name, Value::String(StringValue::Shared(Arc::new(vec![b'x'; 1_000_000]))));
+    }
+    let walker = space.begin_cut(&gates.close(), 0).unwrap();
+    assert_eq!(space.take_all(&gates.close(), 0).len(), 0, "the walker has all");
+    let (kept, backlog) = (space.cut_backlog(), Arc::clone(&space.cut().unwrap().backlog));
+    drop(walker);
+    assert_eq!(backlog.bytes(), 0);
+    kept
+}
+
+#[test]
+fn one_large_entry_is_not_taken_for_many() {
+    for small in [0, 1, 10, 100, 1000, 5000] {
+        let (with, without) = (kept_of(small, 1), kept_of(small, 0));
+        assert!((50 * small..400 * small + 1).contains(&without), "{small}: {without} bytes");
+        assert!(with <= 400 * small + 1_100_000, "{small} beside a large one: {with} bytes");
+    }
+}
+
+#[test]
+fn entries_that_are_alike_count_as_what_they_are() {
+    let kept = kept_of(0, 30);
+    assert!((29_000_000..31_000_000).contains(&kept), "{kept} bytes");
+}
