@@ -226,7 +226,7 @@ impl Saver {
                 Err(SaveFailed)
             }
             // A request for this file is met by a file with later data.
-            Err(_) if self.order.is_overtaken(place) => {
+            Err(_) if self.order.is_overtaken(&job.file, place) => {
                 engine.saving.end(now(), Some(changes));
                 Ok(())
             }
@@ -264,7 +264,7 @@ impl Saver {
             // Slow work is done before others have to wait.
             file.sync()?;
             self.disk.uncache(&job.file);
-            let filed = self.order.file(place).filter(|_| wanted());
+            let filed = self.order.file(&job.file, place).filter(|_| wanted());
             Ok((written, filed.ok_or_else(not_wanted)?))
         });
         *self.unfinished.lock() = None;

@@ -1,9 +1,10 @@
 //! Which of several files has the latest data.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use store::gate::Closed;
 
 /// The order of the instants whose data files contain.
@@ -13,9 +14,12 @@ pub(super) struct Order {
     instants: AtomicU64,
     /// The last instant at which all data was removed.
     pub(super) emptied: AtomicU64,
-    /// The instant whose data the file contains. Locked while a file takes its place.
-    pub(super) filed: Mutex<u64>,
+    /// The instant whose data each file contains that was written. Locked while a file takes its place.
+    filed: Mutex<HashMap<PathBuf, u64>>,
 }
+
+/// The right to put a file in its place: the instant whose data it will contain goes here.
+pub(super) type Filing<'f> = MappedMutexGuard<'f, u64>;
 
 impl Order {
     /// The present instant's place. No thread changes data now.
@@ -29,13 +33,15 @@ impl Order {
     }
 
     /// Whether the file contains data of a later instant.
-    pub(super) fn is_overtaken(&self, place: u64) -> bool {
-        *self.filed.lock() > place
+    pub(super) fn is_overtaken(&self, file: &Path, place: u64) -> bool {
+        self.filed.lock().get(file).is_some_and(|filed| *filed > place)
     }
 
     /// The right to put a file with this instant's data in its place, unless it is overtaken.
-    pub(super) fn file(&self, place: u64) -> Option<MutexGuard<'_, u64>> {
-        Some(self.filed.lock()).filter(|filed| **filed < place)
+    pub(super) fn file(&self, file: &Path, place: u64) -> Option<Filing<'_>> {
+        let all = self.filed.lock();
+        let filed = MutexGuard::map(all, |all| all.entry(file.to_owned()).or_default());
+        Some(filed).filter(|filed| **filed < place)
     }
 }
 
