@@ -138,16 +138,38 @@ fn what_processes_left_unfinished_is_removed_at_the_start() -> Result<()> {
     for name in ["temp-4194999-dump.rdb", "temp-1-dump.rdb", "temp-4194999-other.rdb"] {
         fs::write(home.join(name), "half")?;
     }
+    // The name of the file was another one before.
+    for name in [".former-dump.rdb.lock", "temp-emptied-4194999-former-dump.rdb"] {
+        fs::write(home.join(name), "")?;
+    }
     for name in ["temp-rewriteaof-bg-12345.aof", "temp-appendonly.aof.incr", "temp-other.aof.incr"]
     {
         fs::write(files.join(name), "half")?;
     }
     server.start_again()?;
-    // Process 1 is there, whatever it does, and another server may write the other file.
+    // Process 1 is there, whatever it does, and no server seems ever to have written the other file.
     let mut left = unfinished(&home)?;
     left.sort();
     ensure!(left == ["temp-1-dump.rdb", "temp-4194999-other.rdb"]);
     ensure!(unfinished(&files)? == ["temp-other.aof.incr"]);
+    Ok(())
+}
+
+/// Servers in containers of their own do not see each other's processes.
+#[test]
+fn what_another_server_writes_stays_whoever_starts_beside_it() -> Result<()> {
+    let mut server = start(&[("save", "3600 1")])?;
+    let home = server.directory().to_owned();
+    let names = ["temp-4194999-dump.rdb", "temp-emptied-4194999-dump.rdb"];
+    names.iter().try_for_each(|name| fs::write(home.join(name), "half"))?;
+    for options in [&[][..], KEEPS, &[("save", "3600 1"), ("dbfilename", "other.rdb")]] {
+        let mut other = beside(&server, options)?;
+        ensure!(unfinished(&home)?.len() == 2, "{options:?}: {}", other.log_tail());
+        other.kill();
+    }
+    server.kill();
+    beside(&server, &[("dbfilename", "other.rdb")])?.kill();
+    ensure!(unfinished(&home)?.is_empty(), "there is no other server any more");
     Ok(())
 }
 

@@ -544,6 +544,48 @@ fn a_save_ends_where_it_began() -> Result<()> {
     Ok(())
 }
 
+/// SAVE beside FLUSHALL's file of another name.
+#[test]
+fn a_file_of_another_name_overtakes_nothing() -> Result<()> {
+    let mut server = start(&[("save", "3600 1"), ("enable-protected-configs", "yes")])?;
+    let mut client = server.connect()?;
+    client.call_text("DEBUG POPULATE 10000")?;
+    take_time(&mut client)?;
+    let mut saver = server.connect()?;
+    saver.send(&["SAVE"])?;
+    wait_until("the save", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "1"))?;
+    ensure!(client.call_text("CONFIG SET dbfilename other.rdb")? == ok());
+    ensure!(client.call_text("FLUSHALL")? == ok());
+    ensure!(!saver.has_input(Duration::ZERO)?, "the save is over too soon");
+    ensure!(saver.receive()? == Received::Reply(ok()));
+    ensure!(server.directory().join("other.rdb").exists());
+    ensure!(unfinished(&server)?.is_empty());
+    server.kill();
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("DBSIZE")? == Reply::Integer(10_000));
+    Ok(())
+}
+
+#[test]
+fn a_file_may_have_the_longest_name() -> Result<()> {
+    let mut server = start(&[("save", "3600 1"), ("enable-protected-configs", "yes")])?;
+    let mut client = server.connect()?;
+    for length in [231, 232, 240, 245, 250, 255] {
+        let name = "d".repeat(length);
+        ensure!(client.call(&["CONFIG", "SET", "dbfilename", &name])? == ok());
+        ensure!(client.call_text("FLUSHALL")? == ok());
+        let emptied = fs::metadata(server.directory().join(&name))?.len();
+        ensure!(client.call_text("SET key value")? == ok());
+        ensure!(client.call_text("SAVE")? == ok(), "{length}: {}", server.log_tail());
+        ensure!(fs::metadata(server.directory().join(&name))?.len() > emptied);
+        ensure!(unfinished(&server)?.is_empty());
+    }
+    server.set_options(&[("dbfilename", &"d".repeat(255)), ("save", "3600 1")]);
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("DBSIZE")? == Reply::Integer(1));
+    Ok(())
+}
+
 #[test]
 fn a_directory_that_was_replaced_is_entered_again() -> Result<()> {
     let server = start(&[("enable-protected-configs", "yes")])?;

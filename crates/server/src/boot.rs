@@ -28,7 +28,6 @@ use crate::persist::cuts::Cuts;
 use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
 use crate::persist::rdb::saver::Saver;
-use crate::persist::stale;
 use crate::process::daemon::{self, OomScore, PidFile, Supervisor};
 use crate::process::log::Log;
 use crate::process::paths::{path, reason};
@@ -328,9 +327,7 @@ impl Running {
             ));
             Failed
         })?;
-        for path in
-            stale::remove_snapshots(&*outside.disk, crate::process::paths::path(&config.dbfilename))
-        {
+        for path in outside.saver.remove_stale(&config) {
             outside.log.notice(format!("Removed the unfinished file {}", path.display()));
         }
         Ok(())

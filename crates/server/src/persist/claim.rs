@@ -11,6 +11,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::disk::short_name;
+
 /// The right to write to some files. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Claim {
@@ -87,7 +89,7 @@ fn lock(path: &Path, opened: io::Result<File>) -> Result<Option<Claim>, InUse> {
 /// The file that is locked for an RDB file.
 fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
+    name.push(short_name(path));
     name.push(".lock");
     path.with_file_name(name)
 }
@@ -112,5 +114,13 @@ mod tests {
         assert!(Claim::snapshot(&file).unwrap().is_some());
         assert!(Claim::directory(home.path()).unwrap().is_some());
         assert!(Claim::directory(&file).unwrap().is_none(), "there is nothing to be locked");
+    }
+
+    #[test]
+    fn a_file_with_the_longest_name_too() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("d".repeat(255));
+        let claim = Claim::snapshot(&file).unwrap();
+        assert!(claim.is_some_and(|claim| claim.covers(&file)));
     }
 }

@@ -4,10 +4,12 @@
 //! fail and look at the result ([`faulty`]). Reading large files does not: a failing read is an error
 //! of one load, and changes nothing.
 
-use std::ffi::OsString;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::num::NonZeroU64;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -126,6 +128,28 @@ pub fn temporary_of(file: &Path) -> PathBuf {
     let mut name = OsString::from(TEMPORARY_PREFIX);
     name.push(file.file_name().unwrap_or_default());
     file.with_file_name(name)
+}
+
+/// The longest name of a file, in bytes, on nearly all file systems.
+const NAME_MAX: usize = 255;
+/// What names of files that lie beside another one add to its name, in bytes, at most.
+const ADDED_MAX: usize = "temp-emptied-4294967295-".len();
+
+/// The name of a file as the names of files beside it contain it: if nothing could be added to the name,
+/// its beginning and a checksum of the whole. The short name of a short name is the same.
+pub fn short_name(file: &Path) -> Cow<'_, OsStr> {
+    const SUM: usize = "-0123456789abcdef".len();
+    let name = file.file_name().unwrap_or_default();
+    let bytes = name.as_bytes();
+    if bytes.len() <= NAME_MAX - ADDED_MAX {
+        return Cow::Borrowed(name);
+    }
+    // Some file systems want whole characters.
+    let is_boundary = |at: &usize| bytes[*at] & 0xc0 != 0x80;
+    let end = (1..=NAME_MAX - ADDED_MAX - SUM).rev().find(is_boundary).unwrap_or(1);
+    let mut short = OsStr::from_bytes(&bytes[..end]).to_owned();
+    short.push(format!("-{:016x}", base::crc::crc64(bytes)));
+    Cow::Owned(short)
 }
 
 /// The directory that a file lies in.
@@ -305,6 +329,21 @@ mod tests {
         let done = [Operation::Create, Operation::Write, Operation::Write, Operation::Write];
         let done = [&done[..], &[Operation::Sync, Operation::Rename]];
         assert_eq!(disk.operations(), done.concat());
+    }
+
+    #[test]
+    fn a_long_name_is_shortened_once() {
+        let short = |name: &str| short_name(Path::new(name)).into_owned();
+        assert_eq!(short("/data/dump.rdb"), "dump.rdb");
+        let fits = "d".repeat(NAME_MAX - ADDED_MAX);
+        assert_eq!(short(&fits), OsStr::new(&fits));
+        let long = ["a", "b"].map(|end| short(&("\u{e4}".repeat(127) + end)));
+        assert_ne!(long[0], long[1]);
+        for name in long {
+            let name = name.to_str().expect("whole characters");
+            assert!(name.len() <= NAME_MAX - ADDED_MAX && name.starts_with("\u{e4}\u{e4}"));
+            assert_eq!(short(name), name);
+        }
     }
 
     #[test]

@@ -1,52 +1,78 @@
 //! Files that a process was writing when it ended: useless, and as large as the data.
+//!
+//! A number of a process says little: where servers run in containers of their own, none sees the others'
+//! processes. So a file is removed only while the right to write it is claimed. What Redis leaves
+//! (`temp-<pid>.rdb`) stays: Redis claims nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::disk::{Disk, TEMPORARY_PREFIX, directory_of};
+use super::disk::{Disk, TEMPORARY_PREFIX, directory_of, short_name};
 
 /// Where the file is written that will take the place of `file`. Another server may save another file in
 /// the same directory, and have the same number where the two run in containers, so the name of the file
 /// belongs to it. `kind` tells apart what one server writes at the same time.
 pub fn unfinished(file: &Path, kind: &str) -> PathBuf {
     let mut name = OsString::from(format!("{TEMPORARY_PREFIX}{kind}{}-", std::process::id()));
-    name.push(file.file_name().unwrap_or_default());
+    name.push(short_name(file));
     file.with_file_name(name)
 }
 
-/// Removes what processes which have ended left unfinished of this file, if the caller has claimed it.
-/// Returns the removed files.
-pub fn remove_snapshots(disk: &dyn Disk, file: &Path) -> Vec<PathBuf> {
-    let own = file.file_name().unwrap_or_default().as_bytes();
-    remove(disk, directory_of(file), |rest| {
-        let rest = rest.strip_prefix(b"emptied-").unwrap_or(rest);
-        let number = rest.strip_suffix(own).and_then(|rest| rest.strip_suffix(b"-"));
-        number.and_then(process).is_some_and(|process| !is_running(process))
+/// Removes what processes left unfinished of RDB files in the directory of `own`, if no such process is
+/// seen to run. `claim` claims the file that such a file belongs to; what it returns is dropped after
+/// the removal. Nothing is removed of a file that it does not claim. The name of a file other than `own`
+/// is the [short](short_name) one. Returns the removed files.
+pub fn remove_snapshots<C>(
+    disk: &dyn Disk,
+    own: &Path,
+    claim: impl Fn(&Path) -> Option<C>,
+) -> Vec<PathBuf> {
+    let own_name = short_name(own);
+    remove(disk, directory_of(own), |rest| {
+        let (process, name) = process_and_file(rest)?;
+        if is_running(process) {
+            return None;
+        }
+        if name == own_name.as_bytes() {
+            return claim(own);
+        }
+        claim(&own.with_file_name(OsStr::from_bytes(name)))
     })
+}
+
+/// The process that was writing a file of this name, and the name that the file was to have.
+fn process_and_file(rest: &[u8]) -> Option<(u32, &[u8])> {
+    let rest = rest.strip_prefix(b"emptied-").unwrap_or(rest);
+    let end = rest.iter().position(|&byte| byte == b'-')?;
+    let process = u32::try_from(base::num::parse_i64(&rest[..end])?).ok()?;
+    Some((process, &rest[end + 1..])).filter(|(_, name)| !name.is_empty())
 }
 
 /// Removes the unfinished files, with names that begin with `prefix`, in the directory of an
 /// append-only file. The caller has claimed it. Returns the removed files.
 pub fn remove_unfinished(disk: &dyn Disk, directory: &Path, prefix: &OsStr) -> Vec<PathBuf> {
     remove(disk, directory, |rest| {
-        rest.starts_with(b"rewriteaof-") || rest.starts_with(prefix.as_bytes())
+        (rest.starts_with(b"rewriteaof-") || rest.starts_with(prefix.as_bytes())).then_some(())
     })
 }
 
-fn remove(disk: &dyn Disk, directory: &Path, is_stale: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
+/// Removes the files for which `claim` returns something, which it keeps until the file is removed.
+fn remove<C>(
+    disk: &dyn Disk,
+    directory: &Path,
+    claim: impl Fn(&[u8]) -> Option<C>,
+) -> Vec<PathBuf> {
     // In a directory that cannot be read, or does not exist yet, there is nothing to remove.
-    let names = disk.list(directory).unwrap_or_default();
-    let stale = names.iter().filter(|name| {
-        name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes()).is_some_and(&is_stale)
+    let mut names = disk.list(directory).unwrap_or_default();
+    names.retain(|name| {
+        let rest = name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes());
+        let Some(rest) = rest.filter(|_| directory.join(name).is_file()) else { return false };
+        let claimed = claim(rest);
+        // A file that cannot be removed does no harm.
+        claimed.is_some() && disk.remove(&directory.join(name)).is_ok()
     });
-    let paths = stale.map(|name| directory.join(name));
-    // A file that cannot be removed does no harm.
-    paths.filter(|path| path.is_file() && disk.remove(path).is_ok()).collect()
-}
-
-fn process(digits: &[u8]) -> Option<u32> {
-    u32::try_from(base::num::parse_i64(digits)?).ok()
+    names.iter().map(|name| directory.join(name)).collect()
 }
 
 /// Whether another process with that number exists. A process that had ours is gone: we have written
@@ -69,30 +95,52 @@ mod tests {
         let own =
             ["", "emptied-"].map(|kind| format!("temp-{kind}{}-dump.rdb", std::process::id()));
         assert_eq!(unfinished(&file, "emptied-"), home.path().join(&own[1]));
+        let long = "d".repeat(255);
+        let of_long = unfinished(Path::new(&long), "emptied-");
         let stay = [
             "temp-1-dump.rdb",
             "temp-x-dump.rdb",
             "temp-4194999-other.rdb",
             "temp-4194999",
+            "temp-4194999-",
+            "temp-4194999.rdb",
             "dump.rdb",
             "temp-b.aof.manifest",
         ];
         let goes = [
             "temp-4194999-dump.rdb",
             "temp-emptied-4194999-dump.rdb",
+            "temp-4194999-former-dump.rdb",
+            of_long.to_str().unwrap(),
             &own[0],
             &own[1],
             "temp-rewriteaof-bg-7.aof",
             "temp-a.aof.incr",
         ];
         stay.iter().chain(&goes).for_each(|name| fs::write(home.path().join(name), "x").unwrap());
-        let mut removed = remove_snapshots(&RealDisk, &file);
+        // The right to write `other.rdb` is another server's.
+        let free = |path: &Path| {
+            assert_eq!(path.parent(), Some(home.path()));
+            (!path.ends_with("other.rdb")).then_some(())
+        };
+        assert!(remove_snapshots(&RealDisk, &file, |_| None::<()>).is_empty());
+        let mut removed = remove_snapshots(&RealDisk, &file, free);
         removed.extend(remove_unfinished(&RealDisk, home.path(), OsStr::new("a.aof")));
         removed.sort();
         let mut expected = goes.map(|name| home.path().join(name)).to_vec();
         expected.sort();
         assert_eq!(removed, expected);
         stay.iter().for_each(|name| assert!(home.path().join(name).exists(), "{name}"));
-        assert!(remove_snapshots(&RealDisk, &home.path().join("none/dump.rdb")).is_empty());
+        assert!(remove_snapshots(&RealDisk, &home.path().join("none/dump.rdb"), free).is_empty());
+    }
+
+    #[test]
+    fn a_file_with_a_long_name_is_recognised() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("d".repeat(255));
+        let path = unfinished(&file, "");
+        fs::write(&path, "x").unwrap();
+        let claim = |path: &Path| (path == file).then_some(());
+        assert_eq!(remove_snapshots(&RealDisk, &file, claim), [path]);
     }
 }

@@ -292,6 +292,22 @@ impl Saver {
         if config.save.is_empty() { Ok(()) } else { self.claim(&file_of(config)) }
     }
 
+    /// Removes what processes that have ended left unfinished of RDB files in the directory of the data.
+    /// A server without `save` rules has claimed nothing so far: it claims each file for the moment, as
+    /// far as no other server uses it. Returns the removed files.
+    pub fn remove_stale(&self, config: &Config) -> Vec<PathBuf> {
+        let own = file_of(config);
+        let claimed = self.claim.lock();
+        stale::remove_snapshots(&*self.disk, &own, |file| {
+            if claimed.as_ref().is_some_and(|claim| claim.covers(file)) {
+                return Some(None);
+            }
+            // A server that has written another file has left the file that is locked for it.
+            let claim = if file == own { Claim::snapshot } else { Claim::known_snapshot };
+            claim(file).ok().flatten().map(Some)
+        })
+    }
+
     /// Removes the file that is being written: the process is about to end without waiting for it.
     pub fn abandon(&self) {
         if let Some(unfinished) = self.unfinished.lock().take() {
