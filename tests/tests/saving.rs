@@ -383,6 +383,25 @@ fn flushall_empties_the_file_where_there_are_rules() -> Result<()> {
 }
 
 #[test]
+fn flushall_that_waits_for_its_file_says_nothing_to_who_wants_no_replies() -> Result<()> {
+    for target in [Target::Reference, Target::Dunlin] {
+        let server = Server::start(target, &[("save", "3600 1")])?;
+        let mut client = server.connect()?;
+        client.send(&["CLIENT", "REPLY", "SKIP"])?;
+        client.send(&["FLUSHALL"])?;
+        let said = |word: &str| Reply::Bulk(word.as_bytes().to_vec());
+        for word in ["first", "second"] {
+            ensure!(client.call(&["ECHO", word])? == said(word), "{target:?}: {word}");
+        }
+        client.send(&["CLIENT", "REPLY", "OFF"])?;
+        client.send(&["FLUSHALL"])?;
+        ensure!(client.call(&["CLIENT", "REPLY", "ON"])? == ok());
+        ensure!(client.call(&["ECHO", "third"])? == said("third"), "{target:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn flushall_ends_a_save_that_goes_on() -> Result<()> {
     for (rules, keys) in [("", 10_000), ("3600 1", 0)] {
         let mut server = start(&[("save", rules)])?;

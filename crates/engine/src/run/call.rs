@@ -127,13 +127,19 @@ impl Engine {
         authority: Authority<'_>,
         output: &mut Output,
     ) -> Outcome {
-        let start = output.mark();
+        let (start, from) = (output.mark(), output.end());
         let mut call = Call { turn, session, request, output };
         let outcome = match self.admit_and_run(&mut call, authority) {
             Ok(outcome) => outcome,
             Err(error) => self.refuse(authority.presence(), &mut call, error),
         };
-        if matches!(outcome, Outcome::Done) && !call.session.end_reply() {
+        let replied = match outcome {
+            Outcome::Done => true,
+            // Its client may wait only for the reply that is written to be true.
+            Outcome::Blocked(_) => call.output.end() > from,
+            _ => false,
+        };
+        if replied && !call.session.end_reply() {
             call.output.rollback(start);
         }
         outcome

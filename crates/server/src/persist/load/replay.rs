@@ -251,13 +251,10 @@ impl<'e> Replay<'e> {
         let (turn, session, output) = (&mut self.turn, &mut self.session, &mut self.output);
         let call = Call { turn, session, request, output };
         let (outcome, inside) = self.engine.drive_from(call, self.access, inside, Insistent);
-        match outcome {
-            // Nothing blocks in a file; a command that would have to wait finds nothing.
-            Outcome::Blocked(wait) => {
-                wait.claim();
-                self.engine.end_wait(inside.presence(), &self.session, &wait);
-            }
-            _ => {}
+        // Nothing blocks in a file; a command that would have to wait finds nothing.
+        if let Outcome::Blocked(wait) = outcome {
+            wait.claim();
+            self.engine.end_wait(inside.presence(), &self.session, &wait);
         }
         if self.turn.stats.error_replies.get() > errors {
             self.note_error(argv, chunk.commands[at].at, row)?;

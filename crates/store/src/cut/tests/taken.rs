@@ -16,7 +16,8 @@ fn kept_of(small: usize, large: usize) -> usize {
     }
     let mut looked_at = (0..).map(|number| format!("large:{number}"));
     for _ in 0..large {
-        let name = looked_at.find(|name| Key::new(name.as_bytes()).slot % 64 == 0).unwrap();
+        let name =
+            looked_at.find(|name| Key::new(name.as_bytes()).slot.is_multiple_of(64)).unwrap();
         put(&name, Value::String(StringValue::Shared(Arc::new(vec![b'x'; 1_000_000]))));
     }
     let walker = space.begin_cut(&gates.close(), 0).unwrap();
