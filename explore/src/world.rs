@@ -17,7 +17,7 @@ use engine::session::client::Client;
 use engine::wait::awaited::Wait;
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use server::net::held_back::{HeldBack, Hold, Pending, Ran};
+use server::net::pending::{PendingCommands, WaitsFor, Pending, Ran};
 use store::Key;
 use store::gate::Gate;
 
@@ -56,7 +56,7 @@ pub struct Try {
 pub struct Connection {
     session: Session,
     output: Output,
-    held_back: HeldBack,
+    pending: PendingCommands,
     /// The requests that its client has sent.
     requests: VecDeque<&'static str>,
     /// The tries of its commands.
@@ -81,13 +81,13 @@ impl Connection {
 
     /// Whether it has nothing left to run, and waits for nothing.
     pub fn rests(&self) -> bool {
-        self.requests.is_empty() && self.held_back.is_empty() && self.held_back.runs()
+        self.requests.is_empty() && self.pending.is_empty() && self.pending.runs()
     }
 
     /// The wait in which it is blocked.
     pub fn waiter(&self) -> Option<Arc<Wait>> {
-        match &self.held_back.hold {
-            Hold::Blocked(wait) => Some(Arc::clone(wait)),
+        match &self.pending.waits_for {
+            WaitsFor::Blocked(wait) => Some(Arc::clone(wait)),
             _ => None,
         }
     }
@@ -95,7 +95,7 @@ impl Connection {
     /// Ends its waiting. The claimer of the waiter answers.
     pub fn end_wait(&mut self, worker: &Worker, reply: &[u8]) {
         let Some(waiter) = self.waiter() else { return };
-        self.held_back.hold = Hold::None;
+        self.pending.waits_for = WaitsFor::Nothing;
         let inside = worker.gate.enter();
         worker.engine.end_wait(inside.presence(), &self.session, &waiter);
         drop(inside);
@@ -136,7 +136,7 @@ impl Worker {
         Connection {
             session: Session::new(client, true),
             output: Output::new(),
-            held_back: HeldBack::default(),
+            pending: PendingCommands::default(),
             requests: VecDeque::new(),
             tries: Vec::new(),
         }
@@ -146,10 +146,10 @@ impl Worker {
     pub fn serve(&mut self, connection: &mut Connection) {
         self.now += STEP;
         let now = self.now;
-        let mut held_back = std::mem::take(&mut connection.held_back);
+        let mut pending = std::mem::take(&mut connection.pending);
         let engine = Arc::clone(&self.engine);
-        if held_back.runs()
-            && held_back.is_empty()
+        if pending.runs()
+            && pending.is_empty()
             && let Some(line) = connection.requests.pop_front()
         {
             let argv: OwnedArguments = line.split(' ').collect();
@@ -159,11 +159,11 @@ impl Worker {
             let authority = Authority::Ordinary(inside.presence());
             let ran = run(&engine, &mut self.turn, connection, command, authority, now);
             if !matches!(ran.outcome, Outcome::Done) {
-                held_back.hold_back(ran.outcome, ran.command, ran.slot, now);
+                pending.wait_for(ran.outcome, ran.command, ran.slot, now);
             }
         } else {
             let (space, gates, turn) = (&engine.keyspace, &engine.gates, &mut self.turn);
-            held_back.run(
+            pending.run(
                 space,
                 Some(gates),
                 (&self.gate, false),
@@ -171,7 +171,7 @@ impl Worker {
                 |command, authority| run(&engine, turn, connection, command, authority, now),
             );
         }
-        connection.held_back = held_back;
+        connection.pending = pending;
     }
 
     /// Runs commands of a connection of its own, and returns the replies.

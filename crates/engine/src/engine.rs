@@ -369,12 +369,12 @@ impl Engine {
 
     /// The server is about to stop: suspends all writes, even after CLIENT UNPAUSE, so that the data
     /// stands still.
-    pub fn hold_writes(&self) {
+    pub fn stop_writes(&self) {
         let _closed = self.gates.close();
         self.pause.set_stopping(true);
     }
 
-    /// Ends [`Engine::hold_writes`]. Commands that CLIENT PAUSE suspends stay suspended.
+    /// Ends [`Engine::stop_writes`]. Commands that CLIENT PAUSE suspends stay suspended.
     pub fn let_writes_go_on(&self) {
         {
             let _closed = self.gates.close();

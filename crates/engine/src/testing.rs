@@ -56,7 +56,7 @@ pub(crate) struct Recorder {
     /// The answer of [`Journal::synced`].
     pub(crate) synced: AtomicU64,
     /// Whether replies must wait.
-    pub(crate) holds_replies: AtomicBool,
+    pub(crate) defers_replies: AtomicBool,
     /// Whether the disk does not keep up.
     pub(crate) pressed: AtomicBool,
     /// Why nothing is kept.
@@ -110,7 +110,7 @@ impl Requests for Together<'_> {
         self.0[index]
     }
 
-    fn hold_reply(&mut self, _: u64, _: u64) {}
+    fn defer_reply(&mut self, _: u64, _: u64) {}
 }
 
 impl Journal for Recording {
@@ -144,7 +144,7 @@ impl Journal for Recording {
     fn state(&self) -> State {
         State {
             listening: self.has_file(),
-            holds_replies: self.0.holds_replies.load(Relaxed),
+            defers_replies: self.0.defers_replies.load(Relaxed),
             failed: self.0.failure.lock().is_some(),
             pressed: self.0.pressed.load(Relaxed),
         }

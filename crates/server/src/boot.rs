@@ -400,14 +400,14 @@ impl Running {
 
     /// Suspends writes, which waits for scripts that run. A request with NOSAVE ends them, also if it
     /// arrives meanwhile.
-    fn hold_writes(&self, asked: &mut Vec<StopRequest>) {
+    fn stop_writes(&self, asked: &mut Vec<StopRequest>) {
         let scripts = &self.engine.scripts.slow;
         scripts.set_awaited(true);
         asked.extend(self.stop.requests.try_iter());
         if without_saving(asked) {
             scripts.stop();
         }
-        self.engine.hold_writes();
+        self.engine.stop_writes();
         scripts.set_awaited(false);
         asked.extend(self.stop.requests.try_iter());
     }
@@ -425,9 +425,9 @@ impl Running {
             }
             log.warning("Writing initial AOF. Exit anyway.");
         }
-        self.hold_writes(asked);
+        self.stop_writes(asked);
         let force = is_forced(asked);
-        self.outside.append_only.hold_rewrites();
+        self.outside.append_only.stop_rewrites();
         if let Err(reason) = self.outside.append_only.keep_all() {
             log.warning(format!("Error trying to complete the AOF: {reason}"));
             if !force {

@@ -40,7 +40,7 @@ impl Context<'_> {
 
     /// Notes that the reply shows what others were told, which may depend on any write.
     pub(crate) fn depend_on_all(&mut self) {
-        if self.db.effects.holds_replies {
+        if self.db.effects.defers_replies {
             self.session.depends_on = self.engine.journal.end();
         }
     }
@@ -73,18 +73,18 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Spec) -> CommandRe
 /// A write has to wait until then, because the disk does not keep up; in milliseconds of the steady
 /// clock.
 #[inline]
-pub(crate) fn held_up(
+pub(crate) fn delayed_until(
     engine: &Engine,
     turn: &Turn,
     session: &Session,
     command: &Spec,
 ) -> Option<u64> {
-    let waits = turn.writes_wait && is_held_up(engine, session, command);
+    let waits = turn.writes_wait && is_delayed(engine, session, command);
     waits.then(|| turn.steady + PRESSURE_PAUSE)
 }
 
 #[cold]
-fn is_held_up(engine: &Engine, session: &Session, command: &Spec) -> bool {
+fn is_delayed(engine: &Engine, session: &Session, command: &Spec) -> bool {
     let writes = command::WRITE | command::SCRIPT;
     if session.replays || !any_has(command, session, writes) {
         return false;
@@ -138,7 +138,7 @@ mod tests {
 
     fn holding() -> TestServer {
         let server = TestServer::new();
-        server.journal.holds_replies.store(true, Relaxed);
+        server.journal.defers_replies.store(true, Relaxed);
         server
     }
 
@@ -291,7 +291,7 @@ mod tests {
     fn what_was_written_before_replies_waited_counts_as_written_last() {
         let mut server = TestServer::new();
         assert_eq!(dependence(&mut server, "SET a 1"), 0, "nobody keeps account");
-        server.journal.holds_replies.store(true, Relaxed);
+        server.journal.defers_replies.store(true, Relaxed);
         assert_eq!(dependence(&mut server, "GET a"), 1);
     }
 
@@ -301,13 +301,13 @@ mod tests {
         assert_eq!(dependence(&mut server, "SET a 1"), 1);
         assert_eq!(dependence(&mut server, "SET b 1"), 2);
         let late = crate::run::turn::Turn::new(&server.engine, "late");
-        assert!(late.holds_replies());
+        assert!(late.defers_replies());
         assert_eq!(dependence(&mut server, "GET a"), 1);
         server.engine.slot_offsets.begin(true, || 2);
         assert_eq!(dependence(&mut server, "GET a"), 2, "it may have been that one's write");
-        server.journal.holds_replies.store(false, Relaxed);
+        server.journal.defers_replies.store(false, Relaxed);
         assert_eq!(dependence(&mut server, "SET a 2"), 0, "nobody keeps account");
-        server.journal.holds_replies.store(true, Relaxed);
+        server.journal.defers_replies.store(true, Relaxed);
         assert_eq!(dependence(&mut server, "GET b"), 3);
     }
 
@@ -333,14 +333,14 @@ mod tests {
         server.text("SET a 1");
         server.journal.pressed.store(true, Relaxed);
         server.begin_turn();
-        let held_up = |server: &TestServer, name: &str| {
+        let delayed_until = |server: &TestServer, name: &str| {
             let rows = server.engine.commands.rows();
             let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
-            super::held_up(&server.engine, &server.turn, &server.session, row.command)
+            super::delayed_until(&server.engine, &server.turn, &server.session, row.command)
         };
-        assert_eq!(held_up(&server, "set"), Some(server.turn.steady + PRESSURE_PAUSE));
-        assert_eq!(held_up(&server, "flushall"), Some(server.turn.steady + PRESSURE_PAUSE));
-        assert_eq!(held_up(&server, "get"), None);
+        assert_eq!(delayed_until(&server, "set"), Some(server.turn.steady + PRESSURE_PAUSE));
+        assert_eq!(delayed_until(&server, "flushall"), Some(server.turn.steady + PRESSURE_PAUSE));
+        assert_eq!(delayed_until(&server, "get"), None);
         assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
         server.journal.pressed.store(false, Relaxed);
         assert_eq!(server.text("SET a 2"), "+OK\r\n");
@@ -360,7 +360,8 @@ mod tests {
         let waits = |name: &str| {
             let rows = server.engine.commands.rows();
             let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
-            super::held_up(&server.engine, &server.turn, &server.session, row.command).is_some()
+            super::delayed_until(&server.engine, &server.turn, &server.session, row.command)
+                .is_some()
         };
         assert!(waits("set") && waits("del") && waits("eval"));
         assert!(!waits("flushall") && !waits("flushdb") && !waits("swapdb") && !waits("get"));

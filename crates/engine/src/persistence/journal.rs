@@ -81,7 +81,7 @@ pub struct State {
     /// together.
     pub listening: bool,
     /// Replies wait until the effects that they depend on are durable (`appendfsync always`).
-    pub holds_replies: bool,
+    pub defers_replies: bool,
     /// Nothing is kept any more: writes must be refused.
     pub failed: bool,
     /// The disk does not keep up: writes must wait, before they lock anything.

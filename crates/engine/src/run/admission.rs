@@ -43,7 +43,7 @@ impl Engine {
         if let Some(until) = self.paused(turn, session, row.command) {
             return Ok(Admission::Pause(until));
         }
-        if let Some(until) = durability::held_up(self, turn, session, row.command) {
+        if let Some(until) = durability::delayed_until(self, turn, session, row.command) {
             return Ok(Admission::Pause(until));
         }
         if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
@@ -79,7 +79,7 @@ impl Engine {
         if session.replays {
             return None;
         }
-        self.pause.holds(turn.steady, || {
+        self.pause.suspends(turn.steady, || {
             any_has(command, session, command::WRITE | command::MAY_REPLICATE)
         })
     }

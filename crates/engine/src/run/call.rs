@@ -296,7 +296,7 @@ impl Engine {
         if appended > 0 {
             cx.session.written_to = appended;
         }
-        if cx.db.effects.holds_replies {
+        if cx.db.effects.defers_replies {
             cx.note_dependence();
         }
         // The end of the context unlocks the slots.
@@ -463,7 +463,7 @@ impl Engine {
         db.stats.journaled.add(effects.journal.len_in_stream() as u64);
         effects.journal.clear();
         effects.unannounced = true;
-        if effects.holds_replies {
+        if effects.defers_replies {
             self.slot_offsets.note_write(&db.held, appended);
         } else {
             effects.unaccounted = true;

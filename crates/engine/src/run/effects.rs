@@ -97,7 +97,7 @@ pub struct Effects {
     /// neither could what is read after them.
     pub(crate) journal_failed: bool,
     /// Replies wait for the journal: see [`crate::persistence::durability`].
-    pub(crate) holds_replies: bool,
+    pub(crate) defers_replies: bool,
     /// Something was appended without an offset in a slot, since replies waited for nothing.
     pub(crate) unaccounted: bool,
     /// Something was appended that the journal was not yet told about.

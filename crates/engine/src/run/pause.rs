@@ -55,12 +55,12 @@ impl Pause {
 
     /// Until when a command is suspended, depending on whether it is a write.
     #[inline]
-    pub(crate) fn holds(&self, now: u64, writes: impl FnOnce() -> bool) -> Option<u64> {
-        if self.is_on(now) { self.holds_now(now, writes()) } else { None }
+    pub(crate) fn suspends(&self, now: u64, writes: impl FnOnce() -> bool) -> Option<u64> {
+        if self.is_on(now) { self.suspends_now(now, writes()) } else { None }
     }
 
     #[cold]
-    fn holds_now(&self, now: u64, writes: bool) -> Option<u64> {
+    fn suspends_now(&self, now: u64, writes: bool) -> Option<u64> {
         if writes {
             return Some(self.until.load(Relaxed));
         }

@@ -198,9 +198,9 @@ impl Engine {
                 cx.session.written_to = appended;
             }
             next += 1;
-            if cx.db.effects.holds_replies {
+            if cx.db.effects.defers_replies {
                 cx.note_dependence();
-                requests.hold_reply(from, cx.session.depends_on);
+                requests.defer_reply(from, cx.session.depends_on);
             }
             cx.db.held.let_go();
             let is_long = cx.db.effects.last_end.since_ns(started) > LONG_NS;

@@ -47,7 +47,7 @@ pub trait Requests {
 
     /// The reply of a command, which begins at this place of the output, waits for this offset of the
     /// journal: see [`crate::persistence::durability`].
-    fn hold_reply(&mut self, from: u64, offset: u64);
+    fn defer_reply(&mut self, from: u64, offset: u64);
 }
 
 /// The outcome of a command.

@@ -188,12 +188,12 @@ impl Turn {
         self.effects.journal_failed = state.failed;
         self.writes_wait = state.pressed || engine.keyspace.cut_is_behind();
         self.plain = engine.is_usual(self);
-        if state.holds_replies != self.effects.holds_replies {
-            self.effects.holds_replies = state.holds_replies;
+        if state.defers_replies != self.effects.defers_replies {
+            self.effects.defers_replies = state.defers_replies;
             let unaccounted = std::mem::take(&mut self.effects.unaccounted);
             // Nothing ever reaches the end of a journal that has failed; a write that is refused there
             // was not written.
-            if !state.holds_replies {
+            if !state.defers_replies {
                 engine.slot_offsets.stop();
             } else if !state.failed {
                 engine.slot_offsets.begin(unaccounted, || engine.journal.end());
@@ -203,8 +203,8 @@ impl Turn {
 
     /// Whether replies wait for the journal: see [`crate::persistence::durability`].
     #[inline]
-    pub fn holds_replies(&self) -> bool {
-        self.effects.holds_replies
+    pub fn defers_replies(&self) -> bool {
+        self.effects.defers_replies
     }
 
     /// Tells the journal that something was appended, if so. Must be called outside of locks, before

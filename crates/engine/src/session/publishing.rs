@@ -22,7 +22,7 @@ impl Context<'_> {
     /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is among
     /// the receivers, the code that ends the reply calls [`Context::write_own_messages`].
     pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        if self.nested && self.db.effects.holds_replies {
+        if self.nested && self.db.effects.defers_replies {
             return self.publish_later(kind, channel, message);
         }
         let own = self.session.client.id;

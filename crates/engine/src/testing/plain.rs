@@ -146,7 +146,7 @@ proptest! {
         let config = || Config { maxmemory, ..Config::default() };
         let mut sides = [Side::new(config(), true), Side::new(config(), false)];
         for side in &sides {
-            side.server.journal.holds_replies.store(holds, std::sync::atomic::Ordering::Relaxed);
+            side.server.journal.defers_replies.store(holds, std::sync::atomic::Ordering::Relaxed);
         }
         for (at, step) in steps.iter().enumerate() {
             let [short, long] = sides.each_mut().map(|side| side.take(step));

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const DEEPEST: usize = 12;
 
 /// The groups of this process.
-static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// One cgroup, or with version 1 one for each limited resource. Dropping it removes them; no process
 /// may be in it any more.
@@ -333,7 +333,7 @@ pub(crate) fn remove_all() {
 }
 
 fn held() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

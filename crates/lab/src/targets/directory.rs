@@ -17,7 +17,7 @@ const PREFIX: &str = "dunlin-lab-run-";
 const NEW_PREFIX: &str = "dunlin-lab-new-";
 
 /// The directories of this process.
-static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A target's directory. Dropping it removes it with all that is in it.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ pub(crate) fn remove_all() {
 }
 
 fn held() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

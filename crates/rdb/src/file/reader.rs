@@ -176,8 +176,8 @@ impl<R: Read> FileReader<R> {
     fn item(&mut self) -> Result<Item, FileError> {
         loop {
             if self.spans.is_empty() {
-                self.source.hold();
-            } else if self.source.held_bytes() >= RDB_CHUNK {
+                self.source.keep();
+            } else if self.source.kept_bytes() >= RDB_CHUNK {
                 return Ok(self.batch());
             }
             let opcode = self.source.byte();
@@ -202,16 +202,16 @@ impl<R: Read> FileReader<R> {
 
     /// Finds the extent of a key with its value, which follow their type.
     fn entry(&mut self, layout: Layout) -> Result<(), FileError> {
-        let start = self.source.held_bytes();
+        let start = self.source.kept_bytes();
         let skipped = self.source.skip_key();
         self.located("a key", skipped)?;
-        let key = start..self.source.held_bytes();
+        let key = start..self.source.kept_bytes();
         if let Err(cause) = skip_value(&mut self.source, layout) {
-            let key = Reader::new(self.source.held(key)).string().unwrap_or_default();
+            let key = Reader::new(self.source.kept(key)).string().unwrap_or_default();
             let reading = format!("{}, a {}", shown_key(&key), layout.name());
             return Err(FileError { offset: self.source.offset(), reading, cause });
         }
-        self.spanned = self.source.held_bytes();
+        self.spanned = self.source.kept_bytes();
         self.spans.push(Span {
             database: self.database,
             expire_at_ms: self.expire_at_ms.take(),
@@ -305,9 +305,9 @@ impl<R: Read> FileReader<R> {
     }
 
     fn string(&mut self) -> Result<Vec<u8>, ReadError> {
-        let start = self.source.held_bytes();
+        let start = self.source.kept_bytes();
         self.source.skip_string()?;
-        let encoded = self.source.held(start..self.source.held_bytes());
+        let encoded = self.source.kept(start..self.source.kept_bytes());
         Reader::new(encoded).string().map(Cow::into_owned)
     }
 
@@ -328,7 +328,7 @@ impl<R: Read> FileReader<R> {
     /// The entries found so far.
     fn batch(&mut self) -> Item {
         self.source.rewind(self.spanned);
-        let (offset, bytes) = self.source.take_held();
+        let (offset, bytes) = self.source.take_kept();
         self.spanned = 0;
         Item::Entries(Batch::new(offset, bytes, std::mem::take(&mut self.spans)))
     }

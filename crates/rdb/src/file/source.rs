@@ -22,7 +22,7 @@ pub(super) struct Source<R> {
     /// Where the chunk begins in the file.
     offset: u64,
     /// The bytes of the chunk from here on must stay.
-    held: usize,
+    kept: usize,
     /// Of the bytes before the chunk; `None` if it is not needed.
     checksum: Option<Crc64>,
 }
@@ -34,7 +34,7 @@ impl<R: Read> Source<R> {
             chunk: Vec::new(),
             position: 0,
             offset: 0,
-            held: 0,
+            kept: 0,
             checksum: with_checksum.then(Crc64::new),
         }
     }
@@ -46,34 +46,34 @@ impl<R: Read> Source<R> {
 
     /// Keeps the bytes from here on, and none before.
     #[inline]
-    pub(super) fn hold(&mut self) {
-        self.held = self.position;
+    pub(super) fn keep(&mut self) {
+        self.kept = self.position;
     }
 
     /// How many bytes are kept.
     #[inline]
-    pub(super) fn held_bytes(&self) -> usize {
-        self.position - self.held
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.position - self.kept
     }
 
     /// Some of the kept bytes.
-    pub(super) fn held(&self, range: Range<usize>) -> &[u8] {
-        &self.chunk[self.held..self.position][range]
+    pub(super) fn kept(&self, range: Range<usize>) -> &[u8] {
+        &self.chunk[self.kept..self.position][range]
     }
 
     /// Goes back to where `bytes` were kept.
     pub(super) fn rewind(&mut self, bytes: usize) {
-        debug_assert!(bytes <= self.held_bytes(), "only what is held is still there");
-        self.position = self.held + bytes;
+        debug_assert!(bytes <= self.kept_bytes(), "only what is kept is still there");
+        self.position = self.kept + bytes;
     }
 
     /// Gives away the kept bytes, with their place in the file.
-    pub(super) fn take_held(&mut self) -> (u64, Vec<u8>) {
-        if self.held_bytes() < self.chunk.len() - self.position {
+    pub(super) fn take_kept(&mut self) -> (u64, Vec<u8>) {
+        if self.kept_bytes() < self.chunk.len() - self.position {
             // The chunk stays where it is: a reader that takes a few bytes of it again and again would
             // otherwise move all of the rest each time, and get a chunk's room for some bytes.
-            let taken = (self.offset + self.held as u64, self.held(0..self.held_bytes()).to_vec());
-            self.hold();
+            let taken = (self.offset + self.kept as u64, self.kept(0..self.kept_bytes()).to_vec());
+            self.keep();
             return taken;
         }
         self.forget();
@@ -103,10 +103,10 @@ impl<R: Read> Source<R> {
 
     /// Removes bytes that are no longer kept from the chunk.
     fn forget(&mut self) {
-        let passed = self.held;
+        let passed = self.kept;
         self.pass(passed);
         self.chunk.drain(..passed);
-        self.held = 0;
+        self.kept = 0;
     }
 
     /// Moves the chunk's start on.
@@ -183,17 +183,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_stays_and_is_given_away_in_one_piece() {
+    fn what_is_kept_stays_and_is_given_away_in_one_piece() {
         let bytes: Vec<u8> = (0..100).collect();
         let mut source = Source::new(Trickle(&bytes, false), true);
         assert_eq!(source.take(10).unwrap(), &bytes[..10]);
-        source.hold();
+        source.keep();
         source.take(5).unwrap();
         source.take(40).unwrap();
-        assert_eq!(source.held(5..45), &bytes[15..55]);
+        assert_eq!(source.kept(5..45), &bytes[15..55]);
         source.rewind(20);
         assert_eq!(source.offset(), 30);
-        assert_eq!(source.take_held(), (10, bytes[10..30].to_vec()));
+        assert_eq!(source.take_kept(), (10, bytes[10..30].to_vec()));
         assert_eq!(source.take(30).unwrap(), &bytes[30..60]);
         assert_eq!(source.checksum(), Some(base::crc::crc64(&bytes[..60])));
         assert!(matches!(source.take(41), Err(ReadError::Truncated)));
@@ -209,10 +209,10 @@ mod tests {
         source.take(1).unwrap();
         let chunk = source.chunk.as_ptr();
         for start in (1..81).step_by(4) {
-            source.hold();
+            source.keep();
             source.take(4).unwrap();
             source.rewind(3);
-            let (offset, taken) = source.take_held();
+            let (offset, taken) = source.take_kept();
             assert_eq!((offset, &taken[..]), (start, &bytes[start as usize..][..3]));
             assert!(taken.capacity() < 16, "no room for a chunk");
             assert_eq!(source.take(1).unwrap(), &bytes[start as usize + 3..][..1]);

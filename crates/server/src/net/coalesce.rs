@@ -49,7 +49,7 @@ pub(super) struct Coalescing {
     /// Bytes that came in this window.
     bytes: u64,
     /// Replies that had to wait for the journal in this window, counted by connection each time.
-    held: u32,
+    deferred: u32,
     /// Connections that were readable in the present [`WINDOWS`] windows.
     busy: u32,
     pause: Option<Duration>,
@@ -90,8 +90,8 @@ impl Coalescing {
 
     /// Counts a connection whose replies wait for the journal.
     #[inline]
-    pub(super) fn note_held(&mut self) {
-        self.held += 1;
+    pub(super) fn note_deferred(&mut self) {
+        self.deferred += 1;
     }
 
     /// How long to pause before looking for events again; `now_us` is the time of the turn.
@@ -124,7 +124,7 @@ impl Coalescing {
             next.lately_busy = std::mem::take(&mut next.busy);
         }
         // One in thirty-two may be in flight between two counts.
-        let nearly_all = u64::from(self.held) * 32 >= u64::from(self.events) * 31;
+        let nearly_all = u64::from(self.deferred) * 32 >= u64::from(self.events) * 31;
         next.gathering = (nearly_all && self.active >= ACTIVE_LEAST).then(|| Gathering {
             wanted: next.lately_busy / 4,
             interval_ns: elapsed * 1000 / u64::from(self.events.max(1)),
@@ -202,7 +202,7 @@ mod tests {
         for request in 0..64 * 2 * WINDOWS as usize {
             coalescing.note_event(&mut marks[request % busy]);
             if request % answered != 0 {
-                coalescing.note_held();
+                coalescing.note_deferred();
             }
             if request % 64 == 63 {
                 coalescing.pause(11_000 + request as u64 / 64 * 1000);

@@ -14,8 +14,8 @@ use engine::session::Session;
 use resp::output::Output;
 use resp::reply::Reply;
 
-use super::held_back::{HeldBack, Hold};
 use super::http::read_on;
+use super::pending::{PendingCommands, WaitsFor};
 use super::protocol::Protocol;
 use super::transport::{Received, Transport};
 
@@ -26,7 +26,7 @@ pub(super) const OVER_OUTPUT_LIMIT: &str = "its output went over client-output-b
 const POOLED_BUFFERS: usize = 256;
 
 /// Replies that wait until the journal is durable up to an offset.
-struct HeldReplies {
+struct DeferredReply {
     /// Where they begin in the stream of all output; they end at the next such place.
     from: u64,
     offset: u64,
@@ -35,14 +35,14 @@ struct HeldReplies {
 
 /// All replies of a connection that wait for the journal, places and offsets ascending.
 #[derive(Default)]
-pub(super) struct Withheld(VecDeque<HeldReplies>);
+pub(super) struct Deferred(VecDeque<DeferredReply>);
 
-impl Withheld {
+impl Deferred {
     /// Lets the output behind this place wait for this offset of the journal.
     #[inline]
-    pub(super) fn hold(&mut self, from: u64, offset: u64) {
+    pub(super) fn add(&mut self, from: u64, offset: u64) {
         if self.0.back().is_none_or(|last| last.offset < offset) {
-            self.0.push_back(HeldReplies { from, offset, since: Ticks::now() });
+            self.0.push_back(DeferredReply { from, offset, since: Ticks::now() });
         }
     }
 }
@@ -56,13 +56,13 @@ pub(super) struct Connection {
     pub(super) input: Vec<u8>,
     pub(super) output: Output,
     /// The parts of the output that wait for the journal.
-    pub(super) held_replies: Withheld,
+    pub(super) deferred_replies: Deferred,
     /// Where replies that were written but wait for the host begin in the stream of all output.
-    pub(super) withheld_from: Option<u64>,
+    pub(super) deferred_from: Option<u64>,
     /// It is in the worker's list of connections that wait for the journal.
     pub(super) listed_as_waiting: bool,
     /// Commands that were parsed but cannot run yet.
-    pub(super) held_back: HeldBack,
+    pub(super) pending: PendingCommands,
     /// The socket may have more to read.
     pub(super) readable: bool,
     /// The peer has closed its side: reading goes on to the end of its data.
@@ -101,10 +101,10 @@ impl Connection {
             protocol,
             input: Vec::new(),
             output: Output::new(),
-            held_replies: Withheld::default(),
-            withheld_from: None,
+            deferred_replies: Deferred::default(),
+            deferred_from: None,
             listed_as_waiting: false,
-            held_back: HeldBack::default(),
+            pending: PendingCommands::default(),
             readable: true,
             read_closed: false,
             ended: false,
@@ -124,24 +124,24 @@ impl Connection {
 
     /// Whether its commands may run.
     pub(super) fn runs(&self) -> bool {
-        self.held_back.runs() && self.doom.is_none() && !self.session.close
+        self.pending.runs() && self.doom.is_none() && !self.session.close
     }
 
     /// Whether commands that were parsed earlier may have to run now.
     #[inline]
-    pub(super) fn is_held_back(&self) -> bool {
-        let may_go_on = match &self.held_back.hold {
-            Hold::None => false,
-            Hold::Blocked(wait) => wait.awaits_sync(),
-            Hold::Contended(_) | Hold::NeedsGates(_) | Hold::Paused(_) => true,
+    pub(super) fn has_pending(&self) -> bool {
+        let may_go_on = match &self.pending.waits_for {
+            WaitsFor::Nothing => false,
+            WaitsFor::Blocked(wait) => wait.awaits_sync(),
+            WaitsFor::Contended(_) | WaitsFor::NeedsGates(_) | WaitsFor::Paused(_) => true,
         };
-        may_go_on || !self.held_back.is_empty()
+        may_go_on || !self.pending.is_empty()
     }
 
     /// Whether its commands wait, for any reason, so that further input has to wait too.
     #[inline]
     pub(super) fn defers_input(&self) -> bool {
-        !self.held_back.is_empty() || !self.held_back.runs() || self.is_choked()
+        !self.pending.is_empty() || !self.pending.runs() || self.is_choked()
     }
 
     /// Whether so many answers wait for a client of HTTP that it gets no more before it has taken some. A
@@ -273,13 +273,15 @@ impl Connection {
 
     /// Defers the output after this place until the session's dependence is satisfied.
     #[inline]
-    pub(super) fn hold_replies(&mut self, from: u64) {
-        self.held_replies.hold(from, self.session.depends_on);
+    pub(super) fn defer_replies(&mut self, from: u64) {
+        self.deferred_replies.add(from, self.session.depends_on);
     }
 
     /// Releases deferred replies that depend on nothing after this offset.
     pub(super) fn release_replies(&mut self, covered: u64, stats: &ThreadStats) {
-        while let Some(first) = self.held_replies.0.pop_front_if(|first| first.offset <= covered) {
+        while let Some(first) =
+            self.deferred_replies.0.pop_front_if(|first| first.offset <= covered)
+        {
             stats.stages.commit.record(first.since.elapsed_ns(), 1);
         }
     }
@@ -291,7 +293,7 @@ impl Connection {
         (engine, turn): (&Engine, &Turn),
         write: impl FnOnce(&Session, &mut Reply<'_>) -> bool,
     ) -> bool {
-        let Connection { protocol, session, output, held_back, .. } = self;
+        let Connection { protocol, session, output, pending, .. } = self;
         match protocol {
             Protocol::Resp(_) => {
                 let start = output.mark();
@@ -306,7 +308,7 @@ impl Connection {
                 let written = write(session, &mut Reply::new(&mut own, session.resp3));
                 if written {
                     let next = http.exchanges.take_reply(engine, turn, session, &own, output);
-                    next.into_iter().for_each(|next| held_back.push_first(next));
+                    next.into_iter().for_each(|next| pending.push_first(next));
                 }
                 written
             }
@@ -315,26 +317,28 @@ impl Connection {
 
     /// Whether replies wait for the journal.
     #[inline]
-    pub(super) fn holds_replies(&self) -> bool {
-        !self.held_replies.0.is_empty()
+    pub(super) fn defers_replies(&self) -> bool {
+        !self.deferred_replies.0.is_empty()
     }
 
     /// Places in the output from which replies wait for more than the ones before.
-    pub(super) fn held_count(&self) -> usize {
-        self.held_replies.0.len()
+    pub(super) fn deferred_count(&self) -> usize {
+        self.deferred_replies.0.len()
     }
 
     /// Whether replies, or the client, wait for the journal.
     #[inline]
     pub(super) fn awaits_journal(&self) -> bool {
-        self.holds_replies() || self.held_back.sync_wait().is_some()
+        self.defers_replies() || self.pending.sync_wait().is_some()
     }
 
     /// Bytes of output that wait for nothing but the socket.
     fn sendable(&self) -> usize {
         let waiting = self.output.len();
-        let held = self.held_replies.0.front().map(|first| first.from);
-        let Some(from) = held.into_iter().chain(self.withheld_from).min() else { return waiting };
+        let deferred = self.deferred_replies.0.front().map(|first| first.from);
+        let Some(from) = deferred.into_iter().chain(self.deferred_from).min() else {
+            return waiting;
+        };
         let sent = self.output.end() - waiting as u64;
         usize::try_from(from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
     }
@@ -406,7 +410,7 @@ impl Connection {
         if self.is_to_go_on()
             && let Some(next) = self.protocol.go_on()
         {
-            self.held_back.push_first(next);
+            self.pending.push_first(next);
         }
     }
 
@@ -430,10 +434,10 @@ impl Connection {
 
     /// Whether everything that the peer sent before it closed is answered.
     pub(super) fn is_finished(&self) -> bool {
-        let blocked = matches!(self.held_back.hold, Hold::Blocked(_));
-        let running = self.held_back.runs();
+        let blocked = matches!(self.pending.waits_for, WaitsFor::Blocked(_));
+        let running = self.pending.runs();
         let parsed = !self.backlog && !self.unparsed && !self.protocol.has_answer();
-        let answered = self.held_back.is_empty() && parsed;
+        let answered = self.pending.is_empty() && parsed;
         // Input after the command in which a client waits is not read while it waits, so the end of its
         // input may come after that. A client that follows changes has nothing more to say, but its
         // input does not show when it leaves.
@@ -444,16 +448,16 @@ impl Connection {
 
     /// Whether there is something to do for it before its socket or another thread announces anything.
     pub(super) fn wants_another_turn(&self, now: u64) -> bool {
-        let runnable = match self.held_back.hold {
-            Hold::None => {
+        let runnable = match self.pending.waits_for {
+            WaitsFor::Nothing => {
                 self.readable
                     || self.backlog
                     || self.unparsed
-                    || !self.held_back.is_empty()
+                    || !self.pending.is_empty()
                     || self.protocol.has_answer()
             }
-            Hold::Blocked(_) | Hold::Contended(_) | Hold::NeedsGates(_) => false,
-            Hold::Paused(until) => until <= now,
+            WaitsFor::Blocked(_) | WaitsFor::Contended(_) | WaitsFor::NeedsGates(_) => false,
+            WaitsFor::Paused(until) => until <= now,
         };
         (runnable && !self.session.close && !self.is_choked())
             || (self.readable && self.is_lingering())
@@ -464,15 +468,15 @@ impl Connection {
     /// Closes the socket. Returns the buffers if freeing them would take long.
     pub(super) fn close(self) -> Option<Box<dyn Send>> {
         let large = self.output.memory() + self.query_memory() >= limits::FREED_LATER;
-        let Connection { transport, output, input, protocol, held_back, .. } = self;
+        let Connection { transport, output, input, protocol, pending, .. } = self;
         drop(transport);
-        large.then(|| Box::new((output, input, protocol, held_back)) as Box<dyn Send>)
+        large.then(|| Box::new((output, input, protocol, pending)) as Box<dyn Send>)
     }
 
     /// Whether it has sent nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
-        let hold = &self.held_back.hold;
-        let exempt = matches!(hold, Hold::Blocked(_) | Hold::Contended(_))
+        let waits_for = &self.pending.waits_for;
+        let exempt = matches!(waits_for, WaitsFor::Blocked(_) | WaitsFor::Contended(_))
             || self.session.monitor
             || self.protocol.following().is_some()
             || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
@@ -485,14 +489,14 @@ impl Connection {
     pub(super) fn query_length(&self) -> usize {
         let (big, _) = self.protocol.apart_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
-        self.unparsed_input() + self.protocol.length() + big + self.held_back.length() + queued
+        self.unparsed_input() + self.protocol.length() + big + self.pending.length() + queued
     }
 
     /// Bytes of memory for that.
     fn query_memory(&self) -> usize {
         let (_, big) = self.protocol.apart_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
-        self.input.capacity() + self.protocol.memory() + big + self.held_back.memory() + queued
+        self.input.capacity() + self.protocol.memory() + big + self.pending.memory() + queued
     }
 
     /// Dooms it if more output waits than its class of clients may ever let wait. Must be called after
@@ -533,9 +537,9 @@ impl Connection {
         client.last_interaction.store(now, Relaxed);
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
-        client.argument_bytes.store(self.protocol.memory() + self.held_back.memory(), Relaxed);
-        let held = self.held_replies.0.capacity() * size_of::<HeldReplies>();
+        client.argument_bytes.store(self.protocol.memory() + self.pending.memory(), Relaxed);
+        let deferred = self.deferred_replies.0.capacity() * size_of::<DeferredReply>();
         let gathered = self.protocol.gathered();
-        client.note_output(self.output.len(), self.output.memory() + held + gathered);
+        client.note_output(self.output.len(), self.output.memory() + deferred + gathered);
     }
 }

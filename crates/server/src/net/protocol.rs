@@ -9,8 +9,8 @@ use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
 
 use super::batch::Batch;
-use super::held_back::Pending;
 use super::http::{Http, Intake};
+use super::pending::Pending;
 use super::resp::Resp;
 
 /// See the module's text.

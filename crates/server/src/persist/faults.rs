@@ -158,7 +158,7 @@ impl Rig {
         }
         self.turn.announce_appends(&self.engine);
         let reply = Told::Reply(String::from_utf8(output.to_vec()).unwrap());
-        if !self.turn.holds_replies() {
+        if !self.turn.defers_replies() {
             return reply;
         }
         self.wait_for("the journal", |rig| {

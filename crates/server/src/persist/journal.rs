@@ -92,7 +92,7 @@ impl ServerJournal {
             },
             timing,
             figures: Figures::default(),
-            held_long: AtomicBool::new(false),
+            locked_long: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             flush_to: AtomicU64::new(0),
@@ -152,7 +152,7 @@ impl ServerJournal {
     #[inline]
     fn write_or_tell(&self) {
         let at_once = self.shared.settings.policy() != AppendFsync::Always
-            && !self.shared.held_long.load(Ordering::Relaxed);
+            && !self.shared.locked_long.load(Ordering::Relaxed);
         if !at_once || !self.write_now() {
             self.tell_thread();
         }
@@ -162,7 +162,7 @@ impl ServerJournal {
         match self.writer.try_lock_for(PATIENCE) {
             Some(mut writer) => writer.write_now(),
             None => {
-                self.shared.held_long.store(true, Ordering::Relaxed);
+                self.shared.locked_long.store(true, Ordering::Relaxed);
                 self.thread.unpark();
                 false
             }
@@ -421,7 +421,7 @@ impl Journal for ServerJournal {
         let always = self.shared.settings.policy() == AppendFsync::Always;
         State {
             listening: has_file || self.shared.stream.backlog.is_on(),
-            holds_replies: always && (has_file || self.refuses_writes()),
+            defers_replies: always && (has_file || self.refuses_writes()),
             failed: (has_file && self.has_failed()) || self.refuses_writes(),
             pressed: has_file && self.is_pressed(),
         }

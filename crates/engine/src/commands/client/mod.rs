@@ -334,15 +334,15 @@ mod tests {
         let mut server = TestServer::new();
         server.now = Some(1000);
         let pause = &server.engine.pause;
-        let held = |writes| pause.holds(1000, || writes);
+        let suspended = |writes| pause.suspends(1000, || writes);
         pause.extend(1000, 100, true);
-        assert_eq!((held(true), held(false)), (Some(1100), None));
+        assert_eq!((suspended(true), suspended(false)), (Some(1100), None));
         pause.extend(1000, 50, false);
-        assert_eq!((held(true), held(false)), (Some(1100), Some(1100)));
+        assert_eq!((suspended(true), suspended(false)), (Some(1100), Some(1100)));
         pause.extend(1000, 200, true);
-        assert_eq!((held(true), held(false)), (Some(1200), Some(1200)));
+        assert_eq!((suspended(true), suspended(false)), (Some(1200), Some(1200)));
         pause.extend(1200, 10, true);
-        assert_eq!((held(true), held(false)), (Some(1210), None));
+        assert_eq!((suspended(true), suspended(false)), (Some(1210), None));
         pause.end();
         assert!(!server.engine.is_paused(1000));
     }
@@ -351,18 +351,18 @@ mod tests {
     fn a_stop_and_a_pause_end_by_themselves_alone() {
         let server = TestServer::new();
         let pause = &server.engine.pause;
-        let held = |now, writes| pause.holds(now, || writes);
+        let suspended = |now, writes| pause.suspends(now, || writes);
         pause.extend(1000, 100, false);
-        server.engine.hold_writes();
-        assert_eq!((held(1050, true), held(1050, false)), (Some(u64::MAX), Some(1100)));
+        server.engine.stop_writes();
+        assert_eq!((suspended(1050, true), suspended(1050, false)), (Some(u64::MAX), Some(1100)));
         // The pause has expired: reads go on, and writes wait for the stop.
-        assert_eq!((held(1100, true), held(1100, false)), (Some(u64::MAX), None));
+        assert_eq!((suspended(1100, true), suspended(1100, false)), (Some(u64::MAX), None));
         pause.end();
-        assert_eq!((held(1050, true), held(1050, false)), (Some(u64::MAX), None));
+        assert_eq!((suspended(1050, true), suspended(1050, false)), (Some(u64::MAX), None));
         pause.extend(1200, 100, true);
-        assert_eq!((held(1200, true), held(1200, false)), (Some(u64::MAX), None));
+        assert_eq!((suspended(1200, true), suspended(1200, false)), (Some(u64::MAX), None));
         server.engine.let_writes_go_on();
-        assert_eq!((held(1200, true), held(1200, false)), (Some(1300), None));
+        assert_eq!((suspended(1200, true), suspended(1200, false)), (Some(1300), None));
         assert!(server.engine.is_paused(1200) && !server.engine.is_paused(1300));
     }
 

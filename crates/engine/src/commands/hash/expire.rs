@@ -80,7 +80,7 @@ impl Condition {
         found.map_or(Condition::Always, |(_, condition)| condition)
     }
 
-    fn holds(self, old: Option<u64>, new: u64) -> bool {
+    fn is_met(self, old: Option<u64>, new: u64) -> bool {
         match self {
             Condition::Always => true,
             Condition::Absent => old.is_none(),
@@ -175,7 +175,7 @@ pub(super) fn expire_fields<'a>(
         // This includes a field whose time is over: it comes back, as in Redis.
         done.answers.push(match hash.get_timed(field) {
             None => NO_FIELD,
-            Some((_, old)) if !condition.holds(old, at) => 0,
+            Some((_, old)) if !condition.is_met(old, at) => 0,
             // While commands are replayed no time is over.
             Some(_) if ends_at_once => {
                 hash.remove(field);

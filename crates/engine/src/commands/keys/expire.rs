@@ -75,7 +75,7 @@ impl Condition {
         Ok(condition)
     }
 
-    fn holds(&self, old: Option<u64>, new: i64) -> bool {
+    fn is_met(&self, old: Option<u64>, new: i64) -> bool {
         // A time before 1970 is earlier than any time that a key can have.
         let new = u64::try_from(new).ok();
         !(self.absent && old.is_some()
@@ -103,7 +103,7 @@ fn set_expiry(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) -
         cx.reply.integer(0);
         return Ok(());
     };
-    if !condition.holds(entry.as_ref().expire_at(), expire_at) {
+    if !condition.is_met(entry.as_ref().expire_at(), expire_at) {
         cx.reply.integer(0);
         return Ok(());
     }
@@ -189,17 +189,17 @@ mod tests {
     #[test]
     fn conditions_compare_with_an_infinite_time_where_there_is_none() {
         let later = Condition { later: true, ..Condition::default() };
-        assert!(!later.holds(None, i64::MAX));
-        assert!(later.holds(Some(5), 6));
-        assert!(!later.holds(Some(5), 5));
-        assert!(!later.holds(Some(5), -6));
+        assert!(!later.is_met(None, i64::MAX));
+        assert!(later.is_met(Some(5), 6));
+        assert!(!later.is_met(Some(5), 5));
+        assert!(!later.is_met(Some(5), -6));
         let earlier = Condition { earlier: true, ..Condition::default() };
-        assert!(earlier.holds(None, i64::MAX));
-        assert!(earlier.holds(Some(5), -6));
-        assert!(!earlier.holds(Some(5), 5));
+        assert!(earlier.is_met(None, i64::MAX));
+        assert!(earlier.is_met(Some(5), -6));
+        assert!(!earlier.is_met(Some(5), 5));
         let present = Condition { present: true, ..Condition::default() };
-        assert!(present.holds(Some(1), 1) && !present.holds(None, 1));
+        assert!(present.is_met(Some(1), 1) && !present.is_met(None, 1));
         let absent = Condition { absent: true, ..Condition::default() };
-        assert!(absent.holds(None, 1) && !absent.holds(Some(1), 1));
+        assert!(absent.is_met(None, 1) && !absent.is_met(Some(1), 1));
     }
 }

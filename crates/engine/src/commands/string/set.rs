@@ -108,7 +108,7 @@ enum Condition<'a> {
 }
 
 impl Condition<'_> {
-    fn holds(self, cx: &mut Context<'_>, key: &Key<'_>) -> Result<bool, CommandError> {
+    fn is_met(self, cx: &mut Context<'_>, key: &Key<'_>) -> Result<bool, CommandError> {
         Ok(match self {
             Condition::None => true,
             Condition::Absent => cx.db.find_mut(key).is_none(),
@@ -197,7 +197,7 @@ fn set_with_options(
         // This is the reply in any case; an error takes it back.
         reply_with_string(cx, key)?;
     }
-    if !options.condition.holds(cx, key)? {
+    if !options.condition.is_met(cx, key)? {
         if !options.get {
             cx.reply.null();
         }
@@ -307,7 +307,7 @@ pub(super) fn getdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
 /// DELIFEQ key value
 pub(super) fn delifeq(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, expected) = (args.key()?, args.bytes()?);
-    let equal = Condition::Equal(expected).holds(cx, &key)?;
+    let equal = Condition::Equal(expected).is_met(cx, &key)?;
     if equal {
         let lazily = cx.db.config.lazyfree_lazy_user_del;
         delete(cx, &key, lazily);

@@ -162,7 +162,7 @@ fn nothing_is_evicted_without_a_policy_or_during_a_pause() {
     assert!(server.text("EXEC").starts_with("-EXECABORT"));
 
     let mut server = over_by(1000, MaxmemoryPolicy::AllkeysLru, 10);
-    server.engine.hold_writes();
+    server.engine.stop_writes();
     server.begin_turn();
     assert!(!evict(&mut server));
     assert_eq!(keys(&server), 10);

@@ -37,7 +37,7 @@ use resp::output::Output;
 use store::gate::Presence;
 
 use super::batch::Batch;
-use super::held_back::{Executed, Pending};
+use super::pending::{Executed, Pending};
 use exchange::Exchange;
 use familiar::Familiar;
 
@@ -252,7 +252,7 @@ impl Requests for One<'_> {
     }
 
     /// The answer is held, not the reply.
-    fn hold_reply(&mut self, _: u64, _: u64) {}
+    fn defer_reply(&mut self, _: u64, _: u64) {}
 }
 
 /// [`run`] on the short path. Nothing if the command has to take the long one, of which nothing was

@@ -11,7 +11,7 @@ use engine::wait::awaited::Wait;
 
 use super::{NOT_DURABLE, Worker};
 use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
-use crate::net::held_back::{Hold, Pending};
+use crate::net::pending::{Pending, WaitsFor};
 
 /// Milliseconds for which a stopping worker goes on sending.
 const FLUSH_ON_STOP: u64 = 2000;
@@ -23,8 +23,8 @@ impl Worker {
                 continue;
             };
             connection.timer = None;
-            let wait = match &connection.held_back.hold {
-                Hold::Blocked(wait) if !wait.awaits_sync() => Arc::clone(wait),
+            let wait = match &connection.pending.waits_for {
+                WaitsFor::Blocked(wait) if !wait.awaits_sync() => Arc::clone(wait),
                 _ => {
                     self.schedule(place);
                     continue;
@@ -39,7 +39,7 @@ impl Worker {
                 continue;
             }
             if let Some(nothing) = self.engine.time_out(&wait) {
-                connection.held_back.hold = Hold::None;
+                connection.pending.waits_for = WaitsFor::Nothing;
                 let inside = self.gate.enter();
                 self.engine.end_wait(inside.presence(), &connection.session, &wait);
                 drop(inside);
@@ -56,35 +56,34 @@ impl Worker {
     fn run_again(&mut self, place: usize, wait: &Arc<Wait>) {
         let Some(connection) = &mut self.connections[place] else { return };
         if wait.claim() {
-            connection.held_back.hold = Hold::None;
+            connection.pending.waits_for = WaitsFor::Nothing;
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, wait);
             drop(inside);
             let command = Pending::new(self.engine.commands, wait.argv.clone());
-            connection.held_back.push_first(command);
+            connection.pending.push_first(command);
         }
     }
 
     pub(super) fn send_and_reschedule(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.forget_executed(&mut self.buffers);
-        if connection.protocol.has_answer() && connection.held_back.is_empty() && connection.runs()
-        {
+        if connection.protocol.has_answer() && connection.pending.is_empty() && connection.runs() {
             let Connection { protocol, session, output, .. } = &mut **connection;
             protocol.answer_ready(self.turn.now, session, output);
         }
-        let deadline = connection.held_back.deadline();
+        let deadline = connection.pending.deadline();
         if deadline != connection.timer {
             self.timers.change(place, std::mem::replace(&mut connection.timer, deadline), deadline);
         }
-        if connection.held_back.next_try().is_some()
+        if connection.pending.next_try().is_some()
             && !std::mem::replace(&mut connection.listed_as_parked, true)
         {
             self.parked.push(place);
         }
-        if connection.holds_replies() {
+        if connection.defers_replies() {
             connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
-            if connection.holds_replies() && self.engine.journal.state().failed {
+            if connection.defers_replies() && self.engine.journal.state().failed {
                 connection.doom = Some(NOT_DURABLE);
             }
         }
@@ -142,14 +141,14 @@ impl Worker {
             return;
         }
         self.awaiting_journal.push(place);
-        self.coalescing.note_held();
+        self.coalescing.note_deferred();
         self.mailbox.await_journal();
-        let before = connection.held_count();
+        let before = connection.deferred_count();
         connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
-        let sync_wait = connection.held_back.sync_wait();
+        let sync_wait = connection.pending.sync_wait();
         let over =
             sync_wait.is_some_and(|wait| self.engine.is_sync_wait_over(wait, self.turn.steady));
-        if over || connection.held_count() < before {
+        if over || connection.deferred_count() < before {
             self.schedule(place);
         }
     }
@@ -166,7 +165,7 @@ impl Worker {
         self.places.remove(&client.id);
         self.timers.change(place, connection.timer, None);
         let inside = self.gate.enter();
-        if let Hold::Blocked(wait) = &connection.held_back.hold {
+        if let WaitsFor::Blocked(wait) = &connection.pending.waits_for {
             // Claimed or served meanwhile: either way no thread serves it from now on.
             wait.claim();
             self.engine.end_wait(inside.presence(), &connection.session, wait);
@@ -186,7 +185,7 @@ impl Worker {
     /// Answers a request of HTTP that waits and that the server ends because it stops.
     fn stop_serving(&mut self, place: usize) {
         let Some(connection) = &self.connections[place] else { return };
-        if let Hold::Blocked(wait) = &connection.held_back.hold
+        if let WaitsFor::Blocked(wait) = &connection.pending.waits_for
             && !wait.claim()
         {
             // Another thread has served it, or is about to.

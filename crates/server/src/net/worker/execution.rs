@@ -20,9 +20,9 @@ use store::gate::Presence;
 
 use super::Worker;
 use crate::net::batch::{Batch, Item};
-use crate::net::connection::{Connection, Withheld};
-use crate::net::held_back::{Executed, Hold, Pending, Ran};
+use crate::net::connection::{Connection, Deferred};
 use crate::net::http::{self, Http};
+use crate::net::pending::{Executed, Pending, Ran, WaitsFor};
 use crate::net::protocol::Protocol;
 use crate::net::resp::Resp;
 
@@ -115,17 +115,17 @@ impl Worker {
     /// it.
     pub(super) fn run_with_more_authority(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        if connection.doom.is_some() || connection.session.close || !connection.is_held_back() {
+        if connection.doom.is_some() || connection.session.close || !connection.has_pending() {
             return;
         }
-        if matches!(connection.held_back.hold, Hold::None) {
+        if matches!(connection.pending.waits_for, WaitsFor::Nothing) {
             connection.answer_earlier(self.turn.now);
             if connection.is_choked() {
                 return;
             }
         }
         let (engine, turn) = (Arc::clone(&self.engine), &self.turn);
-        if let Some(wait) = connection.held_back.sync_wait().map(Arc::clone) {
+        if let Some(wait) = connection.pending.sync_wait().map(Arc::clone) {
             let steady = turn.steady;
             let settled = connection.reply((&engine, turn), |session, reply| {
                 engine.settle_sync_wait(session, &wait, steady, reply)
@@ -133,18 +133,18 @@ impl Worker {
             if !settled {
                 return;
             }
-            connection.held_back.hold = Hold::None;
+            connection.pending.waits_for = WaitsFor::Nothing;
         }
-        let mut held_back = std::mem::take(&mut connection.held_back);
+        let mut pending = std::mem::take(&mut connection.pending);
         let gate = Arc::clone(&self.gate);
         // The gate of this thread stays shut until its script has ended.
         let gates = (!self.relieves).then_some(&engine.gates);
         let (space, slow) = (&engine.keyspace, engine.scripts.slow.any());
-        held_back.run(space, gates, (&gate, slow), Instant::now, |command, authority| {
+        pending.run(space, gates, (&gate, slow), Instant::now, |command, authority| {
             self.run_pending(place, command, authority)
         });
         if let Some(connection) = &mut self.connections[place] {
-            connection.held_back = held_back;
+            connection.pending = pending;
         }
     }
 
@@ -211,7 +211,7 @@ struct Run<'c> {
     batch: &'c Batch,
     resp: &'c Resp,
     input: &'c [u8],
-    held_replies: &'c mut Withheld,
+    deferred_replies: &'c mut Deferred,
 }
 
 impl Requests for Run<'_> {
@@ -227,8 +227,8 @@ impl Requests for Run<'_> {
         Request { argv, row: item.row, keys: &self.batch.keys[item.keys.clone()], busy: None }
     }
 
-    fn hold_reply(&mut self, from: u64, offset: u64) {
-        self.held_replies.hold(from, offset);
+    fn defer_reply(&mut self, from: u64, offset: u64) {
+        self.deferred_replies.add(from, offset);
     }
 }
 
@@ -243,7 +243,7 @@ fn execute_plainly(
     window: Range<usize>,
     presence: Presence<'_>,
 ) -> usize {
-    if !connection.runs() || !connection.held_back.is_empty() {
+    if !connection.runs() || !connection.pending.is_empty() {
         return 0;
     }
     let rest = &batch.items[window];
@@ -252,10 +252,10 @@ fn execute_plainly(
             engine, turn, connection, &rest[0], batch, presence,
         ));
     }
-    let Connection { protocol, input, session, output, held_replies, .. } = connection;
+    let Connection { protocol, input, session, output, deferred_replies, .. } = connection;
     let Protocol::Resp(resp) = protocol else { return 0 };
     let own = rest.iter().take_while(|item| item.place == rest[0].place).count();
-    let mut run = Run { items: &rest[..own], batch, resp, input, held_replies };
+    let mut run = Run { items: &rest[..own], batch, resp, input, deferred_replies };
     let ran = engine.execute_plainly(turn, session, &mut run, presence, output);
     connection.look_at_output_limit();
     ran
@@ -285,12 +285,12 @@ fn execute_http_plainly(
     let request = Request { argv, row: Some(row), keys, busy: None };
     let to = (exchanges, session, output);
     let Some(next) = http::run_plainly(engine, turn, request, presence, to) else { return false };
-    if turn.holds_replies() {
-        connection.hold_replies(from);
+    if turn.defers_replies() {
+        connection.defer_replies(from);
     }
     connection.look_at_output_limit();
     if let Some(next) = next {
-        connection.held_back.push_first(next);
+        connection.pending.push_first(next);
     }
     true
 }
@@ -336,9 +336,9 @@ fn execute(
     let outcome = ran.outcome;
     if !matches!(outcome, Outcome::Done) {
         let slot = turn.contended_slot;
-        connection.held_back.hold_back(outcome, again, slot, Instant::now());
+        connection.pending.wait_for(outcome, again, slot, Instant::now());
     } else if let Some(next) = again {
-        connection.held_back.push_first(next);
+        connection.pending.push_first(next);
     }
 }
 
@@ -361,7 +361,7 @@ fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
     if !connection.session.close && connection.doom.is_none() {
         let ranges = &batch.args[item.args.clone()];
         let argv = OwnedArguments::from(connection.protocol.arguments(&connection.input, ranges));
-        connection.held_back.push(Pending { row: item.row, argv });
+        connection.pending.push(Pending { row: item.row, argv });
     }
 }
 
@@ -417,10 +417,10 @@ fn conclude(turn: &Turn, connection: &mut Connection, ran: &Executed) {
     if !matches!(ran.outcome, Outcome::Done) {
         // What it replied leaves when its client has waited to the end.
         let waits = matches!(ran.outcome, Outcome::Blocked(_)) && ran.replied;
-        connection.withheld_from = waits.then_some(ran.from);
+        connection.deferred_from = waits.then_some(ran.from);
     }
-    if turn.holds_replies() {
-        connection.hold_replies(ran.from);
+    if turn.defers_replies() {
+        connection.defer_replies(ran.from);
     }
     connection.look_at_output_limit();
 }

@@ -12,8 +12,8 @@ use mio::Token;
 use super::{NOT_DURABLE, Worker};
 use crate::net::arrival::{Arrival, Speaks};
 use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
-use crate::net::held_back::Hold;
 use crate::net::http::{Http, Intake};
+use crate::net::pending::WaitsFor;
 use crate::net::protocol::Protocol;
 use crate::net::resp::Resp;
 
@@ -40,7 +40,7 @@ impl Worker {
         for place in std::mem::take(&mut self.awaiting_journal) {
             if let Some(connection) = &mut self.connections[place] {
                 connection.listed_as_waiting = false;
-                if failed && connection.holds_replies() {
+                if failed && connection.defers_replies() {
                     connection.doom = Some(NOT_DURABLE);
                 }
                 self.schedule(place);
@@ -91,18 +91,18 @@ impl Worker {
     pub(super) fn take_inbox(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
-        if self.turn.holds_replies() && (inbox.served.is_some() || !inbox.pushes.is_empty()) {
+        if self.turn.defers_replies() && (inbox.served.is_some() || !inbox.pushes.is_empty()) {
             // Mail from other threads may tell of any of their writes, which came before it.
             connection.session.depends_on = self.engine.journal.end();
-            connection.hold_replies(connection.output.end());
+            connection.defer_replies(connection.output.end());
         }
         if let Some(reply) = inbox.served
-            && let Hold::Blocked(wait) = std::mem::take(&mut connection.held_back.hold)
+            && let WaitsFor::Blocked(wait) = std::mem::take(&mut connection.pending.waits_for)
         {
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &wait);
             drop(inside);
-            if connection.withheld_from.take().is_none() {
+            if connection.deferred_from.take().is_none() {
                 connection.reply((&self.engine, &self.turn), |_, output| {
                     output.output().append(&reply);
                     true
@@ -169,9 +169,9 @@ impl Worker {
     /// Parses received bytes into the batch, up to the connection's share.
     fn parse(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        let held_back = connection.defers_input();
-        connection.unparsed = held_back;
-        if held_back {
+        let pending = connection.defers_input();
+        connection.unparsed = pending;
+        if pending {
             return;
         }
         let Connection { protocol, input, session, .. } = &mut **connection;

@@ -191,7 +191,7 @@ impl Worker {
         let batch = std::mem::take(&mut self.scheduled);
         let late = std::mem::take(&mut self.late);
         // When replies wait for a sync, everything that has come should share one.
-        let together = if self.turn.holds_replies() { usize::MAX } else { TOGETHER };
+        let together = if self.turn.defers_replies() { usize::MAX } else { TOGETHER };
         // In turns, so that neither late connections nor new ones wait for all others.
         let (mut from, mut late_from) = (0, 0);
         while from < batch.len() || late_from < late.len() {
@@ -270,7 +270,7 @@ impl Worker {
 
     /// Waits until a deferred command may be tried again, unless something comes before.
     fn pause_for_slots(&self) {
-        let next = |&place: &usize| self.connections[place].as_ref()?.held_back.next_try();
+        let next = |&place: &usize| self.connections[place].as_ref()?.pending.next_try();
         let next = self.parked.iter().filter_map(next).min();
         let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Finer than the milliseconds that a poll has.
@@ -286,7 +286,7 @@ impl Worker {
         let mut parked = std::mem::take(&mut self.parked);
         parked.retain(|&place| {
             let Some(connection) = &mut self.connections[place] else { return false };
-            let waits = connection.held_back.next_try().is_some_and(|next| next > now);
+            let waits = connection.pending.next_try().is_some_and(|next| next > now);
             if !waits {
                 connection.listed_as_parked = false;
                 self.schedule(place);
@@ -403,7 +403,7 @@ impl Worker {
             }
             let overdue = connection.over_soft_limit_since.is_some();
             let lingers = connection.is_lingering();
-            if connection.doom.is_some() || overdue || lingers || !connection.held_back.runs() {
+            if connection.doom.is_some() || overdue || lingers || !connection.pending.runs() {
                 self.schedule(place);
             }
         }

@@ -344,7 +344,7 @@ impl AppendOnly {
     }
 
     /// Keeps rewrites from beginning, and ends a running one: the server is going to stop.
-    pub fn hold_rewrites(&self) {
+    pub fn stop_rewrites(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
         while state.rewriting_since.is_some() {
@@ -352,7 +352,7 @@ impl AppendOnly {
         }
     }
 
-    /// Ends [`AppendOnly::hold_rewrites`].
+    /// Ends [`AppendOnly::stop_rewrites`].
     pub fn let_rewrites_go_on(&self) {
         self.stopping.store(false, Ordering::Relaxed);
     }
@@ -386,7 +386,7 @@ impl AppendOnly {
 
     /// Makes everything durable and ends the journal's thread. No thread writes any more.
     pub fn stop(&self) {
-        self.hold_rewrites();
+        self.stop_rewrites();
         if self.state.lock().mode != Mode::Off {
             self.log.notice("Calling fsync() on the AOF file.");
             if let Err(failure) = self.journal.flush() {

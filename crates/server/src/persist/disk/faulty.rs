@@ -41,9 +41,9 @@ struct Faults {
     left: Option<usize>,
     write_at_most: Option<usize>,
     write_takes: Duration,
-    holds_syncs: bool,
+    stalls_syncs: bool,
     /// Syncs wait of files whose names contain one of these.
-    holds_syncs_of: &'static [&'static str],
+    stalls_syncs_of: &'static [&'static str],
     begun_syncs: usize,
     /// Which file a name means, of those that were opened for writing.
     names: HashMap<PathBuf, usize>,
@@ -90,8 +90,8 @@ impl FaultyDisk {
     }
 
     /// Lets syncs of files wait until this is undone.
-    pub fn hold_syncs(&self, hold: bool) {
-        self.0.lock().holds_syncs = hold;
+    pub fn stall_syncs(&self, stall: bool) {
+        self.0.lock().stalls_syncs = stall;
     }
 
     /// How many syncs of files have begun.
@@ -100,17 +100,17 @@ impl FaultyDisk {
     }
 
     /// Makes syncs wait of files whose names contain one of these, until other ones are given.
-    pub fn hold_syncs_of(&self, parts: &'static [&'static str]) {
-        self.0.lock().holds_syncs_of = parts;
+    pub fn stall_syncs_of(&self, parts: &'static [&'static str]) {
+        self.0.lock().stalls_syncs_of = parts;
     }
 
     fn begin_sync(&self, name: &str) {
         self.0.lock().begun_syncs += 1;
-        let is_held = || {
+        let is_stalled = || {
             let faults = self.0.lock();
-            faults.holds_syncs || faults.holds_syncs_of.iter().any(|part| name.contains(part))
+            faults.stalls_syncs || faults.stalls_syncs_of.iter().any(|part| name.contains(part))
         };
-        while is_held() {
+        while is_stalled() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -24,7 +24,7 @@ fn a_kill_beside_a_slow_rewrite_loses_nothing() {
         let mut count = Count::default();
         (0..3).for_each(|_| drop(count.go_on(&mut rig)));
         wait_for_writes(&rig);
-        place.disk.hold_syncs_of(&[".1.incr.", "temp-rewriteaof"]);
+        place.disk.stall_syncs_of(&[".1.incr.", "temp-rewriteaof"]);
         assert!(matches!(rig.tell("BGREWRITEAOF"), Told::Reply(_)));
         rig.wait_for("the cut", |_| {
             let begins = |name: &String| name.starts_with("temp-rewriteaof");
@@ -36,12 +36,12 @@ fn a_kill_beside_a_slow_rewrite_loses_nothing() {
             assert_eq!(count.acknowledged, 3 + 20 * (round + 1));
             assert_eq!(place.counter_after_kill(), count.acknowledged, "{policy:?}");
         }
-        place.disk.hold_syncs_of(&[".1.incr."]);
+        place.disk.stall_syncs_of(&[".1.incr."]);
         rig.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
         count.go_on(&mut rig);
         wait_for_writes(&rig);
         assert_eq!(place.counter_after_kill(), count.acknowledged);
-        place.disk.hold_syncs_of(&[]);
+        place.disk.stall_syncs_of(&[]);
         drop(rig);
         assert_eq!(place.counter_after_power_failure(), count.acknowledged);
     }
@@ -191,7 +191,7 @@ fn a_stop_writes_what_could_not_be_written() {
             });
             rig.engine.config.update(|config| config.rdb_key_save_delay = 0);
             let append_only = Arc::clone(&rig.outside.append_only);
-            append_only.hold_rewrites();
+            append_only.stop_rewrites();
             assert!(append_only.keep_all().is_err(), "{what}");
             place.disk.heal();
             assert_eq!(append_only.keep_all(), Ok(()), "{what}");
@@ -228,11 +228,11 @@ fn a_file_that_is_turned_on_beside_a_rewrite_goes_on_from_what_that_has_left() {
     let place = Place::new();
     let mut rig = place.start(false).unwrap();
     (1..=3).for_each(|number| assert_eq!(rig.tell("INCR counter").number(), Some(number)));
-    place.disk.hold_syncs_of(&["temp-rewriteaof"]);
+    place.disk.stall_syncs_of(&["temp-rewriteaof"]);
     assert!(matches!(rig.tell("BGREWRITEAOF"), Told::Reply(_)));
     let append_only = Arc::clone(&rig.outside.append_only);
     assert_eq!(append_only.turn_on(&config(place.home.path(), true)), Ok(()));
-    place.disk.hold_syncs_of(&[]);
+    place.disk.stall_syncs_of(&[]);
     rig.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
     assert_eq!(place.counter_after_power_failure(), 3);
     // The attempt fails after its files have got their names.

@@ -151,7 +151,7 @@ pub(super) struct Shared {
     pub(super) timing: Timing,
     pub(super) figures: Figures,
     /// The writer was in use for longer than a worker waits: the thread will write.
-    pub(super) held_long: AtomicBool,
+    pub(super) locked_long: AtomicBool,
     /// The thread has nothing to do and wants to be woken when it has.
     pub(super) resting: AtomicBool,
     pub(super) stopping: AtomicBool,

@@ -185,14 +185,14 @@ fn what_was_appended_is_in_the_file() {
 fn under_always_a_reply_waits_for_the_sync_that_many_share() {
     let rig = Rig::usual(AppendFsync::Always);
     rig.wait_for("the beginning", |_| !rig.told.progress.lock().is_empty());
-    rig.disk.hold_syncs(true);
+    rig.disk.stall_syncs(true);
     let first = rig.append(&["SET", "a", "1"]);
     assert!(rig.journal.covered() < first);
     rig.wait_for("the write", |journal| journal.written() >= first);
     // While the first sync runs, others gather.
     let offsets: Vec<u64> = (0..100).map(|_| rig.append(&["INCR", "a"])).collect();
     let last = *offsets.last().unwrap();
-    rig.disk.hold_syncs(false);
+    rig.disk.stall_syncs(false);
     rig.wait_for("the sync", |journal| journal.covered() >= last);
     assert!(rig.journal.figures().syncs.get() <= 4, "{}", rig.journal.figures().syncs.get());
     rig.wait_for("the news", |_| rig.told.progress.lock().last() == Some(&last));
@@ -234,12 +234,12 @@ fn the_policy_says_when_to_sync_and_can_change() {
 fn a_change_of_the_policy_is_told() {
     let rig = Rig::usual(AppendFsync::Always);
     rig.journal.flush().unwrap();
-    rig.disk.hold_syncs(true);
+    rig.disk.stall_syncs(true);
     let offset = rig.append(&["SET", "a", "1"]);
     assert!(rig.journal.covered() < offset);
     rig.journal.set_policy(AppendFsync::No);
     assert!(rig.journal.covered() >= offset);
-    rig.disk.hold_syncs(false);
+    rig.disk.stall_syncs(false);
     for paused in [true, false] {
         rig.wait_for("quiet", |journal| !journal.shared.settings.changed.load(Ordering::Relaxed));
         let told = rig.told.progress.lock().len();
@@ -257,7 +257,7 @@ fn a_late_disk_is_noticed() {
     rig.journal.flush().unwrap();
     assert!(!rig.journal.is_late());
     let begun = rig.disk.begun_syncs();
-    rig.disk.hold_syncs(true);
+    rig.disk.stall_syncs(true);
     rig.append(&["SET", "a", "2"]);
     rig.wait_for("the sync's begin", |_| rig.disk.begun_syncs() > begun);
     rig.wait_for("the lateness", ServerJournal::is_late);
@@ -266,7 +266,7 @@ fn a_late_disk_is_noticed() {
     let last = rig.append(&["SET", "a", "3"]);
     rig.wait_for("the write", |journal| journal.written() == last);
     let delayed = rig.journal.figures().delayed_syncs.get();
-    rig.disk.hold_syncs(false);
+    rig.disk.stall_syncs(false);
     rig.wait_for("the count", |journal| journal.figures().delayed_syncs.get() > delayed);
     rig.wait_for("the end", |journal| !journal.is_late() && journal.pending() == 0);
     assert!(rig.told.events.lock().contains(&"aof-write-pending-fsync"));
@@ -276,12 +276,12 @@ fn a_late_disk_is_noticed() {
 fn under_everysec_writing_goes_on_during_a_sync() {
     let sync_age = Duration::from_millis(10);
     let rig = Rig::new(AppendFsync::EverySecond, Timing { sync_age, ..Timing::default() });
-    rig.disk.hold_syncs(true);
+    rig.disk.stall_syncs(true);
     rig.append(&["SET", "a", "1"]);
     rig.wait_for("the sync's begin", |_| rig.disk.begun_syncs() == 1);
     let second = rig.append(&["SET", "a", "2"]);
     rig.wait_for("the write", |journal| journal.written() == second);
-    rig.disk.hold_syncs(false);
+    rig.disk.stall_syncs(false);
     rig.journal.flush().unwrap();
     let [.., first, sync, last] = rig.disk.operations()[..] else { panic!("too few operations") };
     let expected = [DiskOperation::Write, DiskOperation::Sync, DiskOperation::Sync];
@@ -538,7 +538,7 @@ fn a_slow_sync_at_a_rotation_holds_up_no_write() {
         let rig = Rig::usual(policy);
         let before = rig.append(&["SET", "a", "0"]);
         rig.wait_for("the write", |journal| journal.written() == before);
-        rig.disk.hold_syncs(true);
+        rig.disk.stall_syncs(true);
         let cut = rig.journal.rotate(rig.open("2"));
         rig.wait_for("the sync", |_| rig.disk.begun_syncs() == 1);
         // Only the flush is delayed.
@@ -555,7 +555,7 @@ fn a_slow_sync_at_a_rotation_holds_up_no_write() {
             assert_eq!(rig.commands("3"), ["SELECT 0", "SET b 1"]);
             assert!(cut < third && rig.journal.synced() < cut, "the first file is not durable");
             assert_eq!(rig.disk.begun_syncs(), 1);
-            rig.disk.hold_syncs(false);
+            rig.disk.stall_syncs(false);
             flushing.join().unwrap()
         });
         assert_eq!(flushed, Ok(()));
@@ -570,7 +570,7 @@ fn a_flush_holds_up_no_write() {
     for policy in [AppendFsync::EverySecond, AppendFsync::No] {
         let rig = Rig::usual(policy);
         rig.append(&["SET", "a", "0"]);
-        rig.disk.hold_syncs(true);
+        rig.disk.stall_syncs(true);
         std::thread::scope(|scope| {
             scope.spawn(|| rig.journal.flush().unwrap());
             rig.wait_for("the sync", |_| rig.disk.begun_syncs() == 1);
@@ -578,7 +578,7 @@ fn a_flush_holds_up_no_write() {
                 let offset = rig.append(&["SET", "a", &value.to_string()]);
                 rig.wait_for("the write", |journal| journal.written() == offset);
             }
-            rig.disk.hold_syncs(false);
+            rig.disk.stall_syncs(false);
         });
         assert_eq!(rig.commands("1").len(), 101);
     }
@@ -590,14 +590,14 @@ fn a_sync_that_fails_behind_a_rotation_gives_both_files_up() {
     let rig = Rig::usual(AppendFsync::EverySecond);
     let first = rig.append(&["SET", "a", "1"]);
     rig.wait_for("the write", |journal| journal.written() == first);
-    rig.disk.hold_syncs(true);
+    rig.disk.stall_syncs(true);
     rig.journal.rotate(rig.open("2"));
     rig.wait_for("the sync", |_| rig.disk.begun_syncs() == 1);
     let second = rig.append(&["SET", "a", "2"]);
     rig.wait_for("the write", |journal| journal.written() == second);
     rig.journal.rotate(rig.open("3"));
     rig.disk.fail(DiskOperation::Sync, 0, libc::EIO);
-    rig.disk.hold_syncs(false);
+    rig.disk.stall_syncs(false);
     assert_eq!(rig.wait_for_failure().operation, Operation::Sync);
     rig.disk.heal();
     assert!(rig.journal.has_given_up() && rig.journal.flush().is_err());

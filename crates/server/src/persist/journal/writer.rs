@@ -348,7 +348,7 @@ enum Rest {
 pub(super) fn run(shared: &Shared, writer: &Mutex<Writer>) {
     loop {
         let rest = writer.lock().round();
-        let is_wanted = shared.held_long.swap(false, Ordering::Relaxed);
+        let is_wanted = shared.locked_long.swap(false, Ordering::Relaxed);
         // Pieces that workers allocated may have been freed here.
         crate::memory::publish();
         match rest {

@@ -27,10 +27,10 @@ const PAUSE_FOR_GATES: Duration = Duration::from_millis(4);
 
 /// Why a connection's next command does not run now.
 #[derive(Default)]
-pub enum Hold {
+pub enum WaitsFor {
     /// Nothing: it can run.
     #[default]
-    None,
+    Nothing,
     /// It is blocked in a command until it is served.
     Blocked(Arc<Wait>),
     /// A slot was locked, or the command needs all slots: it is tried again.
@@ -82,24 +82,24 @@ pub struct Ran {
 
 /// See the module's text.
 #[derive(Default)]
-pub struct HeldBack {
+pub struct PendingCommands {
     commands: VecDeque<Pending>,
     /// Why the first command does not run now.
-    pub hold: Hold,
+    pub waits_for: WaitsFor,
 }
 
-impl HeldBack {
+impl PendingCommands {
     /// Whether a new command may run at once.
     #[inline]
     pub fn runs(&self) -> bool {
-        matches!(self.hold, Hold::None)
+        matches!(self.waits_for, WaitsFor::Nothing)
     }
 
     /// The wait for a sync, if that is why: its own worker ends it.
     #[inline]
     pub fn sync_wait(&self) -> Option<&Arc<Wait>> {
-        match &self.hold {
-            Hold::Blocked(wait) if wait.awaits_sync() => Some(wait),
+        match &self.waits_for {
+            WaitsFor::Blocked(wait) if wait.awaits_sync() => Some(wait),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl HeldBack {
     /// Remembers why a command did not run to its end, and the command if it must run again.
     ///
     /// `slot` is the locked slot, if that is the reason.
-    pub fn hold_back(
+    pub fn wait_for(
         &mut self,
         outcome: Outcome,
         command: Option<Pending>,
@@ -143,31 +143,31 @@ impl HeldBack {
         if let Some(command) = command {
             self.commands.push_front(command);
         }
-        self.hold = match outcome {
-            Outcome::Done => Hold::None,
-            Outcome::Blocked(wait) => Hold::Blocked(wait),
-            Outcome::Contended => Hold::Contended(Box::new(Parked::new(slot, now))),
-            Outcome::NeedsProgram => Hold::Contended(Box::new(Parked::program(now))),
-            Outcome::NeedsGates => Hold::NeedsGates(now),
-            Outcome::Paused(until) => Hold::Paused(until),
+        self.waits_for = match outcome {
+            Outcome::Done => WaitsFor::Nothing,
+            Outcome::Blocked(wait) => WaitsFor::Blocked(wait),
+            Outcome::Contended => WaitsFor::Contended(Box::new(Parked::new(slot, now))),
+            Outcome::NeedsProgram => WaitsFor::Contended(Box::new(Parked::program(now))),
+            Outcome::NeedsGates => WaitsFor::NeedsGates(now),
+            Outcome::Paused(until) => WaitsFor::Paused(until),
         };
     }
 
     /// When its waiting ends by itself, in milliseconds of the steady clock.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
-        match &self.hold {
-            Hold::None | Hold::Contended(_) | Hold::NeedsGates(_) => None,
-            Hold::Blocked(wait) => wait.deadline.into_iter().chain(wait.again_at).min(),
-            Hold::Paused(until) => Some(*until),
+        match &self.waits_for {
+            WaitsFor::Nothing | WaitsFor::Contended(_) | WaitsFor::NeedsGates(_) => None,
+            WaitsFor::Blocked(wait) => wait.deadline.into_iter().chain(wait.again_at).min(),
+            WaitsFor::Paused(until) => Some(*until),
         }
     }
 
     /// When to try a command again that waits for slots, or for closed gates.
     pub fn next_try(&self) -> Option<Instant> {
-        match &self.hold {
-            Hold::Contended(parked) => Some(parked.next_try()),
-            Hold::NeedsGates(next) => Some(*next),
+        match &self.waits_for {
+            WaitsFor::Contended(parked) => Some(parked.next_try()),
+            WaitsFor::NeedsGates(next) => Some(*next),
             _ => None,
         }
     }
@@ -187,15 +187,17 @@ impl HeldBack {
         now: impl Fn() -> Instant,
         mut run: impl FnMut(Pending, Authority<'_>) -> Ran,
     ) {
-        let open = match &self.hold {
-            Hold::None | Hold::Blocked(_) => true,
+        let open = match &self.waits_for {
+            WaitsFor::Nothing | WaitsFor::Blocked(_) => true,
             // Even before the time has come: UNPAUSE may have ended the pause.
-            Hold::Paused(_) => {
-                self.hold = Hold::None;
+            WaitsFor::Paused(_) => {
+                self.waits_for = WaitsFor::Nothing;
                 true
             }
-            Hold::Contended(_) => self.try_again(space, (gate, slow), &now, &mut run),
-            Hold::NeedsGates(next) => *next <= now() && self.try_alone(gates, gate, &now, &mut run),
+            WaitsFor::Contended(_) => self.try_again(space, (gate, slow), &now, &mut run),
+            WaitsFor::NeedsGates(next) => {
+                *next <= now() && self.try_alone(gates, gate, &now, &mut run)
+            }
         };
         if open && self.runs() && !self.is_empty() {
             let inside = gate.enter();
@@ -221,15 +223,17 @@ impl HeldBack {
         now: &impl Fn() -> Instant,
         run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
     ) -> bool {
-        let Hold::Contended(parked) = &mut self.hold else { return true };
+        let WaitsFor::Contended(parked) = &mut self.waits_for else { return true };
         if !parked.may_try(space, now(), slow) {
             return true;
         }
-        let Hold::Contended(mut parked) = std::mem::take(&mut self.hold) else { return true };
+        let WaitsFor::Contended(mut parked) = std::mem::take(&mut self.waits_for) else {
+            return true;
+        };
         let inside = gate.enter();
         let authority = Authority::reserved(parked.reservation(), inside.presence());
         let open = self.run_first(authority, now, run);
-        if let Hold::Contended(failed) = &mut self.hold {
+        if let WaitsFor::Contended(failed) = &mut self.waits_for {
             // It goes on waiting where it was, with its reservation.
             parked.note_failure(failed.slot(), now());
             *failed = parked;
@@ -247,13 +251,13 @@ impl HeldBack {
         now: &impl Fn() -> Instant,
         run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
     ) -> bool {
-        self.hold = Hold::None;
+        self.waits_for = WaitsFor::Nothing;
         if let Some(closed) = gates.and_then(|gates| gates.try_close(gate)) {
             return self.run_first(Authority::Closed(&closed), now, run);
         }
         let inside = gate.enter();
         let open = self.run_first(Authority::Ordinary(inside.presence()), now, run);
-        if let Hold::NeedsGates(next) = &mut self.hold {
+        if let WaitsFor::NeedsGates(next) = &mut self.waits_for {
             *next = now() + PAUSE_FOR_GATES;
         }
         open
@@ -266,11 +270,11 @@ impl HeldBack {
         now: &impl Fn() -> Instant,
         run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
     ) -> bool {
-        let first = self.commands.pop_front().expect("what is held back is here");
+        let first = self.commands.pop_front().expect("what waits is here");
         let Ran { outcome, command, slot, open } = run(first, authority);
         match outcome {
             Outcome::Done => command.into_iter().for_each(|next| self.push_first(next)),
-            outcome => self.hold_back(outcome, command, slot, now()),
+            outcome => self.wait_for(outcome, command, slot, now()),
         }
         open
     }
