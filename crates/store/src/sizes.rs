@@ -23,12 +23,15 @@ impl Sizes {
 
     /// The bytes of each, on average, if this many are all. 0 if none was drawn.
     pub fn average(&self, all: usize) -> usize {
-        if self.drawn == 0 {
-            return 0;
-        }
         let (drawn, all) = (self.drawn as f64, all as f64);
+        match self.drawn {
+            0 => return 0,
+            // One says nothing of the others.
+            1 => return (self.sum / all.max(1.0)) as usize,
+            _ => {}
+        }
         let average = self.sum / drawn;
-        let variance = (self.squares / drawn - average * average).max(0.0);
+        let variance = (self.squares / drawn - average * average).max(0.0) * drawn / (drawn - 1.0);
         // When few remain that were not drawn, little is uncertain.
         let unknown = (1.0 - drawn / all.max(drawn)) / drawn;
         (average - (variance * unknown).sqrt()).max(0.0) as usize
@@ -62,7 +65,9 @@ mod tests {
     #[test]
     fn one_that_outweighs_all_others_counts_once_at_most() {
         const LARGE: usize = 60_000_000;
-        for (drawn, all) in [(2, 60), (100, 6000), (250, 6000), (4000, 6000), (250, 100_000_000)] {
+        for (drawn, all) in
+            [(1, 60), (2, 60), (100, 6000), (250, 6000), (4000, 6000), (250, 100_000_000)]
+        {
             let sum = sizes(std::iter::repeat_n(70, drawn - 1).chain([LARGE])).average(all) * all;
             assert!(sum <= LARGE + 71 * all, "{drawn} of {all}: {sum} bytes");
         }
