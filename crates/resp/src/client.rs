@@ -5,8 +5,10 @@
 //! in pieces of any size, and bound what a peer can make them do: nesting by
 //! [`base::limits::MAX_REPLY_NESTING`], memory by the bytes received.
 
+mod error;
 mod scanner;
 
+pub use error::ReplyError;
 pub use scanner::{Found, ReplyScanner};
 
 use crate::frame::write_header;
@@ -71,34 +73,6 @@ impl Value {
         matches!(self, Value::Error(_))
     }
 }
-
-/// The bytes received are no reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyError {
-    /// A reply begins with this byte, which names no kind of reply.
-    UnknownKind(u8),
-    /// A length, a number or a truth value is malformed, or out of range.
-    InvalidNumber,
-    /// A line does not end.
-    LineTooLong,
-    /// Collections are nested too deeply.
-    TooDeep,
-}
-
-impl std::fmt::Display for ReplyError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ReplyError::UnknownKind(byte) => {
-                write!(formatter, "unknown kind of reply '{}'", byte.escape_ascii())
-            }
-            ReplyError::InvalidNumber => formatter.write_str("invalid number in a reply"),
-            ReplyError::LineTooLong => formatter.write_str("endless line in a reply"),
-            ReplyError::TooDeep => formatter.write_str("replies nested too deeply"),
-        }
-    }
-}
-
-impl std::error::Error for ReplyError {}
 
 /// Appends a command with its arguments, the name first.
 #[inline]

@@ -5,7 +5,7 @@
 use base::limits;
 use base::num::parse_i64;
 
-use super::ReplyError;
+use super::error::ReplyError;
 
 /// How much of an unfinished line is kept: more than a number needs, and enough for the word of an
 /// error.
