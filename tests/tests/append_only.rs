@@ -2,6 +2,7 @@
 //! failures, and the reference server on the same directory.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -661,5 +662,21 @@ fn an_old_file_that_was_not_loaded_stays() -> Result<()> {
     )?;
     server.start_again()?;
     ensure!(server.connect()?.call_text("GET old")? == bulk("1"));
+    Ok(())
+}
+
+/// When another setting of the same command fails, the file is neither ended nor begun for a moment.
+#[test]
+fn settings_that_are_undone_leave_the_file_alone() -> Result<()> {
+    let taken = TcpListener::bind(("127.0.0.1", 0))?;
+    let port = taken.local_addr()?.port().to_string();
+    for (before, asked) in [("yes", "no"), ("no", "yes")] {
+        let server = start(&[("appendonly", before)])?;
+        let mut client = server.connect()?;
+        let reply = client.call(&["CONFIG", "SET", "appendonly", asked, "port", &port])?;
+        ensure!(matches!(&reply, Reply::Error(text) if text.contains("port")), "{reply:?}");
+        ensure!(figure(&mut client, "aof_rewrites")? == "0");
+        ensure!(figure(&mut client, "aof_enabled")? == if before == "yes" { "1" } else { "0" });
+    }
     Ok(())
 }

@@ -275,7 +275,17 @@ impl Outside {
         changed: &[DirectiveId],
         undoes: bool,
     ) -> Result<(), ApplyError> {
-        let (mut listened, mut reads_views) = (false, None);
+        let apply = |directive: DirectiveId, new: &mut Config| {
+            let name = directive.name();
+            self.apply_one(name, old, new).map_err(|message| {
+                self.log.warning(format!(
+                    "Failed applying new configuration. Possibly related to new {name} setting. \
+                     Restoring previous settings."
+                ));
+                ApplyError { directive, message }
+            })
+        };
+        let (mut listened, mut reads_views, mut turns) = (false, None, None);
         for &directive in changed {
             let name = directive.name();
             // Port and addresses change together, whichever comes first.
@@ -284,17 +294,16 @@ impl Outside {
             {
                 continue;
             }
-            if name == "views-file" {
-                reads_views = Some(directive).filter(|_| !undoes);
-                continue;
+            match name {
+                "views-file" => reads_views = Some(directive).filter(|_| !undoes),
+                "appendonly" => turns = Some(directive),
+                _ => apply(directive, new)?,
             }
-            self.apply_one(name, old, new).map_err(|message| {
-                self.log.warning(format!(
-                    "Failed applying new configuration. Possibly related to new {name} setting. \
-                     Restoring previous settings."
-                ));
-                ApplyError { directive, message }
-            })?;
+        }
+        // After everything else that may fail: what is written while the append-only file is off is not in
+        // it when it is on again.
+        if let Some(directive) = turns {
+            apply(directive, new)?;
         }
         // The last one, so that no view is served for a moment that is then undone. A relative path is
         // below the new directory.

@@ -623,7 +623,8 @@ impl AppendOnly {
             delayed_syncs: journal.figures().delayed_syncs.get(),
             syncs: Durations::from(&journal.figures().sync_durations),
         });
-        let failed = journal.has_failed() || journal.refuses_writes();
+        // A file that has failed and was turned off says nothing of the writes of now.
+        let failed = state.mode != Mode::Off && (journal.has_failed() || journal.refuses_writes());
         let current_seconds = state.wanted_rewrite_since().map(|began| began.elapsed().as_secs());
         Figures {
             writing,

@@ -79,12 +79,16 @@ pub(super) fn perform(
         // It replaces all data; the next file has the next number.
         Plan::BaseAlone => Successor::Listed(directory.last_increment() + 1),
     };
-    let (walker, offset) = match cut(engine, right, journal, plan, next) {
+    let (walker, offset) = match cut(engine, right, journal, plan, next, &is_wanted) {
         Ok(begun) => begun,
         Err(NoCut { error, unused }) => {
-            if let (Plan::GoOn { .. }, Some(unused)) = (plan, unused) {
-                // If it stays it is empty, which does no harm.
-                let _ = directory.withdraw_increment(unused);
+            match (plan, unused) {
+                (Plan::GoOn { .. }, Some(unused)) => {
+                    // If it stays it is empty, which does no harm.
+                    let _ = directory.withdraw_increment(unused);
+                }
+                (Plan::Anew { .. }, Some(_)) => directory.discard_hidden_increment(),
+                (_, _) => {}
             }
             return Err(error);
         }
@@ -155,8 +159,13 @@ fn cut<'c>(
     journal: &ServerJournal,
     plan: Plan,
     next: Option<Opened>,
+    is_wanted: impl Fn() -> bool,
 ) -> Result<(Walker<'c, Attachment>, u64), NoCut> {
     let closed = engine.gates.close();
+    // The command that turns the file off runs before this instant or after it.
+    if !is_wanted() {
+        return Err(NoCut { error: not_wanted(), unused: next });
+    }
     if matches!(plan, Plan::GoOn { .. }) && journal.has_given_up() {
         let error = io::Error::other("the present file has just been given up");
         return Err(NoCut { error, unused: next });

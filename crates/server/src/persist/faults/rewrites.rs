@@ -248,3 +248,25 @@ fn a_file_that_is_turned_on_beside_a_rewrite_goes_on_from_what_that_has_left() {
     assert_eq!(place.counter_after_power_failure(), 4);
     assert_eq!(place.leftovers(), [""; 0]);
 }
+
+/// The command that turns the file off comes when the next file is open, and before the cut.
+#[test]
+fn a_file_that_is_turned_off_before_its_cut_does_not_begin() {
+    let place = Place::new();
+    let mut rig = place.start(false).unwrap();
+    assert_eq!(rig.tell("INCR counter").number(), Some(1));
+    let append_only = Arc::clone(&rig.outside.append_only);
+    let inside = rig.gate.enter();
+    assert_eq!(append_only.turn_on(&config(place.home.path(), true)), Ok(()));
+    let hidden = place.path("appendonlydir").join("temp-appendonly.aof.incr");
+    rig.wait_for("the next file", |_| hidden.exists().then_some(()));
+    append_only.turn_off();
+    drop(inside);
+    rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+    assert!(!append_only.journal().has_file());
+    assert!(!hidden.exists());
+    assert_eq!(rig.tell("INCR counter").number(), Some(2));
+    assert_eq!(append_only.turn_on(&config(place.home.path(), true)), Ok(()));
+    rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+    assert_eq!(place.counter_after_power_failure(), 2);
+}
