@@ -664,3 +664,31 @@ fn a_stop_that_is_refused_leaves_a_pause_as_it_was() -> Result<()> {
     ensure!(other.receive()? == Received::Reply(ok()));
     Ok(())
 }
+
+#[test]
+fn saves_beside_a_rewrite_wait_together() -> Result<()> {
+    const CLIENTS: usize = 20;
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    client.call_text("DEBUG POPULATE 40000 key 20")?;
+    take_time(&mut client)?;
+    let threads =
+        || -> Result<usize> { Ok(fs::read_dir(format!("/proc/{}/task", server.pid()))?.count()) };
+    ensure!(!matches!(client.call_text("BGREWRITEAOF")?, Reply::Error(_)));
+    let before = threads()?;
+    let savers = (0..CLIENTS).map(|_| {
+        let mut saver = server.connect()?;
+        saver.send(&["SAVE"])?;
+        Ok(saver)
+    });
+    let savers = savers.collect::<Result<Vec<Client>>>()?;
+    wait_until("the saves", || Ok(figure(&mut client, "blocked_clients")? == CLIENTS.to_string()))?;
+    let more = threads()?.saturating_sub(before);
+    ensure!(figure(&mut client, "aof_rewrite_in_progress")? == "1", "the rewrite is over too soon");
+    ensure!(more <= 1, "{more} threads wait");
+    ensure!(client.call(&["CONFIG", "SET", "rdb-key-save-delay", "0"])? == ok());
+    for mut saver in savers {
+        ensure!(saver.receive()? == Received::Reply(ok()));
+    }
+    Ok(())
+}

@@ -42,6 +42,9 @@ pub struct Saver {
     claim: Mutex<Option<Claim>>,
     /// The file that is being written.
     unfinished: Mutex<Option<PathBuf>>,
+    /// SAVEs that wait for the end of a rewrite: their files, each with all clients that have asked for it.
+    /// One thread a file waits with them.
+    awaiting: Mutex<Vec<(PathBuf, Vec<Waiter>)>>,
 }
 
 /// A file to be written.
@@ -66,6 +69,21 @@ fn file_of(config: &Config) -> PathBuf {
     std::env::current_dir().map_or_else(|_| name.to_owned(), |directory| directory.join(name))
 }
 
+/// Notes that a file is being written.
+fn begin(engine: &Engine, in_background: bool) {
+    engine.saving.begin(now(), in_background);
+    engine.saving.note_request();
+    let pid = std::process::id();
+    engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
+}
+
+/// Logs why no thread could be started.
+fn no_thread(engine: &Engine, error: &io::Error) -> Refusal {
+    let line = format!("Can't save in background: {}", crate::process::paths::reason(error));
+    engine.host.log(LogLevel::Warning, &line);
+    Refusal::NoThread
+}
+
 impl Saver {
     /// Saves to this disk.
     pub fn new(disk: Arc<dyn Disk>, cuts: Arc<Cuts>) -> Saver {
@@ -78,6 +96,7 @@ impl Saver {
             emptied: Mutex::default(),
             claim: Mutex::default(),
             unfinished: Mutex::default(),
+            awaiting: Mutex::default(),
         }
     }
 
@@ -93,10 +112,12 @@ impl Saver {
     pub fn save(&self, request: SaveRequest, this: &Arc<Saver>) -> Result<Accepted, Refusal> {
         let engine = self.engine.get().and_then(Weak::upgrade).ok_or(Refusal::InProgress)?;
         let right = match (self.cuts.try_take(Reader::Snapshot), &request) {
-            (Ok(right), _) => Some(right),
+            (Ok(right), _) => right,
             (Err(Reader::Snapshot), _) => return Err(Refusal::InProgress),
             // Its client waits for the rewrite as well.
-            (Err(_), SaveRequest::Answer(_)) => None,
+            (Err(_), SaveRequest::Answer(waiter)) => {
+                return self.save_after_rewrite(&engine, waiter.clone(), this);
+            }
             (Err(_), SaveRequest::Background { schedule: true, .. }) => {
                 self.scheduled.store(true, Ordering::Relaxed);
                 return Ok(Accepted::Scheduled);
@@ -105,47 +126,66 @@ impl Saver {
         };
         let in_background = matches!(request, SaveRequest::Background { .. });
         let job = Job::new(&engine.config.load(), in_background);
-        let begin = move |engine: &Engine| {
-            engine.saving.begin(now(), in_background);
-            engine.saving.note_request();
-            let pid = std::process::id();
-            engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
-        };
-        if right.is_some() {
-            begin(&engine);
-        }
+        begin(&engine, in_background);
         let (this, shared) = (Arc::clone(this), Arc::clone(&engine));
-        let spawned = cuts::spawn("snapshot", right, move |right| {
-            let right = right.unwrap_or_else(|| {
-                let right = this.cuts.take(Reader::Snapshot);
-                begin(&shared);
-                right
-            });
-            this.run(&shared, &job, &request, right);
+        let spawned = cuts::spawn("snapshot", right, move |right| match request {
+            SaveRequest::Answer(waiter) => this.save_for(&shared, &job, right, &[waiter]),
+            SaveRequest::Background { begun, .. } => {
+                let _ = this.save_beside_commands(&shared, &job, right, || {
+                    if let Some(waiter) = &begun {
+                        shared.answer(waiter, b"+Background saving started\r\n");
+                    }
+                });
+            }
         });
         if let Err((error, right)) = spawned {
-            let line =
-                format!("Can't save in background: {}", crate::process::paths::reason(&error));
-            engine.host.log(LogLevel::Warning, &line);
-            if let Some(right) = right {
-                right.give_back(|| engine.saving.end(now(), None));
-            }
-            return Err(Refusal::NoThread);
+            right.give_back(|| engine.saving.end(now(), None));
+            return Err(no_thread(&engine, &error));
         }
         Ok(Accepted::Started)
     }
 
-    fn run(&self, engine: &Arc<Engine>, job: &Job, request: &SaveRequest, right: CutRight) {
-        let answer = |waiter: &Waiter, reply: &[u8]| engine.answer(waiter, reply);
-        let outcome = self.save_beside_commands(engine, job, right, || {
-            if let SaveRequest::Background { begun: Some(waiter), .. } = request {
-                answer(waiter, b"+Background saving started\r\n");
-            }
-        });
-        if let SaveRequest::Answer(waiter) = request {
-            let reply: &[u8] = if outcome.is_ok() { b"+OK\r\n" } else { b"-ERR\r\n" };
-            answer(waiter, reply);
+    /// SAVE beside a rewrite: a thread waits with its client, or with all clients that have asked for this
+    /// file by the time the rewrite ends.
+    fn save_after_rewrite(
+        &self,
+        engine: &Arc<Engine>,
+        waiter: Waiter,
+        this: &Arc<Saver>,
+    ) -> Result<Accepted, Refusal> {
+        let job = Job::new(&engine.config.load(), false);
+        let mut awaiting = self.awaiting.lock();
+        if let Some((_, waiters)) = awaiting.iter_mut().find(|(file, _)| *file == job.file) {
+            waiters.push(waiter);
+            return Ok(Accepted::Started);
         }
+        awaiting.push((job.file.clone(), vec![waiter]));
+        let (this, shared) = (Arc::clone(this), Arc::clone(engine));
+        let spawned = cuts::spawn("snapshot", (), move |()| {
+            let right = this.cuts.take(Reader::Snapshot);
+            begin(&shared, false);
+            // Whoever asks from now on is told that a file is being written.
+            let waiters = this.no_longer_awaiting(&job.file);
+            this.save_for(&shared, &job, right, &waiters);
+        });
+        if let Err((error, ())) = spawned {
+            awaiting.pop();
+            return Err(no_thread(engine, &error));
+        }
+        Ok(Accepted::Started)
+    }
+
+    fn no_longer_awaiting(&self, file: &Path) -> Vec<Waiter> {
+        let mut awaiting = self.awaiting.lock();
+        let place = awaiting.iter().position(|(other, _)| other == file);
+        place.map(|place| awaiting.swap_remove(place).1).unwrap_or_default()
+    }
+
+    /// Saves on this thread, and answers these clients.
+    fn save_for(&self, engine: &Engine, job: &Job, right: CutRight, waiters: &[Waiter]) {
+        let outcome = self.save_beside_commands(engine, job, right, || ());
+        let reply: &[u8] = if outcome.is_ok() { b"+OK\r\n" } else { b"-ERR\r\n" };
+        waiters.iter().for_each(|waiter| engine.answer(waiter, reply));
     }
 
     /// Writes the file on this thread, with the right to read a cut. The caller has called
