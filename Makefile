@@ -14,7 +14,8 @@ static: peers
 		cargo build --release --package dunlin --target $(STATIC_TARGET)
 	mkdir -p $${CARGO_TARGET_DIR:-target}/static
 	cp $${CARGO_TARGET_DIR:-target}/$(STATIC_TARGET)/release/dunlin $${CARGO_TARGET_DIR:-target}/static/
-	scripts/check-static $${CARGO_TARGET_DIR:-target}/static/dunlin
+	PATH="$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/peers/trixie/bin:$$PATH" \
+		scripts/check-static $${CARGO_TARGET_DIR:-target}/static/dunlin
 
 # All tests. The server binary and the tests share one profile, so that the dependencies are built
 # once. Random tests begin with the same seeds each time, so that a failure comes from the change and not
