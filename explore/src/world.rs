@@ -17,7 +17,7 @@ use engine::session::client::Client;
 use engine::wait::awaited::Wait;
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use server::net::pending::{PendingCommands, WaitsFor, Pending, Ran};
+use server::net::pending::{Pending, PendingCommands, Ran, WaitsFor};
 use store::Key;
 use store::gate::Gate;
 
