@@ -105,7 +105,7 @@ impl Connection {
     /// Takes the reply that another thread has left for it, if there is one.
     pub fn take_inbox(&mut self, worker: &Worker) -> bool {
         let served = self.session.client.inbox.lock().served.take();
-        served.inspect(|reply| self.end_wait(worker, &reply.to_vec())).is_some()
+        served.inspect(|served| self.end_wait(worker, &served.reply.to_vec())).is_some()
     }
 }
 

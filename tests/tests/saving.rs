@@ -382,6 +382,34 @@ fn flushall_empties_the_file_where_there_are_rules() -> Result<()> {
     Ok(())
 }
 
+/// A command and a script of one transaction wait for their files together: the next command waits for
+/// itself.
+#[test]
+fn a_transaction_waits_for_all_its_files_and_no_longer() -> Result<()> {
+    let server = start(&[("save", "3600 1")])?;
+    let mut client = server.connect()?;
+    let script = ["EVAL", "return redis.call('flushall')", "0"];
+    let library = "#!lua name=l\nredis.register_function('empty', function() return \
+                   redis.call('flushall') end)";
+    client.call(&["FUNCTION", "LOAD", library])?;
+    let function = ["FCALL", "empty", "0"];
+    let flush: &[&str] = &["FLUSHALL"];
+    for commands in [[flush, &script], [&script, &script], [&script, flush], [flush, &function]] {
+        client.send(&["MULTI"])?;
+        commands.iter().try_for_each(|words| client.send(words))?;
+        client.send(&["EXEC"])?;
+        client.send(&["BLPOP", "nothing", "0.05"])?;
+        client.send(&["ECHO", "end"])?;
+        let (queued, both) = (Reply::Status(b"QUEUED".to_vec()), Reply::Array(vec![ok(), ok()]));
+        let end = Reply::Bulk(b"end".to_vec());
+        for expected in [ok(), queued.clone(), queued, both, Reply::NilArray, end] {
+            let reply = client.receive()?;
+            ensure!(reply == Received::Reply(expected), "{commands:?}: {reply:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn flushall_that_waits_for_its_file_says_nothing_to_who_wants_no_replies() -> Result<()> {
     for target in [Target::Reference, Target::Dunlin] {

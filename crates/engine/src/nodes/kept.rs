@@ -91,8 +91,8 @@ impl Kept<'_, '_> {
         let Some((last, others)) = claimed.split_last() else { return };
         let told = told_event(&change.event);
         let woken = &mut self.db.effects.woken;
-        woken.extend(others.iter().map(|waiter| (waiter.client.clone(), told.clone())));
-        woken.push((last.client.clone(), told));
+        woken.extend(others.iter().map(|waiter| (waiter.clone(), told.clone())));
+        woken.push((last.clone(), told));
     }
 
     fn journal(&mut self, words: &[&[u8]]) {

@@ -403,6 +403,7 @@ mod tests {
         assert_eq!(server.text("WAITAOF 1 0 0"), "", "it waits");
         assert_eq!(server.engine.blocked_clients(), 1);
         let wait = server.session.client.wait.lock().clone().expect("it waits");
+        assert!(wait.claim());
         let inside = server.gate.enter();
         server.engine.end_wait(inside.presence(), &server.session, &wait);
         drop(inside);

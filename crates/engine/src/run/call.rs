@@ -481,9 +481,9 @@ impl Engine {
 
     fn finish_effects(&self, presence: Presence<'_>, turn: &mut Turn) {
         let effects = &mut turn.effects;
-        for (client, reply) in effects.woken.drain(..) {
-            client.inbox.lock().served = Some(Box::new(reply));
-            self.host.wake(&client);
+        for (waiter, reply) in effects.woken.drain(..) {
+            waiter.leave(reply);
+            self.host.wake(&waiter.client);
         }
         for watch in effects.forgotten_watches.drain(..) {
             self.remove_watch(presence, &watch);

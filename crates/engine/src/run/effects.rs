@@ -18,7 +18,7 @@ use crate::observe::command_log::NotedFrom;
 use crate::observe::notify::{Event, News, Notification};
 use crate::persistence::journal::Batch;
 use crate::script::cache::Lookups;
-use crate::session::client::Client;
+use crate::wait::waiting::Waiter;
 use crate::wait::watcher::Watch;
 use config::Config;
 
@@ -108,7 +108,7 @@ pub struct Effects {
     pub(crate) ready: ReadyKeys,
     /// Clients that were served, with their replies. They get the replies after the slots are unlocked,
     /// and so after the journal got the effects on which the replies depend.
-    pub(crate) woken: Vec<(Arc<Client>, Output)>,
+    pub(crate) woken: Vec<(Waiter, Output)>,
     /// In a cell, since a read that misses records an event too.
     pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed a setting that a turn looks at only once.

@@ -23,7 +23,15 @@ pub struct Inbox {
     /// More output waits than the client is allowed: it gets nothing further and is closed.
     pub over_limit: bool,
     /// The reply of the command that the client was blocked in.
-    pub served: Option<Box<Output>>,
+    pub served: Option<Box<Served>>,
+}
+
+/// The reply for which a client waits.
+pub struct Served {
+    /// The wait that it ends. Another one may have begun since.
+    pub wait: Arc<Wait>,
+    /// The reply, in the protocol of that wait.
+    pub reply: Output,
 }
 
 /// The words that clients set about themselves.

@@ -139,7 +139,8 @@ fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, wait: &'k Wait) -> Key<'k> {
 }
 
 /// Serves one claimed waiter when a key is ready.
-fn serve(cx: &mut Context<'_>, ready: &Key<'_>, Waiter { client, wait }: &Waiter) {
+fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
+    let Waiter { client, wait } = waiter;
     let key = &first_of(cx, ready, wait);
     remove_from_held(cx, wait);
     let mut output = Output::default();
@@ -168,7 +169,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, Waiter { client, wait }: &Waiter
     (cx.busy, cx.hears_itself, cx.block) = (busy, hears_itself, block);
     cx.db.index = own_database;
     cx.nested = own_nested;
-    cx.db.effects.woken.push((Arc::clone(client), output));
+    cx.db.effects.woken.push((waiter.clone(), output));
 }
 
 impl Context<'_> {
@@ -205,11 +206,12 @@ impl Context<'_> {
             nested: true,
             busy: self.busy,
             hears_itself: self.hears_itself,
-            block: None,
+            // A host that has been asked already answers the same wait.
+            block: self.block.take(),
         };
         let result = action(&mut inner, &mut self.reply);
         self.hears_itself = inner.hears_itself;
-        self.block = inner.block.take().or(self.block.take());
+        self.block = inner.block.take();
         let locks = inner.db.held.detach();
         self.db.held = keyspace.attach(presence, locks);
         result
@@ -247,6 +249,7 @@ impl Engine {
     /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller has
     /// claimed the wait or found it claimed, and holds no slot.
     pub fn end_wait(&self, presence: Presence<'_>, session: &Session, wait: &Arc<Wait>) {
+        debug_assert!(!wait.is_waiting(), "nobody else ends it from now on");
         let clock = base::clock::now_us();
         for key in &wait.keys {
             self.take_out_waiter(presence, wait, key, clock);

@@ -17,7 +17,7 @@ impl Engine {
     /// The same with a reply that other clients may get a copy of; the copy shares large parts.
     pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
         if waiter.wait.claim() {
-            waiter.client.inbox.lock().served = Some(Box::new(reply));
+            waiter.leave(reply);
             self.host.wake(&waiter.client);
         }
     }

@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hashbrown::{Equivalent, HashMap};
+use resp::output::Output;
 
-use crate::session::client::Client;
+use crate::session::client::{Client, Served};
 use crate::wait::awaited::Wait;
 use crate::wait::watcher::{Change, WatchFlag, Watcher};
 
@@ -25,6 +26,12 @@ pub struct Waiter {
 impl Waiter {
     pub(crate) fn new(client: &Arc<Client>, wait: Wait) -> Waiter {
         Waiter { client: Arc::clone(client), wait: Arc::new(wait) }
+    }
+
+    /// Leaves the reply for the client's worker, which has to be woken. The caller has claimed the wait.
+    pub(crate) fn leave(&self, reply: Output) {
+        let served = Served { wait: Arc::clone(&self.wait), reply };
+        self.client.inbox.lock().served = Some(Box::new(served));
     }
 
     /// Whether this is the wait of the client.

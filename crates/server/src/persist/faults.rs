@@ -152,7 +152,7 @@ impl Rig {
                     self.wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
                 let inside = self.gate.enter();
                 self.engine.end_wait(inside.presence(), &self.session, &wait);
-                return Told::Reply(String::from_utf8(served.to_vec()).unwrap());
+                return Told::Reply(String::from_utf8(served.reply.to_vec()).unwrap());
             }
             _ => panic!("{line} needs more"),
         }

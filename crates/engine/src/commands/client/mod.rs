@@ -10,7 +10,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::session::ReplyMode;
-use crate::session::client::{Client, flag, is_one_word, valid_name};
+use crate::session::client::{Client, Served, flag, is_one_word, valid_name};
 use crate::wait::awaited::Unblocking;
 
 mod filter;
@@ -270,7 +270,7 @@ fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
             Unblocking::Error => reply.error(Unblocking::ERROR),
             Unblocking::Timeout => wait.reply_timed_out(&mut reply),
         }
-        client.inbox.lock().served = Some(Box::new(output));
+        client.inbox.lock().served = Some(Box::new(Served { wait, reply: output }));
     }
     cx.engine.host.wake(client);
     true
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(server.text(&unblock), ":1\r\n");
         let served = other.client.inbox.lock().served.take();
         let expected = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n".to_vec();
-        assert_eq!(served.map(|reply| reply.to_vec()), Some(expected));
+        assert_eq!(served.map(|served| served.reply.to_vec()), Some(expected));
         assert_eq!(server.text(&unblock), ":0\r\n");
         assert_eq!(server.text("RPUSH k a"), ":1\r\n");
         assert_eq!(server.text("LLEN k"), ":1\r\n", "nobody was served");

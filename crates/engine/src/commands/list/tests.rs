@@ -39,11 +39,11 @@ impl Connections {
     fn received(&mut self, number: usize) -> Option<String> {
         let session = &self.others[number - 1];
         let served = session.client.inbox.lock().served.take()?;
-        let waiter = session.client.wait.lock().clone().expect("it was waiting");
+        let waiter = &served.wait;
         assert!(!waiter.is_waiting(), "who is served was claimed");
         let inside = self.server.gate.enter();
-        self.server.engine.end_wait(inside.presence(), session, &waiter);
-        Some(String::from_utf8_lossy(&served.to_vec()).into_owned())
+        self.server.engine.end_wait(inside.presence(), session, waiter);
+        Some(String::from_utf8_lossy(&served.reply.to_vec()).into_owned())
     }
 
     /// Lets the time of a waiting connection run out. Returns whether it had not been served before.

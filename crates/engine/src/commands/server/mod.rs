@@ -301,7 +301,7 @@ mod tests {
         let waiting = std::mem::replace(&mut server.session, first);
         assert_eq!(server.text("SWAPDB 1 0"), "+OK\r\n");
         let served = waiting.client.inbox.lock().served.take();
-        let served = served.map(|reply| reply.to_vec());
+        let served = served.map(|served| served.reply.to_vec());
         assert_eq!(served.as_deref(), Some(&b"*2\r\n$4\r\nlist\r\n$1\r\na\r\n"[..]));
         assert_eq!(server.text("DBSIZE"), ":0\r\n");
     }

@@ -65,7 +65,7 @@ fn who_waits_is_served_in_turn_and_the_journal_sees_pops() {
     server.text("ZADD z 1 a 2 b 3 c");
     let received = waiting.iter().map(|session| {
         let served = session.client.inbox.lock().served.take();
-        served.map(|reply| String::from_utf8_lossy(&reply.to_vec()).into_owned())
+        served.map(|served| String::from_utf8_lossy(&served.reply.to_vec()).into_owned())
     });
     let expected = [
         Some("*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n".to_string()),

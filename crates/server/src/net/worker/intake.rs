@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::limits;
 use engine::host::LogLevel;
 use engine::session::Session;
-use engine::session::client::{Client, flag};
+use engine::session::client::{Client, Served, flag};
 use mio::Token;
 
 use super::{NOT_DURABLE, Worker};
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     /// Takes what other threads have left for a client: messages, the reply for which it is blocked, or
-    /// the order to close.
+    /// the order to close. A reply to a wait that is over is nobody's.
     pub(super) fn take_inbox(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
@@ -96,9 +96,12 @@ impl Worker {
             connection.session.depends_on = self.engine.journal.end();
             connection.defer_replies(connection.output.end());
         }
-        if let Some(reply) = inbox.served
-            && let WaitsFor::Blocked(wait) = std::mem::take(&mut connection.pending.waits_for)
+        if let Some(served) = inbox.served
+            && let WaitsFor::Blocked(wait) = &connection.pending.waits_for
+            && Arc::ptr_eq(wait, &served.wait)
         {
+            connection.pending.waits_for = WaitsFor::Nothing;
+            let Served { wait, reply } = *served;
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &wait);
             drop(inside);
