@@ -3,12 +3,13 @@
 //! One thread for all listeners distributes connections evenly. Sockets shared by all workers would
 //! not: the first worker to wake would take most.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::engine::Engine;
@@ -46,6 +47,9 @@ impl Source {
 
 /// How long to wait before the next accept after a failed one.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
+
+/// The least time between two lines in the log about failed accepts.
+const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(1);
 
 /// What came of a listener's turn. The largest of all says how long the thread may sleep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,8 +94,15 @@ impl Acceptor {
         let waker = Waker::new(poll.registry(), WAKE)?;
         let orders = Arc::new(Orders::default());
         let stats = engine.stats.register("acceptor");
-        let accepting =
-            Accepting { engine, wakers, poll, orders: Arc::clone(&orders), stats, sources: vec![] };
+        let accepting = Accepting {
+            engine,
+            wakers,
+            poll,
+            orders: Arc::clone(&orders),
+            stats,
+            sources: Vec::new(),
+            complained: Cell::new(None),
+        };
         let thread = std::thread::Builder::new().name("acceptor".to_string());
         Ok(Acceptor { orders, waker, thread: thread.spawn(move || accepting.run())? })
     }
@@ -122,6 +133,8 @@ struct Accepting {
     orders: Arc<Orders>,
     stats: Arc<ThreadStats>,
     sources: Vec<Source>,
+    /// When the log last told of a failed accept.
+    complained: Cell<Option<Instant>>,
 }
 
 impl Accepting {
@@ -207,13 +220,22 @@ impl Accepting {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let line = format!("Accepting client connection: {error}");
-                    self.engine.host.log(LogLevel::Warning, &line);
+                    self.complain(&error);
                     return Accepted::Failed;
                 }
             }
         }
         Accepted::Part
+    }
+
+    /// Tells the log of a failed accept. The next attempt follows soon, and most likely fails as well.
+    fn complain(&self, error: &io::Error) {
+        let last = self.complained.get();
+        if last.is_none_or(|last| last.elapsed() >= BETWEEN_COMPLAINTS) {
+            self.complained.set(Some(Instant::now()));
+            let line = format!("Accepting client connection: {error}");
+            self.engine.host.log(LogLevel::Warning, &line);
+        }
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
