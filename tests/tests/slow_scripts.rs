@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -380,5 +381,66 @@ fn one_of_slow_commands_is_ended_soon() -> Result<()> {
     ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
     ensure!(received(&mut runner)?.contains("SCRIPT KILL"));
     ensure!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    Ok(())
+}
+
+/// The turn that a slow script interrupts had more connections to serve. They are served beside the
+/// script, and must not be listed once more when it has ended.
+#[test]
+fn those_whom_its_turn_had_still_to_serve_are_served_once() -> Result<()> {
+    const CLIENTS: usize = 100;
+    let options = [("threads", "1"), ("busy-reply-threshold", "1")];
+    let server = &Server::start(Target::Dunlin, &options)?;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let runner = scope.spawn(|| {
+            let mut runner = server.connect()?;
+            let spin = "local t = os.clock() + 0.03 while os.clock() < t do end return 'ran'";
+            while !ended.load(Relaxed) {
+                let reply = runner.call(&["EVAL", spin, "0"])?;
+                ensure!(reply == Reply::Bulk(b"ran".to_vec()), "{reply:?}");
+            }
+            Ok(())
+        });
+        let writers: Vec<_> = (0..CLIENTS)
+            .map(|number| scope.spawn(move || write_and_read_back(server, number)))
+            .collect();
+        let written: Vec<_> = writers.into_iter().map(|it| it.join().expect("it ends")).collect();
+        ended.store(true, Relaxed);
+        written.into_iter().collect::<Result<()>>()?;
+        runner.join().expect("it ends")
+    })
+}
+
+/// Writes small values and large ones in one pipeline, again and again, and looks whether they are
+/// there.
+fn write_and_read_back(server: &Server, number: usize) -> Result<()> {
+    const ROUNDS: usize = 60;
+    let mut client = server.connect()?;
+    for round in 0..ROUNDS {
+        let mut requests = Vec::new();
+        let (small, large) = (round.to_string(), format!("{round:08}").repeat(40_000));
+        let key = |name: &str| format!("{number}:{name}");
+        for name in ["a", "b", "c", "d", "e"] {
+            tests::client::encode(&["SET", &key(name), &small], &mut requests);
+        }
+        let (one, other) = (key("large"), key("other"));
+        tests::client::encode(&["MSET", &one, &large, &other, &large], &mut requests);
+        let names = [key("a"), key("b"), key("c"), key("d"), key("e")];
+        tests::client::encode(&[&["MGET".to_owned()], &names[..]].concat(), &mut requests);
+        tests::client::encode(&["STRLEN", &other], &mut requests);
+        client.send_raw(&requests)?;
+        for _ in 0..6 {
+            let said = received(&mut client)?;
+            ensure!(said == "OK", "{said} in round {round}");
+        }
+        let Received::Reply(Reply::Array(values)) = client.receive()? else {
+            bail!("no values in round {round}")
+        };
+        let expected = Reply::Bulk(small.into_bytes());
+        ensure!(values.iter().all(|it| *it == expected), "{values:?} in round {round}");
+        let length = Received::Reply(Reply::Integer(large.len() as i64));
+        ensure!(client.receive()? == length, "in round {round}");
+    }
     Ok(())
 }

@@ -73,6 +73,8 @@ pub(super) struct Worker {
     relief_turn: Option<Box<Turn>>,
     /// A script keeps the thread busy, and other clients are served meanwhile: see [`relief`].
     relieves: bool,
+    /// How often that has begun.
+    reliefs: u64,
     /// The connection whose script runs.
     away: Option<Away>,
     gate: Arc<Gate>,
@@ -136,6 +138,7 @@ impl Worker {
             turn: Box::new(Turn::new(&engine, &format!("worker-{index}"))),
             relief_turn: None,
             relieves: false,
+            reliefs: 0,
             away: None,
             gate: Arc::new(engine.gates.register()),
             engine,
@@ -190,22 +193,7 @@ impl Worker {
         self.schedule_behind();
         let batch = std::mem::take(&mut self.scheduled);
         let late = std::mem::take(&mut self.late);
-        // When replies wait for a sync, everything that has come should share one.
-        let together = if self.turn.defers_replies() { usize::MAX } else { TOGETHER };
-        // In turns, so that neither late connections nor new ones wait for all others.
-        let (mut from, mut late_from) = (0, 0);
-        while from < batch.len() || late_from < late.len() {
-            for (list, at) in [(&batch, &mut from), (&late, &mut late_from)] {
-                let end = at.saturating_add(together).min(list.len());
-                if *at < end {
-                    self.serve(&list[*at..end]);
-                    *at = end;
-                }
-            }
-            if self.turn.begun().elapsed_ns() > TURN_NS {
-                break;
-            }
-        }
+        let [from, late_from] = self.serve_by_turns([&batch, &late]);
         self.late.extend_from_slice(&late[late_from..]);
         self.late.extend_from_slice(&batch[from..]);
         self.recycle(batch);
@@ -213,6 +201,33 @@ impl Worker {
         self.engine.evict_clients(&mut self.turn);
         crate::memory::publish();
         self.turn.end();
+    }
+
+    /// Serves the connections of two lists, some of each by turns, so that neither late connections nor
+    /// new ones wait for all others. Ends when the turn has lasted for long. Returns how many of each
+    /// list need not be served any more.
+    fn serve_by_turns(&mut self, lists: [&[usize]; 2]) -> [usize; 2] {
+        // When replies wait for a sync, everything that has come should share one.
+        let together = if self.turn.defers_replies() { usize::MAX } else { TOGETHER };
+        let (reliefs, all) = (self.reliefs, lists.map(<[usize]>::len));
+        let mut served = [0, 0];
+        while served != all {
+            for (list, at) in lists.iter().zip(&mut served) {
+                let end = at.saturating_add(together).min(list.len());
+                if *at < end {
+                    self.serve(&list[*at..end]);
+                    *at = end;
+                }
+                if self.reliefs != reliefs {
+                    // All connections were listed anew, and served beside a script.
+                    return all;
+                }
+            }
+            if self.turn.begun().elapsed_ns() > TURN_NS {
+                break;
+            }
+        }
+        served
     }
 
     /// Reads the input of these connections, executes it, and answers.

@@ -96,7 +96,8 @@ impl Worker {
         let mut turn = std::mem::replace(&mut self.turn, spare);
         let engine = Arc::clone(&self.engine);
         let unannounced = turn.has_unannounced();
-        self.away = Some(Away { place, read_closed: false });
+        // Beside a script, another one is refused here: the first one's connection stays away.
+        let before = self.away.replace(Away { place, read_closed: false });
         let relief = Relief { worker: self, presence, rest, unannounced, last: None, events: None };
         let shared = Shared(RefCell::new(relief));
         let result = run(&engine, &mut turn, &mut connection, &shared);
@@ -104,7 +105,7 @@ impl Worker {
         let mut spare = std::mem::replace(&mut worker.turn, turn);
         worker.turn.take_over(&mut spare);
         worker.relief_turn = Some(spare);
-        let away = worker.away.take();
+        let away = std::mem::replace(&mut worker.away, before);
         if last.is_none() {
             worker.connections[place] = Some(connection);
             return Some((result, false));
@@ -116,11 +117,13 @@ impl Worker {
     }
 
     /// Puts the rest of a batch after the pending commands of its connections, as far as these are
-    /// here, and has all connections looked at: replies of the present turn have not left yet.
+    /// here, and has all connections looked at: replies of the present turn have not left yet, and those
+    /// that it had still to serve do not wait for its end.
     fn begin_relief(&mut self, rest: Option<Rest<'_>>) {
         if let Some((batch, first)) = rest {
             put_off_all(&mut self.connections, batch, first, |_| true);
         }
+        self.reliefs += 1;
         self.scheduled.clear();
         self.late.clear();
         for place in 0..self.connections.len() {
@@ -131,13 +134,14 @@ impl Worker {
         }
     }
 
-    /// Puts a connection back that was away for some turns: events that concerned it then were lost.
+    /// Puts a connection back that was away for some turns: events that concerned it then were lost, and
+    /// lists may have lost it.
     fn put_back(&mut self, place: usize, mut connection: Box<Connection>) {
         connection.readable = true;
         connection.writable = true;
-        connection.listed_as_waiting = false;
-        connection.listed_as_parked = false;
-        connection.listed_as_behind = false;
+        connection.listed_as_waiting = self.awaiting_journal.contains(&place);
+        connection.listed_as_parked = self.parked.contains(&place);
+        connection.listed_as_behind = self.behind.contains(&place);
         self.connections[place] = Some(connection);
         self.take_inbox(place);
         self.schedule(place);
