@@ -1,0 +1,60 @@
+//! What the clients of the storm do, each in its own thread.
+
+mod counters;
+mod databases;
+mod messages;
+mod noise;
+mod queues;
+mod registers;
+mod scripts;
+mod streams;
+
+use crate::actor::{Actor, World};
+use crate::history::Operation;
+
+/// Clients that write registers; each has its own.
+const WRITERS: usize = 3;
+
+/// What a client does until the storm is over. The number tells it from others of its kind.
+type Play = fn(&mut Actor<'_>, usize);
+
+/// (name, whether it bears errors, how many, what they do). Connections of victims are killed now
+/// and then.
+const ROLES: &[(&str, bool, usize, Play)] = &[
+    ("victim", false, WRITERS, registers::write),
+    ("victim", false, 2, registers::read),
+    ("pusher", false, 2, queues::push),
+    ("popper", false, 3, queues::pop),
+    ("pusher", false, 2, streams::feed),
+    ("popper", false, 3, streams::consume),
+    ("victim", false, 1, scripts::take_long),
+    ("victim", false, 3, counters::count),
+    ("publisher", false, 1, messages::publish),
+    ("subscriber", false, 1, messages::listen),
+    ("operator", false, 1, databases::operate),
+    ("victim", true, 2, noise::make_noise),
+    ("heavy", true, 1, noise::lift),
+];
+
+/// Plays all roles until the world stops, in threads of a scope. Returns what each has to do.
+pub(crate) fn cast(world: &World, seed: u64) -> Vec<impl FnOnce() -> Vec<Operation> + Send> {
+    let mut players = Vec::new();
+    let mut client = 0;
+    for &(name, lenient, count, play) in ROLES {
+        for number in 0..count {
+            client += 1;
+            let seed = seed.wrapping_mul(1009).wrapping_add(client);
+            players.push(move || {
+                let mut actor = match lenient {
+                    true => Actor::lenient(world, seed, name),
+                    false => Actor::new(world, seed, name),
+                };
+                while world.goes_on() {
+                    play(&mut actor, number);
+                }
+                actor.operations
+            });
+        }
+    }
+    players
+}
