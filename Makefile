@@ -43,12 +43,13 @@ crashes:
 # slow, full or failing at times. A checker looks for writes that were lost, torn, stale or done twice,
 # and for clients that were kept waiting: make storm SECONDS=3600 SEED=7. The files of a failure are
 # kept, and the report says where. Full disks need the right to mount, slow and failing ones need strace;
-# without these the rest is done.
+# without these the rest is done. Between these lives come squalls, which look for one kind of mistake each:
+# make storm SQUALL=relief lets one kind blow again and again. DUNLIN_BIN names another binary to try.
 storm: SECONDS ?= 600
 storm:
 	cargo build --profile ci --package dunlin
-	DUNLIN_STORM=$(SECONDS) DUNLIN_SEED=$(or $(SEED),1) \
-		cargo test --profile ci --package tests --test storm -- --nocapture
+	DUNLIN_STORM=$(SECONDS) DUNLIN_SEED=$(or $(SEED),1) $(if $(SQUALL),DUNLIN_SQUALL=$(SQUALL)) \
+		cargo test --profile ci --package tests --test storm -- --nocapture nothing_goes_wrong_in_a_storm
 
 # A fuzzer invents input for the readers of files, payloads and requests, and looks for input that takes
 # new paths through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. It keeps such input in

@@ -1,7 +1,8 @@
 //! A storm: clients of all kinds at work on a process that is stopped, killed and started again, on a
 //! disk that is slow, full or failing at times; and a checker of what they saw.
 //!
-//! `make storm SECONDS=3600 SEED=7` is a long one; with the tests goes a short one of a fixed seed.
+//! `make storm SECONDS=3600 SEED=7` is a long one; with the tests goes a short one of a fixed seed. Between
+//! the lives of a long one come [`squalls`].
 //! What is done to the server comes from the seed alone; which client is faster than another does
 //! not. [`check`] says what is wrong, [`conduct`] what must survive, [`watch`] who waited.
 
@@ -13,6 +14,7 @@ mod data;
 mod history;
 mod plan;
 mod roles;
+mod squalls;
 mod watch;
 
 use std::fmt::Write as _;
@@ -40,6 +42,8 @@ const ROOM: u64 = 192 << 20;
 /// What may stay in use after everything is flushed: tables, buffers of a few clients, and those of
 /// the journal, which keeps some megabytes for the next burst.
 const MAY_REMAIN: u64 = 10 << 20;
+/// How long a squall is, between two lives or when it is repeated.
+const SQUALL: Duration = Duration::from_secs(6);
 /// How long memory may take to come back.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,6 +53,8 @@ struct Wishes {
     duration: Duration,
     /// Whether a PING that waits is a failure.
     strict: bool,
+    /// The only kind of squall that is wanted, in place of the storm.
+    squall: Option<String>,
 }
 
 impl Wishes {
@@ -59,6 +65,7 @@ impl Wishes {
             seed: setting("DUNLIN_SEED").unwrap_or(1),
             duration: seconds.map_or(SHORT, Duration::from_secs),
             strict: seconds.is_some(),
+            squall: std::env::var("DUNLIN_SQUALL").ok(),
         }
     }
 }
@@ -87,6 +94,9 @@ struct Storm {
 fn nothing_goes_wrong_in_a_storm() -> Result<()> {
     let wishes = Wishes::new();
     say(&format!("storm: seed {}, {} s", wishes.seed, wishes.duration.as_secs()));
+    if let Some(name) = &wishes.squall {
+        return repeat(squalls::Squall::named(name)?, &wishes);
+    }
     let mut storm = Storm::begin()?;
     let begin = Instant::now();
     let mut life = 0;
@@ -100,6 +110,12 @@ fn nothing_goes_wrong_in_a_storm() -> Result<()> {
             let kept = storm.keep(wishes.seed);
             bail!("seed {}, life {life}, {plan:?}: {error:#}\nkept in {kept:?}", wishes.seed);
         }
+        // In the tests each kind has its own, see there.
+        if wishes.strict && life % 2 == 1 {
+            let kinds = squalls::ALL;
+            let turn = (life / 2 + wishes.seed) as usize % kinds.len();
+            kinds[turn].play(wishes.seed * 1000 + life, SQUALL)?;
+        }
         life += 1;
     }
     let Storm { operations, worst_loss, ref stalls, .. } = storm;
@@ -111,6 +127,18 @@ fn nothing_goes_wrong_in_a_storm() -> Result<()> {
         stalls.join("\n")
     ));
     ensure!(!wishes.strict || stalls.is_empty(), "{} PINGs waited", stalls.len());
+    Ok(())
+}
+
+/// One kind of squall after the other, each from the next seed.
+fn repeat(squall: &squalls::Squall, wishes: &Wishes) -> Result<()> {
+    let begin = Instant::now();
+    let mut seed = wishes.seed;
+    while seed == wishes.seed || begin.elapsed() < wishes.duration {
+        say(&format!("{}, seed {seed}, at {} s", squall.name, begin.elapsed().as_secs()));
+        squall.play(seed, SQUALL)?;
+        seed += 1;
+    }
     Ok(())
 }
 
@@ -298,7 +326,6 @@ impl Storm {
             ("appendonly", if self.appends { "yes" } else { "no" }.to_owned()),
             // So that a stop saves.
             ("save", "3600 1".to_owned()),
-            ("busy-reply-threshold", "25".to_owned()),
         ]
     }
 
@@ -306,6 +333,7 @@ impl Storm {
     fn start(&mut self, plan: &Plan) -> Result<()> {
         let mut options = self.options();
         options.push(("threads", plan.threads.to_string()));
+        options.push(("busy-reply-threshold", plan.slow.to_string()));
         let options: Vec<(&str, &str)> =
             options.iter().map(|(name, value)| (*name, value.as_str())).collect();
         self.server.set_options(&options);

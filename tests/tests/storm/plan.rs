@@ -60,6 +60,8 @@ pub(crate) enum Disk {
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) threads: u64,
+    /// After how many milliseconds a script is slow.
+    pub(crate) slow: u64,
     pub(crate) disk: Disk,
     /// The milliseconds before each event.
     pub(crate) events: Vec<(u64, Event)>,
@@ -96,9 +98,10 @@ impl Plan {
             }
         }
         let ending = if life % 12 == 11 { Ending::Idle } else { ending(&mut random) };
-        let threads = random.between(2, 3).unsigned_abs();
+        let threads = random.between(1, 3).unsigned_abs();
+        let slow = *random.pick(&[1, 5, 25, 25]);
         let rest = milliseconds(&mut random, 10, 900);
-        Plan { seed: random.bits(), threads, disk, events, ending, rest }
+        Plan { seed: random.bits(), threads, slow, disk, events, ending, rest }
     }
 }
 

@@ -1,0 +1,127 @@
+//! Squalls: short lives of one process, each with the settings and the clients under which one kind of mistake
+//! shows within seconds. The storm has them between its lives, and each is a test of its own.
+//!
+//! A squall never blames the server for being slow: it states only what must hold on any machine, and it
+//! gives up on an answer after a time that no busy machine explains.
+
+mod relief;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Reply};
+use tests::random::Random;
+use tests::server::Server;
+
+/// One kind.
+pub(crate) struct Squall {
+    pub(crate) name: &'static str,
+    blow: fn(&mut Gust) -> Result<()>,
+}
+
+/// All kinds, in the order in which a storm has them.
+pub(crate) const ALL: &[Squall] = &[Squall { name: "relief", blow: relief::blow }];
+
+/// How long a squall is that goes with the tests.
+const SHORT: Duration = Duration::from_secs(3);
+
+impl Squall {
+    /// The kind of that name.
+    pub(crate) fn named(name: &str) -> Result<&'static Squall> {
+        ALL.iter().find(|squall| squall.name == name).with_context(|| format!("no squall {name}"))
+    }
+
+    /// Lets it blow for about this long.
+    pub(crate) fn play(&self, seed: u64, duration: Duration) -> Result<()> {
+        let begin = Instant::now();
+        let mut gust = Gust { random: Random::new(seed), end: begin + duration };
+        (self.blow)(&mut gust).with_context(|| {
+            let after = begin.elapsed().as_secs_f32();
+            format!("squall {}, seed {seed}, after {after:.1} s", self.name)
+        })
+    }
+}
+
+/// What a squall does next, and for how long it goes on.
+#[derive(Clone)]
+pub(crate) struct Gust {
+    random: Random,
+    end: Instant,
+}
+
+impl Gust {
+    fn goes_on(&self) -> bool {
+        Instant::now() < self.end
+    }
+
+    /// The same for one of several threads.
+    fn branch(&mut self) -> Gust {
+        Gust { random: Random::new(self.random.bits()), end: self.end }
+    }
+
+    fn rest(&mut self, most_microseconds: i64) {
+        let wanted = self.random.between(0, most_microseconds).unsigned_abs();
+        thread::sleep(Duration::from_micros(wanted));
+    }
+}
+
+/// What one of several threads does.
+type Part<'p> = Box<dyn FnOnce() -> Result<()> + Send + 'p>;
+
+/// Plays parts side by side until all have ended. The first error is the result.
+fn together(parts: Vec<Part<'_>>) -> Result<()> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(part)).collect();
+        let results = threads.into_iter().map(|thread| thread.join().expect("no client panics"));
+        results.fold(Ok(()), Result::and)
+    })
+}
+
+/// Adds to an error what the server has to say; a server that has ended is one.
+fn with_server(result: Result<()>, server: &mut Server) -> Result<()> {
+    let result = match server.is_running() {
+        true => result,
+        false => result.and(Err(anyhow::anyhow!("the process has ended by itself"))),
+    };
+    result.with_context(|| server.log_tail())
+}
+
+/// The answer to a command whose words are given, where an error is none.
+fn done<W: AsRef<[u8]>>(client: &mut Client, words: &[W]) -> Result<Reply> {
+    let reply = client.call(words)?;
+    ensure!(!reply.is_error(), "{} was answered {reply:?}", shown(words));
+    Ok(reply)
+}
+
+fn shown<W: AsRef<[u8]>>(words: &[W]) -> String {
+    let words = words.iter().map(|word| String::from_utf8_lossy(word.as_ref()).into_owned());
+    words.collect::<Vec<_>>().join(" ").chars().take(100).collect()
+}
+
+fn text(reply: &Reply) -> String {
+    String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned()
+}
+
+/// Whether an error says that a script runs for long.
+fn is_busy(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(text) if text.starts_with(b"BUSY "))
+}
+
+#[cfg(test)]
+mod tests_of_each {
+    //! Each kind by itself, with a seed that stays.
+
+    use anyhow::Result;
+
+    use super::{SHORT, Squall};
+
+    fn short(name: &str) -> Result<()> {
+        Squall::named(name)?.play(1, SHORT)
+    }
+
+    #[test]
+    fn slow_scripts_spare_the_pipelines_beside_them() -> Result<()> {
+        short("relief")
+    }
+}
