@@ -651,15 +651,17 @@ fn systemd_is_told() -> Result<()> {
 
 #[test]
 fn a_crash_leaves_a_report() -> Result<()> {
-    let mut server = start(&[])?;
-    ensure!(server.end_by(Signal::SEGV)?.is_none(), "it ended by itself");
-    let log = server.log();
-    ensure!(log.contains("Reason: crashed by signal SIGSEGV"), "{log}");
-    ensure!(log.contains("STACK TRACE") && log.contains("REPORT END"), "{log}");
+    for (signal, name) in [(Signal::SEGV, "SIGSEGV"), (Signal::ABORT, "SIGABRT")] {
+        let mut server = start(&[])?;
+        ensure!(server.end_by(signal)?.is_none(), "it ended by itself");
+        let log = server.log();
+        ensure!(log.contains(&format!("Reason: crashed by signal {name}")), "{log}");
+        ensure!(log.contains("STACK TRACE") && log.contains("REPORT END"), "{log}");
+    }
     let mut server = start(&[])?;
     server.connect()?.send(&["DEBUG", "PANIC"])?;
     wait_for("the end", || (!server.is_running()).then_some(()))?;
-    ensure!(server.log().contains("REPORT END"), "{}", server.log());
+    ensure!(server.log().matches("REPORT END").count() == 1, "{}", server.log());
     let mut server = start(&[("crash-log-enabled", "no")])?;
     ensure!(server.end_by(Signal::SEGV)?.is_none(), "it ended by itself");
     ensure!(!server.log().contains("REPORT"), "{}", server.log());

@@ -1,8 +1,8 @@
 //! The crash report: what is needed to find a mistake after the process has ended.
 //!
 //! A panic ends the process, in whichever thread it happens, because the state of the data is then
-//! unknown. A fault that the processor reports ends it too. Before that, the report is written to the
-//! log.
+//! unknown. So does a fault that the processor reports, or code that aborts, as for lack of memory. Before
+//! that, the report is written to the log.
 
 use std::backtrace::Backtrace;
 use std::io::{self, Write};
@@ -62,7 +62,7 @@ pub fn note_failed_allocation(bytes: usize) {
 /// Ends the process at once, with a report.
 pub fn crash(reason: &str) -> ! {
     report(reason);
-    std::process::abort()
+    system::abort()
 }
 
 fn describe(info: &PanicHookInfo<'_>) -> String {

@@ -117,7 +117,8 @@ fn signal_set(signals: &[i32]) -> libc::sigset_t {
 }
 
 /// Calls `report` when the process is about to end because of a fault of its own: an access to memory
-/// that is not there, an impossible instruction. The process ends afterwards in any case.
+/// that is not there, an impossible instruction, code that gives up by `abort`. The process ends
+/// afterwards in any case.
 pub fn on_fatal_signal(report: fn(&str)) {
     REPORT.get_or_init(|| report);
     for &(signal, _) in &FATAL_SIGNALS {
@@ -136,12 +137,20 @@ pub fn on_fatal_signal(report: fn(&str)) {
 
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 
-const FATAL_SIGNALS: [(i32, &str); 4] = [
+const FATAL_SIGNALS: [(i32, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV"),
     (libc::SIGBUS, "SIGBUS"),
     (libc::SIGFPE, "SIGFPE"),
     (libc::SIGILL, "SIGILL"),
+    (libc::SIGABRT, "SIGABRT"),
 ];
+
+/// Ends the process at once, without a further report.
+pub fn abort() -> ! {
+    // SAFETY: the signal gets back what it does by default.
+    unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+    std::process::abort()
+}
 
 /// How long a report may take, in seconds. The fault can have happened inside the allocator or the
 /// log, whose locks the report would then wait for in vain.
