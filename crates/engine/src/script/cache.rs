@@ -75,8 +75,8 @@ impl Script {
         }
     }
 
-    /// It stays: SCRIPT LOAD.
-    pub(crate) fn keep(&self) {
+    /// It stays: SCRIPT LOAD. Must be called while it is known and cannot be forgotten.
+    fn keep(&self) {
         self.loaded.store(true, Relaxed);
     }
 
@@ -109,9 +109,12 @@ impl Cache {
         self.scripts.read().get(&Sha::try_from(sha).ok()?).cloned()
     }
 
-    /// A script by its text.
-    pub(crate) fn known(&self, text: &[u8]) -> Option<Arc<Script>> {
-        self.scripts.read().get(&sha_of(text)).cloned()
+    /// Makes a script stay that is known, by its text. Meanwhile it is not forgotten.
+    pub(crate) fn keep(&self, text: &[u8]) -> Option<Arc<Script>> {
+        let scripts = self.scripts.read();
+        let script = scripts.get(&sha_of(text))?;
+        script.keep();
+        Some(Arc::clone(script))
     }
 
     /// Makes a script known. One that is known already stays the same.
@@ -314,6 +317,32 @@ mod tests {
         cache.flush();
         assert!(cache.is_empty() && cache.memory() == 0);
         assert!(lookups.by_text(&cache, b"first", 0).is_none());
+    }
+
+    #[test]
+    fn a_script_that_was_loaded_is_known_whatever_others_forget_meanwhile() {
+        let (cache, newest) = (Cache::default(), AtomicUsize::new(0));
+        let text = |number: usize| format!("script {number}");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..20_000 {
+                    add(&cache, &text(number), Origin::Eval, number as u64);
+                    newest.store(number, Relaxed);
+                }
+            });
+            let (mut loaded, mut number) = (Vec::new(), 0);
+            while number < 19_999 {
+                number = newest.load(Relaxed);
+                // The ones that go next.
+                for oldest in number.saturating_sub(limits::EVAL_SCRIPTS)..number {
+                    if let Some(script) = cache.keep(text(oldest).as_bytes()) {
+                        loaded.push(script);
+                        break;
+                    }
+                }
+            }
+            assert!(loaded.iter().all(|script| script.is_known()));
+        });
     }
 
     #[test]

@@ -131,11 +131,8 @@ fn admit(cx: &mut Context<'_>, script: &Script, read_only: bool) -> CommandResul
 fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let text = args.bytes()?;
-    let script = match cx.engine.scripts.cache.known(text) {
-        Some(known) => {
-            known.keep();
-            known
-        }
+    let script = match cx.engine.scripts.cache.keep(text) {
+        Some(known) => known,
         None => add(cx, text, Origin::Load)?,
     };
     cx.reply.bulk(&script.sha);
