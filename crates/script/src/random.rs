@@ -21,7 +21,8 @@ fn next() -> u64 {
     })
 }
 
-/// `math.random([low,] [high])`
+/// `math.random([low,] [high])`. The bounds are integers of 32 bits, as in Redis: others lose their
+/// higher bits, and the size of an interval overflows.
 ///
 /// # Safety
 /// Lua calls it.
@@ -35,19 +36,20 @@ pub(crate) unsafe extern "C-unwind" fn random(l: *mut lua_State) -> c_int {
                 return 1;
             }
             1 => {
-                let high = ffi::luaL_checkinteger(l, 1);
+                let high = ffi::luaL_checkinteger(l, 1) as i32;
                 ffi::luaL_argcheck(l, c_int::from(high >= 1), 1, c"interval is empty".as_ptr());
                 (1, high)
             }
             2 => {
-                let (low, high) = (ffi::luaL_checkinteger(l, 1), ffi::luaL_checkinteger(l, 2));
+                let low = ffi::luaL_checkinteger(l, 1) as i32;
+                let high = ffi::luaL_checkinteger(l, 2) as i32;
                 ffi::luaL_argcheck(l, c_int::from(low <= high), 2, c"interval is empty".as_ptr());
                 (low, high)
             }
             _ => return ffi::luaL_error(l, c"wrong number of arguments".as_ptr()),
         };
-        let count = high as f64 - low as f64 + 1.0;
-        ffi::lua_pushnumber(l, (fraction * count).floor() + low as f64);
+        let count = f64::from(high.wrapping_sub(low).wrapping_add(1));
+        ffi::lua_pushnumber(l, (fraction * count).floor() + f64::from(low));
     }
     1
 }
