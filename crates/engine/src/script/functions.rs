@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::{Mutex, RwLock};
 
 use crate::handler::error::CommandError;
@@ -126,7 +126,7 @@ pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
     ))
 }
 
-#[derive(Default, Clone)]
+#[derive(Default)]
 struct Known {
     libraries: BTreeMap<Vec<u8>, Arc<Library>>,
     /// By their names in lower case: the library, and the function's index in it.
@@ -177,24 +177,20 @@ impl Functions {
 
     /// Adds libraries, all or none.
     pub(crate) fn add(&self, libraries: Vec<Library>, policy: Policy) -> Result<(), CommandError> {
-        let mut known = match policy {
-            Policy::Flush => Known::default(),
-            Policy::Append | Policy::Replace => self.known.read().clone(),
-        };
-        for library in libraries {
-            known.add(Arc::new(library), policy == Policy::Replace)?;
+        let mut known = self.known.write();
+        if policy == Policy::Flush {
+            let mut fresh = Known::default();
+            fresh.add_all(libraries, policy)?;
+            *known = fresh;
+            return Ok(());
         }
-        *self.known.write() = known;
-        Ok(())
+        known.add_all(libraries, policy)
     }
 
     /// Removes a library.
     pub(crate) fn remove(&self, name: &[u8]) -> Result<(), CommandError> {
-        let mut known = self.known.write();
-        if known.remove(name) {
-            return Ok(());
-        }
-        Err(CommandError::text("ERR Library not found"))
+        let removed = self.known.write().remove(name);
+        removed.map(drop).ok_or(CommandError::text("ERR Library not found"))
     }
 
     /// Removes all.
@@ -215,37 +211,70 @@ impl Functions {
 }
 
 impl Known {
-    fn add(&mut self, library: Arc<Library>, replace: bool) -> Result<(), CommandError> {
-        if self.libraries.contains_key(&library.name) {
-            if !replace {
-                return Err(CommandError::quoting(
-                    "ERR Library ",
-                    &library.name,
-                    " already exists",
-                ));
+    /// Adds libraries, or changes nothing.
+    fn add_all(&mut self, libraries: Vec<Library>, policy: Policy) -> Result<(), CommandError> {
+        // What was changed, to be undone: it is cheaper than a copy of everything.
+        let mut added = Vec::new();
+        for library in libraries {
+            let library = Arc::new(library);
+            let replaced = match policy {
+                Policy::Replace => self.remove(&library.name),
+                Policy::Append | Policy::Flush => None,
+            };
+            let checked = self.check(&library);
+            if checked.is_ok() {
+                self.insert(Arc::clone(&library));
             }
-            self.remove(&library.name);
-        }
-        for (index, function) in library.functions.iter().enumerate() {
-            let place = (Arc::clone(&library), index);
-            if self.functions.insert(function.name.to_ascii_lowercase(), place).is_some() {
-                return Err(CommandError::quoting(
-                    "ERR Function ",
-                    &function.name,
-                    " already exists",
-                ));
+            added.push((library, replaced));
+            if let Err(error) = checked {
+                self.undo(added);
+                return Err(error);
             }
         }
-        self.libraries.insert(library.name.clone(), library);
         Ok(())
     }
 
-    fn remove(&mut self, name: &[u8]) -> bool {
-        let Some(library) = self.libraries.remove(name) else { return false };
+    /// Removes what was added, the last first, and puts back what it replaced. The last one was refused.
+    fn undo(&mut self, mut added: Vec<(Arc<Library>, Option<Arc<Library>>)>) {
+        let refused = added.pop().and_then(|(_, replaced)| replaced);
+        refused.into_iter().for_each(|library| self.insert(library));
+        while let Some((library, replaced)) = added.pop() {
+            self.remove(&library.name);
+            replaced.into_iter().for_each(|library| self.insert(library));
+        }
+    }
+
+    /// Whether a library's name, and those of its functions, are new.
+    fn check(&self, library: &Library) -> Result<(), CommandError> {
+        if self.libraries.contains_key(&library.name) {
+            let (before, after) = ("ERR Library ", " already exists");
+            return Err(CommandError::quoting(before, &library.name, after));
+        }
+        let mut own = HashSet::new();
+        for function in &library.functions {
+            let name = function.name.to_ascii_lowercase();
+            if self.functions.contains_key(&name) || !own.insert(name) {
+                let (before, after) = ("ERR Function ", " already exists");
+                return Err(CommandError::quoting(before, &function.name, after));
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, library: Arc<Library>) {
+        for (index, function) in library.functions.iter().enumerate() {
+            let place = (Arc::clone(&library), index);
+            self.functions.insert(function.name.to_ascii_lowercase(), place);
+        }
+        self.libraries.insert(library.name.clone(), library);
+    }
+
+    fn remove(&mut self, name: &[u8]) -> Option<Arc<Library>> {
+        let library = self.libraries.remove(name)?;
         for function in &library.functions {
             self.functions.remove(&function.name.to_ascii_lowercase());
         }
-        true
+        Some(library)
     }
 }
 
@@ -277,6 +306,31 @@ mod tests {
         ] {
             assert_eq!(Header::parse(source.as_bytes()).unwrap_err().to_string(), error);
         }
+    }
+
+    #[test]
+    fn libraries_that_are_refused_change_nothing() {
+        let all = Functions::default();
+        all.add(vec![library("a", &["f"]), library("b", &["g"])], Policy::Append).unwrap();
+        let before = all.libraries();
+        for (libraries, policy) in [
+            (vec![library("a", &["new"]), library("c", &["G"])], Policy::Replace),
+            (vec![library("a", &["new"]), library("b", &["New"])], Policy::Replace),
+            (vec![library("c", &["g2"]), library("c", &["h"])], Policy::Append),
+            (vec![library("c", &["h", "H"])], Policy::Append),
+            (vec![library("c", &["h"]), library("d", &["h"])], Policy::Flush),
+        ] {
+            let names = format!("{policy:?} of {libraries:?}");
+            assert!(all.add(libraries, policy).is_err(), "{names}");
+            let same = |(one, other): (&Arc<Library>, &Arc<Library>)| Arc::ptr_eq(one, other);
+            assert!(all.libraries().iter().zip(&before).all(same), "{names}");
+            assert_eq!((all.libraries().len(), all.count()), (2, 2), "{names}");
+            assert!(all.find(b"F").is_some() && all.find(b"g").is_some(), "{names}");
+        }
+        // A function may move from one library to another when both are replaced.
+        let moved = vec![library("a", &["x"]), library("b", &["f"])];
+        all.add(moved, Policy::Replace).unwrap();
+        assert_eq!(all.find(b"f").map(|(library, _)| library.name.clone()), Some(b"b".to_vec()));
     }
 
     #[test]
