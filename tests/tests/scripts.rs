@@ -443,3 +443,111 @@ fn monitor_shows_a_script_once() -> Result<()> {
     ensure!(lines.iter().filter(|line| line.contains("\"EVAL\"")).count() == 1, "{lines:?}");
     Ok(())
 }
+
+/// The memory is full when the remains of a script are collected; or it is more than full, since the
+/// limit was lowered.
+#[test]
+fn a_full_memory_ends_the_script_and_not_the_server() -> Result<()> {
+    let strings =
+        |count: usize| format!("local t = {{}} for i = 1, {count} do t[i] = 's' .. i end");
+    for (limit, count) in [("16mb", 60_000), ("32mb", 120_000)] {
+        let server = start(&[("lua-memory-limit", limit), ("threads", "1")])?;
+        let mut client = server.connect()?;
+        let script = format!("{} t = nil local f while true do f = {{f}} end", strings(count));
+        let reply = client.call(&["EVAL", &script, "0"])?;
+        ensure!(shown(&reply).contains("not enough memory"), "{}", shown(&reply));
+        let reply = client.call(&["EVAL", &format!("{} return #t", strings(count)), "0"])?;
+        ensure!(reply == Reply::Integer(count as i64), "the next script has room: {reply:?}");
+        ensure!(!client.call_text("CONFIG SET lua-memory-limit 1000")?.is_error());
+        let library = "#!lua name=l\nredis.register_function('f', function() end)";
+        for words in [
+            &["EVAL", "return 1", "0"][..],
+            &["SCRIPT", "LOAD", "return 2"],
+            &["FUNCTION", "LOAD", library],
+        ] {
+            let reply = client.call(words)?;
+            ensure!(shown(&reply).contains("not enough memory"), "{words:?}: {}", shown(&reply));
+        }
+        client.call(&["CONFIG", "SET", "lua-memory-limit", limit])?;
+        ensure!(client.call(&["EVAL", "return 1", "0"])? == Reply::Integer(1), "all is as before");
+    }
+    Ok(())
+}
+
+const COUNTER: &str = "#!lua name=counter\nlocal count = 0 \
+                       redis.register_function('count', function() count = count + 1 return count end)";
+
+/// What a library keeps in its local variables is not lost because of others.
+#[test]
+fn a_library_keeps_its_state_when_others_go() -> Result<()> {
+    let server = start(&[("threads", "1")])?;
+    let mut client = server.connect()?;
+    client.call(&["FUNCTION", "LOAD", COUNTER])?;
+    let other = "#!lua name=other\nredis.register_function('other', function() end)";
+    let late = "#!lua name=late\nredis.register_function('late', function() end) error('late')";
+    let taken = "#!lua name=taken\nredis.register_function('COUNT', function() end)";
+    for (number, words) in (1..).zip([
+        &["PING"][..],
+        &["SCRIPT", "FLUSH"],
+        &["FUNCTION", "LOAD", other],
+        &["FUNCTION", "LOAD", "REPLACE", other],
+        &["FUNCTION", "DELETE", "other"],
+        &["FUNCTION", "LOAD", late],
+        &["FUNCTION", "LOAD", taken],
+        &["FUNCTION", "RESTORE", "none"],
+    ]) {
+        client.call(words)?;
+        ensure!(client.call_text("FCALL count 0")? == Reply::Integer(number), "{words:?}");
+    }
+    client.call(&["FUNCTION", "LOAD", "REPLACE", COUNTER])?;
+    ensure!(client.call_text("FCALL count 0")? == Reply::Integer(1), "it is a new one");
+    client.call_text("FUNCTION FLUSH")?;
+    client.call(&["FUNCTION", "LOAD", COUNTER])?;
+    ensure!(client.call_text("FCALL count 0")? == Reply::Integer(1), "it is a new one");
+    Ok(())
+}
+
+/// `redis.register_function` is there while a library is loaded, and only then.
+#[test]
+fn functions_are_registered_while_a_library_is_loaded() -> Result<()> {
+    let server = start(&[("threads", "1"), ("lua-memory-limit", "16mb")])?;
+    let mut client = server.connect()?;
+    let kept = "#!lua name=kept\nlocal register = redis.register_function \
+                register('kept', function() return register('x', function() end) end)";
+    client.call(&["FUNCTION", "LOAD", kept])?;
+    let reply = client.call_text("FCALL kept 0")?;
+    let expected = "ERR redis.register_function can only be called on FUNCTION LOAD command \
+                    script: kept, on @user_function:2.";
+    ensure!(shown(&reply) == expected, "{}", shown(&reply));
+    let full = "#!lua name=full\nlocal t = {} for i = 1, 60000 do t[i] = 's' .. i end t = nil \
+                local f while true do f = {f} end";
+    // On a slow machine its time is over before.
+    ensure!(client.call(&["FUNCTION", "LOAD", full])?.is_error());
+    let reply = client.call(&["EVAL", "return tostring(redis.register_function)", "0"])?;
+    ensure!(reply.text() == Some(b"nil"), "{reply:?}");
+    Ok(())
+}
+
+/// What Redis 8.0 answers.
+#[test]
+fn numbers_are_errors_and_bounds_as_on_the_reference() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    for (script, expected) in [
+        ("error({err=1})", "1 script: "),
+        ("error({err=1.5})", "1.5 script: "),
+        ("return math.random(2^31 + 1)", "ERR user_script:1: bad argument #1 to 'random'"),
+        ("return math.random(2^33, 5) <= 5", "1"),
+        ("return math.random(-2^31, 2^31 - 1)", "-2147483648"),
+        ("math.randomseed(3) return math.random(-3, 2^31 - 1)", "-1681984275"),
+        ("return math.random(2^31 - 5, 2^31 + 5)", "ERR user_script:1: bad argument #2"),
+    ] {
+        let reply = client.call(&["EVAL", script, "0"])?;
+        let text = match reply {
+            Reply::Integer(number) => number.to_string(),
+            other => shown(&other),
+        };
+        ensure!(text.starts_with(expected), "{script}: {text}");
+    }
+    Ok(())
+}

@@ -444,3 +444,131 @@ fn write_and_read_back(server: &Server, number: usize) -> Result<()> {
     }
     Ok(())
 }
+
+/// Code that catches the error by which a script ends, and goes on. What a handler does is done where the
+/// error was raised, so no handler may be called for it.
+const STUBBORN: &[&str] = &[
+    "xpcall(function() while true do end end, function(e) while true do end end)",
+    "local function f() while true do end end \
+     xpcall(function() xpcall(f, f) while true do end end, f) while true do end",
+    "xpcall(function() while true do end end, function(e) \
+     while true do pcall(redis.call, 'get', 'x') end end)",
+    "xpcall(function() while true do redis.call('ping') end end, function(e) \
+     repeat local ok = pcall(redis.call, 'get', 'x') until ok while true do end end)",
+    "xpcall(error, function(e) xpcall(function() while true do end end, function() \
+     while true do end end) while true do end end)",
+    "while true do pcall(function() while true do pcall(function() while true do end end) end end) end",
+    "while true do pcall(coroutine.wrap(function() xpcall(function() while true do end end, \
+     function() while true do end end) while true do end end)) end",
+    "xpcall(function() string.gsub('xx', 'x', function() while true do end end) end, \
+     function() string.gsub('xx', 'x', function() while true do end end) end)",
+    "xpcall(function() table.sort({1, 2, 3}, function() while true do end end) end, \
+     function() while true do end end)",
+    "local t = setmetatable({}, {__index = function() while true do end end}) \
+     while true do pcall(error, t) xpcall(function() return t.x end, function() return t.x end) end",
+    "local t = setmetatable({}, {__tostring = function() while true do end end}) \
+     xpcall(function() return tostring(t) end, function() return tostring(t) end)",
+    "xpcall(function() loadstring('while true do end')() end, function() \
+     load(function() while true do end end) end)",
+];
+
+#[test]
+fn code_that_catches_every_error_is_ended_too() -> Result<()> {
+    let server = start_with("2", &[])?;
+    let (mut runner, mut other) = (server.connect()?, server.connect()?);
+    for code in STUBBORN {
+        runner.send(&["EVAL", &format!("redis.call('get', KEYS[1]) {code}"), "1", "held"])?;
+        wait_until_slow(&mut other)?;
+        ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
+        let ended = received(&mut runner)?;
+        ensure!(ended.contains("Script killed by user with SCRIPT KILL"), "{code}: {ended}");
+        ensure!(say(&mut runner, "PING")? == "PONG");
+    }
+    Ok(())
+}
+
+#[test]
+fn code_that_catches_every_error_does_not_hold_up_the_end_of_the_server() -> Result<()> {
+    for code in STUBBORN.iter().step_by(3) {
+        let mut server = start()?;
+        let (mut runner, mut other) = (server.connect()?, server.connect()?);
+        runner.send(&["EVAL", &format!("redis.call('get', KEYS[1]) {code}"), "1", "held"])?;
+        wait_until_slow(&mut other)?;
+        other.send(&["SHUTDOWN", "NOSAVE"])?;
+        wait_until("the end of the process", || Ok(!server.is_running()))?;
+    }
+    Ok(())
+}
+
+/// A script that meets a locked slot begins again, whatever it does about errors.
+#[test]
+fn code_that_catches_every_error_begins_again() -> Result<()> {
+    let server = start_with("2", &[("busy-reply-threshold", "0")])?;
+    let (mut holder, mut runner) = (server.connect()?, server.connect()?);
+    let mut beside = server.connect()?;
+    let holds = "redis.call('set', KEYS[1], 'v') local ends = os.clock() + 0.3 \
+                 repeat until os.clock() > ends";
+    let insists = "local function get() return redis.call('get', 'held') end \
+                   local function insist() repeat local ok, v = pcall(get) until ok end \
+                   xpcall(get, insist) return get()";
+    for _ in 0..3 {
+        holder.send(&["EVAL", holds, "1", "held"])?;
+        // One of the two has another thread than the holder.
+        for client in [&mut runner, &mut beside] {
+            client.send(&["EVAL", insists, "0"])?;
+        }
+        for client in [&mut runner, &mut beside] {
+            let text = received(client)?;
+            ensure!(text == "v" || text.is_empty(), "{text}");
+        }
+        received(&mut holder)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_library_that_catches_every_error_is_refused_in_time() -> Result<()> {
+    let server = start()?;
+    let mut client = server.connect()?;
+    for code in STUBBORN.iter().filter(|code| !code.contains("redis.call")) {
+        client.send(&["FUNCTION", "LOAD", &format!("#!lua name=stubborn\n{code}")])?;
+        let refused = received(&mut client)?;
+        ensure!(refused.contains("FUNCTION LOAD timeout"), "{code}: {refused}");
+    }
+    Ok(())
+}
+
+/// A thread loads a library anew when a function of it is called there. That is watched as the call is.
+#[test]
+fn a_library_that_is_loaded_for_a_call_is_ended_with_it() -> Result<()> {
+    let server = start()?;
+    let (mut runner, mut other) = (server.connect()?, server.connect()?);
+    let clock = "return tostring(os.clock() + 0.2)";
+    let late = say_words(&mut other, &["EVAL", clock, "0"])?;
+    let library = format!(
+        "#!lua name=late\nif os.clock() > {late} then while true do end end \
+         redis.register_function('late', function() return 1 end)"
+    );
+    runner.call(&["FUNCTION", "LOAD", &library])?;
+    ensure!(runner.call_text("FCALL late 0")? == Reply::Integer(1));
+    let burn = format!("repeat until os.clock() > {late}");
+    other.call(&["EVAL", &burn, "0"])?;
+    // The thread forgets everything for lack of memory.
+    other.call_text("CONFIG SET lua-memory-limit 1000")?;
+    other.call(&["EVAL", "return 1", "0"])?;
+    other.call_text("CONFIG SET lua-memory-limit 256mb")?;
+    runner.send(&["FCALL", "late", "0"])?;
+    wait_until("the function that is slow", || {
+        Ok(say_words(&mut other, &["EVAL", "return 1", "0"])?.starts_with("BUSY"))
+    })?;
+    ensure!(say(&mut other, "FUNCTION KILL")? == "OK");
+    let ended = received(&mut runner)?;
+    ensure!(ended.contains("Script killed by user with FUNCTION KILL"), "{ended}");
+    ensure!(say(&mut runner, "PING")? == "PONG");
+    Ok(())
+}
+
+fn say_words(client: &mut Client, words: &[&str]) -> Result<String> {
+    let reply = client.call(words)?;
+    Ok(String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned())
+}

@@ -150,7 +150,7 @@ unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
                 push_error(l, &current.error, counted);
                 true
             }
-            Outcome::Ended => end(l, current),
+            Outcome::Ended => end(l),
         };
         if is_error && raises {
             ffi::lua_error(l);

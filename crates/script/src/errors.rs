@@ -6,6 +6,7 @@
 
 use std::ffi::CStr;
 use std::os::raw::c_int;
+use std::ptr;
 
 use mlua::ffi::{self, lua_State};
 
@@ -104,8 +105,7 @@ unsafe fn describe(l: *mut lua_State) {
 /// # Safety
 /// There is a value on top.
 pub(crate) unsafe fn line_of(l: *mut lua_State, name: &[u8]) -> (Vec<u8>, bool) {
-    // SAFETY: the fields' names are strings that the state has, so nothing is raised except for lack of
-    // memory; then the process ends, as it does for lack of memory everywhere else.
+    // SAFETY: all fields are pushed before anything is owned here: pushing may raise an error.
     unsafe {
         let top = ffi::lua_gettop(l);
         if ffi::lua_type(l, top) != ffi::LUA_TTABLE {
@@ -115,16 +115,19 @@ pub(crate) unsafe fn line_of(l: *mut lua_State, name: &[u8]) -> (Vec<u8>, bool) 
             };
             return ([b"ERR ", text, b" script: ", name, b"."].concat(), false);
         }
-        let mut line = match raw_field(l, top, c"err") {
-            ffi::LUA_TSTRING => before_zero(bytes(l, -1)).to_vec(),
-            _ => b"ERR unknown error".to_vec(),
-        };
+        raw_field(l, top, c"err");
+        // A number becomes a string where it lies.
+        let has_text = !ffi::lua_tolstring(l, -1, ptr::null_mut()).is_null();
         let counted = raw_field(l, top, c"ignore_error_stats_update") == ffi::LUA_TBOOLEAN
             && ffi::lua_toboolean(l, -1) != 0;
-        line.extend_from_slice(b" script: ");
-        line.extend_from_slice(name);
         let has_place = raw_field(l, top, c"source") == ffi::LUA_TSTRING
             && raw_field(l, top, c"line") == ffi::LUA_TNUMBER;
+        let mut line = match has_text {
+            true => before_zero(bytes(l, top + 1)).to_vec(),
+            false => b"ERR unknown error".to_vec(),
+        };
+        line.extend_from_slice(b" script: ");
+        line.extend_from_slice(name);
         if has_place {
             line.extend_from_slice(b", on ");
             line.extend_from_slice(bytes(l, -2));

@@ -44,12 +44,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use engine::script::cache::Script;
-use engine::script::functions::{Function, Library};
+use engine::script::functions::{Function, Identity, Library};
 use engine::script::interpreter::{Allowed, Call, End, Interpreter, Running};
 use parking_lot::Mutex;
 use resp::reply::Reply;
 
-use state::State;
+use state::{Epochs, State};
 
 /// Runs scripts in Lua.
 #[derive(Default)]
@@ -62,8 +62,9 @@ pub struct Lua {
 struct Shared {
     /// Bytes that each state takes.
     states: Mutex<Vec<Arc<AtomicUsize>>>,
-    /// Grows when all threads must forget what they have compiled.
-    epoch: AtomicU64,
+    /// See [`Epochs`].
+    scripts: AtomicU64,
+    libraries: AtomicU64,
 }
 
 thread_local! {
@@ -82,19 +83,26 @@ impl Lua {
                 *own = Some((Arc::clone(&self.shared), State::new(memory)));
             }
             let (_, state) = own.as_mut().expect("it was made just now");
-            state.follow(self.shared.epoch.load(Relaxed));
+            state.follow(Epochs {
+                scripts: self.shared.scripts.load(Relaxed),
+                libraries: self.shared.libraries.load(Relaxed),
+            });
             action(state)
         })
     }
 }
 
 impl Interpreter for Lua {
-    fn compile(&self, script: &Script) -> Result<(), Vec<u8>> {
-        self.with_state(|state| state.compile(script.id, script.code()))
+    fn compile(&self, script: &Script, memory: usize) -> Result<(), Vec<u8>> {
+        self.with_state(|state| state.compile(script.id, script.code(), memory))
     }
 
-    fn forget(&self) {
-        self.shared.epoch.fetch_add(1, Relaxed);
+    fn forget_scripts(&self) {
+        self.shared.scripts.fetch_add(1, Relaxed);
+    }
+
+    fn forget_libraries(&self) {
+        self.shared.libraries.fetch_add(1, Relaxed);
     }
 
     fn eval(
@@ -107,8 +115,13 @@ impl Interpreter for Lua {
         self.with_state(|state| state.eval(run, script, call, reply))
     }
 
-    fn load(&self, id: u64, code: &[u8], allowed: Allowed) -> Result<Vec<Function>, Vec<u8>> {
-        self.with_state(|state| state.load(id, code, allowed))
+    fn load(
+        &self,
+        identity: &Arc<Identity>,
+        code: &[u8],
+        allowed: Allowed,
+    ) -> Result<Vec<Function>, Vec<u8>> {
+        self.with_state(|state| state.load(identity, code, allowed, None))
     }
 
     fn call(

@@ -6,15 +6,17 @@ use std::os::raw::{c_int, c_void};
 use std::ptr;
 
 use engine::script::functions::{Function, check_name};
+use engine::script::interpreter::Running;
 use engine::script::shebang::{ScriptFlags, flag};
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
 
 use crate::errors::raise;
+use crate::memory::Bounded;
 use crate::registry::Kept;
 use crate::sandbox;
 use crate::stack::{bytes, raw_field, set_raw_field};
-use crate::watch::{load_by, watch};
+use crate::watch::{end_load, watch_load};
 
 /// Functions of a library, by name: their places in the registry.
 pub(crate) type Places = HashMap<Vec<u8>, c_int>;
@@ -41,26 +43,30 @@ unsafe fn registration<'r>() -> Option<&'r mut Registration<'r>> {
     unsafe { REGISTRATION.get().cast::<Registration<'r>>().as_mut() }
 }
 
-/// Loads a library, which may take this many microseconds.
+/// Loads a library, which may take this many microseconds; for a call of one of its functions, if that
+/// is given.
 pub(crate) fn load(
-    l: *mut lua_State,
+    bounded: &Bounded,
     kept: Kept,
     code: &[u8],
     time_us: u64,
+    call: Option<&mut dyn Running>,
 ) -> Result<(Vec<Function>, Places), Vec<u8>> {
     let mut registration =
         Registration { code, kept, functions: Vec::new(), places: Places::new(), error: None };
-    load_by(Some(base::clock::steady_us().saturating_add(time_us)));
-    REGISTRATION.set((&raw mut registration).cast::<c_void>());
-    // SAFETY: the function's arguments outlive the call; an error leaves its value on the stack.
+    let ends = base::clock::steady_us().saturating_add(time_us);
+    // SAFETY: the function gets what it expects; what is being loaded is forgotten after the call; no
+    // limit of memory is in force before and after it, so nothing is raised there.
     let failed = unsafe {
-        watch(l);
-        let failed = ffi::lua_cpcall(l, load_protected, ptr::null_mut()) != 0;
-        ffi::lua_settop(l, 0);
+        offer(bounded.l, kept, true);
+        REGISTRATION.set((&raw mut registration).cast::<c_void>());
+        watch_load(bounded.l, ends, call);
+        let failed = bounded.call(load_protected, ptr::null_mut());
+        end_load();
+        REGISTRATION.set(ptr::null_mut());
+        offer(bounded.l, kept, false);
         failed
     };
-    REGISTRATION.set(ptr::null_mut());
-    load_by(None);
     let Registration { functions, places, error, .. } = registration;
     let error = match failed {
         true => Some(b"ERR Error registering functions: not enough memory".to_vec()),
@@ -68,7 +74,7 @@ pub(crate) fn load(
     };
     match error {
         Some(line) => {
-            forget(l, &places);
+            forget(bounded, &places);
             Err(line)
         }
         None => Ok((functions, places)),
@@ -76,11 +82,8 @@ pub(crate) fn load(
 }
 
 /// Releases the functions of a library.
-pub(crate) fn forget(l: *mut lua_State, places: &Places) {
-    for place in places.values() {
-        // SAFETY: the place is one of the registry, which is given back once.
-        unsafe { ffi::luaL_unref(l, ffi::LUA_REGISTRYINDEX, *place) };
-    }
+pub(crate) fn forget(bounded: &Bounded, places: &Places) {
+    places.values().for_each(|place| bounded.release(*place));
 }
 
 /// # Safety
@@ -90,23 +93,19 @@ unsafe extern "C-unwind" fn load_protected(l: *mut lua_State) -> c_int {
     unsafe {
         let Some(own) = registration() else { return 0 };
         ffi::lua_settop(l, 0);
-        offer(l, own.kept, true);
         ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, own.kept.handler);
-        if !sandbox::load(l, own.code, b"@user_function") {
-            own.error = Some([b"ERR Error compiling function: ", bytes(l, -1)].concat());
+        let before: &[u8] = if !sandbox::load(l, own.code, b"@user_function") {
+            b"ERR Error compiling function: "
         } else if ffi::lua_pcall(l, 0, 0, 1) != 0 {
-            let top = ffi::lua_gettop(l);
-            let mut line = b"ERR Error registering functions: ".to_vec();
-            if ffi::lua_type(l, top) == ffi::LUA_TTABLE {
-                if raw_field(l, top, c"err") == ffi::LUA_TSTRING {
-                    line.extend_from_slice(bytes(l, -1));
-                }
-            } else if ffi::lua_type(l, top) == ffi::LUA_TSTRING {
-                line.extend_from_slice(bytes(l, top));
-            }
-            own.error = Some(line);
+            b"ERR Error registering functions: "
+        } else {
+            return 0;
+        };
+        if ffi::lua_type(l, -1) == ffi::LUA_TTABLE {
+            raw_field(l, ffi::lua_gettop(l), c"err");
         }
-        offer(l, own.kept, false);
+        let is_text = ffi::lua_type(l, -1) == ffi::LUA_TSTRING;
+        own.error = Some([before, if is_text { bytes(l, -1) } else { b"" }].concat());
     }
     0
 }
@@ -134,7 +133,11 @@ unsafe extern "C-unwind" fn register_function(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; a value is owned here only after the last function that may raise an error,
     // or while none is called.
     unsafe {
-        let Some(own) = registration() else { return 0 };
+        let Some(own) = registration() else {
+            // A library has kept the function for later.
+            let text = b"ERR redis.register_function can only be called on FUNCTION LOAD command";
+            raise(l, text)
+        };
         match ffi::lua_gettop(l) {
             1 if ffi::lua_type(l, 1) != ffi::LUA_TTABLE => raise(
                 l,

@@ -1,8 +1,13 @@
 //! How much memory the state of a thread takes, and when its garbage is collected.
+//!
+//! **The limit is in force only within protected calls.** Whatever Lua allocates may fail by an error,
+//! even a collection, which makes smaller tables before it frees larger ones; and an error that no
+//! protected call catches ends the process.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::os::raw::c_int;
+use std::ffi::CStr;
+use std::os::raw::{c_int, c_void};
 
 use mlua::ffi::{self, lua_State};
 
@@ -10,6 +15,78 @@ use mlua::ffi::{self, lua_State};
 const WHOLE_SHARE: usize = 8;
 /// The least growth between two collections, in percent.
 const GROWTH_LEAST: usize = 2;
+
+/// A state of Lua whose protected calls keep to a limit of memory.
+pub(crate) struct Bounded {
+    lua: mlua::Lua,
+    pub(crate) l: *mut lua_State,
+    limit: usize,
+}
+
+impl Bounded {
+    /// Nothing else may use the state from now on.
+    pub(crate) fn new(lua: mlua::Lua) -> Bounded {
+        let l = lua.exec_raw_lua(|raw| raw.state());
+        // SAFETY: the state is the calling thread's; the function owns nothing.
+        unsafe { ffi::lua_atpanic(l, uncaught) };
+        Bounded { lua, l, limit: 0 }
+    }
+
+    /// Bytes that the state may take; 0 for no bound.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sets it for the calls that follow.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        MEMORY.set(Memory { limit, is_short: false });
+    }
+
+    /// Calls a function protected, and leaves the stack empty. Returns whether an error ended it.
+    ///
+    /// # Safety
+    /// The function gets the data that it expects.
+    pub(crate) unsafe fn call(&self, function: ffi::lua_CFunction, data: *mut c_void) -> bool {
+        self.enforce(self.limit);
+        // SAFETY: by the caller's promise; an error leaves its value on the stack.
+        unsafe {
+            let failed = ffi::lua_cpcall(self.l, function, data) != 0;
+            ffi::lua_settop(self.l, 0);
+            self.enforce(0);
+            failed
+        }
+    }
+
+    fn enforce(&self, limit: usize) {
+        // The state's allocator is the library's own, which has limits.
+        let _ = self.lua.set_memory_limit(limit);
+    }
+
+    /// Collects all garbage.
+    pub(crate) fn collect(&self) {
+        // SAFETY: no limit is in force, and finalizers there are none, so nothing is raised.
+        unsafe { ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0) };
+    }
+
+    /// Gives a value of the registry back, once.
+    pub(crate) fn release(&self, place: c_int) {
+        // SAFETY: as in `collect`.
+        unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
+    }
+}
+
+/// Lua calls it for an error that no protected call catches, and ends the process if it returns.
+unsafe extern "C-unwind" fn uncaught(l: *mut lua_State) -> c_int {
+    // SAFETY: the error is on top. A string is not converted by reading it.
+    let text = unsafe {
+        match ffi::lua_type(l, -1) {
+            ffi::LUA_TSTRING => CStr::from_ptr(ffi::lua_tolstring(l, -1, std::ptr::null_mut())),
+            _ => c"a value that is no text",
+        }
+    };
+    panic!("Lua raised an error outside of a protected call: {}", text.to_string_lossy())
+}
 
 /// Bytes that a state takes.
 ///

@@ -21,7 +21,7 @@ use crate::protected::{prepare_protection, protect};
 use crate::random;
 use crate::registry::{Kept, Stock, call_stock, keep_stock};
 use crate::stack::{before_zero, bytes, push, raw_field, set_raw_field};
-use crate::watch::look;
+use crate::watch::{look, must_end};
 
 /// The globals of Lua that scripts have; all others are removed.
 const GLOBALS: &[&CStr] = &[
@@ -127,9 +127,9 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
     }
 }
 
-/// Keeps the names of fields, so that pushing one never needs memory.
+/// Keeps the names of fields and another text, so that pushing one never needs memory.
 unsafe fn keep_names(l: *mut lua_State) {
-    const NAMES: [&CStr; 12] = [
+    const NAMES: [&CStr; 13] = [
         c"err",
         c"ok",
         c"double",
@@ -142,6 +142,8 @@ unsafe fn keep_names(l: *mut lua_State) {
         c"source",
         c"line",
         c"ignore_error_stats_update",
+        // Lua's own, for which it needs memory where no call is protected: after a coroutine's end.
+        c"error in error handling",
     ];
     // SAFETY: the stack has room for two more.
     unsafe {
@@ -448,6 +450,9 @@ unsafe extern "C-unwind" fn xpcall(l: *mut lua_State) -> c_int {
     unsafe {
         ffi::luaL_checkany(l, 2);
         ffi::lua_settop(l, 2);
+        if ffi::lua_type(l, 2) == ffi::LUA_TFUNCTION {
+            ffi::lua_pushcclosure(l, handle, 1);
+        }
         // The stack is now: the handler, the first result, the function.
         ffi::lua_insert(l, 1);
         ffi::lua_pushboolean(l, 1);
@@ -459,6 +464,21 @@ unsafe extern "C-unwind" fn xpcall(l: *mut lua_State) -> c_int {
         ffi::lua_remove(l, 1);
         ffi::lua_gettop(l)
     }
+}
+
+/// Calls the handler of an `xpcall` with an error, unless the script must end. Lua calls handlers where
+/// the error was raised, and the hook that ends a script raises its error where no hook is called any
+/// more: a handler could go on for ever there.
+unsafe extern "C-unwind" fn handle(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it with the error; nothing is owned here.
+    unsafe {
+        if !must_end() {
+            ffi::lua_pushvalue(l, ffi::lua_upvalueindex(1));
+            ffi::lua_insert(l, 1);
+            ffi::lua_call(l, 1, 1);
+        }
+    }
+    1
 }
 
 /// `collectgarbage([opt [, arg]])`; its effect ends with the script.

@@ -6,14 +6,14 @@
 
 use std::os::raw::{c_int, c_void};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use base::limits::{
     COMPILED_SCRIPTS, LIBRARY_RELOAD_US, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_WORDS_KEPT,
 };
 use engine::script::cache::Script;
-use engine::script::functions::{Function, Library};
+use engine::script::functions::{Function, Identity, Library};
 use engine::script::interpreter::{Allowed, Call, End, Ending, Running};
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
@@ -23,7 +23,7 @@ use resp::reply::Reply;
 use crate::current::{Current, set_current};
 use crate::errors::line_of;
 use crate::library::{self, Places};
-use crate::memory::{MEMORY, Memory, used};
+use crate::memory::{Bounded, MEMORY, Memory, used};
 use crate::registry::Kept;
 use crate::sandbox;
 use crate::stack::{bytes, push};
@@ -37,67 +37,86 @@ const CLEANING_SHARE: usize = 2;
 const COLLECTOR_PAUSE: c_int = 200;
 const COLLECTOR_SPEED: c_int = 200;
 
+/// A library as a state has it.
+struct Loaded {
+    /// It is gone when nobody else has it any more.
+    identity: Weak<Identity>,
+    places: Places,
+}
+
+/// They grow when all threads must forget scripts, or libraries that are gone.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Epochs {
+    pub(crate) scripts: u64,
+    pub(crate) libraries: u64,
+}
+
 /// A thread's state.
 pub(crate) struct State {
-    lua: mlua::Lua,
-    l: *mut lua_State,
+    bounded: Bounded,
     kept: Kept,
+    /// Scripts by their numbers: their places in the registry.
     compiled: HashMap<u64, c_int>,
-    libraries: HashMap<u64, Places>,
-    epoch: u64,
+    libraries: HashMap<u64, Loaded>,
+    epochs: Epochs,
     memory: Arc<AtomicUsize>,
-    memory_limit: usize,
     argv: OwnedArguments,
 }
 
 impl State {
     pub(crate) fn new(memory: Arc<AtomicUsize>) -> State {
-        let lua = sandbox::make();
-        let l = lua.exec_raw_lua(|raw| raw.state());
         MEMORY.set(Memory::default());
+        let bounded = Bounded::new(sandbox::make());
         // SAFETY: nothing else uses the state, and there is no limit of memory yet.
         let kept = unsafe {
-            arm(l, SCRIPT_INSTRUCTIONS_FIRST);
-            sandbox::close(l)
+            arm(bounded.l, SCRIPT_INSTRUCTIONS_FIRST);
+            sandbox::close(bounded.l)
         };
         State {
-            lua,
-            l,
+            bounded,
             kept,
             compiled: HashMap::new(),
             libraries: HashMap::new(),
-            epoch: 0,
+            epochs: Epochs::default(),
             memory,
-            memory_limit: 0,
             argv: OwnedArguments::new(),
         }
     }
 
-    /// Forgets compiled scripts, if the epoch has changed.
-    pub(crate) fn follow(&mut self, epoch: u64) {
-        let count = self.compiled.len() + self.libraries.len();
-        if self.epoch != epoch || count > COMPILED_SCRIPTS {
-            self.epoch = epoch;
-            self.forget_compiled();
+    /// Forgets compiled scripts if their epoch has changed, and libraries that are gone if theirs has.
+    pub(crate) fn follow(&mut self, epochs: Epochs) {
+        let is_full = self.compiled.len() + self.libraries.len() > COMPILED_SCRIPTS;
+        if self.epochs.scripts != epochs.scripts || is_full {
+            self.forget_scripts();
         }
+        if self.epochs.libraries != epochs.libraries {
+            self.forget_libraries(|library| library.strong_count() == 0);
+        }
+        if self.libraries.len() > COMPILED_SCRIPTS {
+            self.forget_libraries(|_| true);
+        }
+        self.epochs = epochs;
     }
 
-    fn forget_compiled(&mut self) {
-        self.libraries.drain().for_each(|(_, places)| library::forget(self.l, &places));
-        for (_, place) in self.compiled.drain() {
-            // SAFETY: the place is one of the registry, which is given back once.
-            unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
+    fn forget_scripts(&mut self) {
+        self.compiled.drain().for_each(|(_, place)| self.bounded.release(place));
+    }
+
+    fn forget_libraries(&mut self, is_gone: impl Fn(&Weak<Identity>) -> bool) {
+        for (_, loaded) in self.libraries.extract_if(|_, loaded| is_gone(&loaded.identity)) {
+            library::forget(&self.bounded, &loaded.places);
         }
     }
 
     /// Compiles a script, and remembers it by its number.
-    pub(crate) fn compile(&mut self, id: u64, code: &[u8]) -> Result<(), Vec<u8>> {
+    pub(crate) fn compile(&mut self, id: u64, code: &[u8], memory: usize) -> Result<(), Vec<u8>> {
+        self.limit_memory(memory);
         let mut compiling = Compiling { code, place: 0, error: Vec::new() };
         if !self.try_to_compile(&mut compiling) {
             // Others may fill the memory.
-            self.forget_compiled();
-            // SAFETY: finalizers there are none that raise errors.
-            unsafe { ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0) };
+            self.forget_scripts();
+            self.forget_libraries(|_| true);
+            self.bounded.collect();
             if !self.try_to_compile(&mut compiling) {
                 return Err(b"not enough memory".to_vec());
             }
@@ -111,28 +130,26 @@ impl State {
 
     /// Whether there is memory for it.
     fn try_to_compile(&mut self, compiling: &mut Compiling<'_>) -> bool {
-        // SAFETY: the function gets what it expects; an error leaves its value on the stack.
-        unsafe {
-            let to = ptr::from_mut(compiling).cast::<c_void>();
-            let failed = ffi::lua_cpcall(self.l, compile, to) != 0;
-            ffi::lua_settop(self.l, 0);
-            !failed
-        }
+        // SAFETY: the function gets what it expects.
+        unsafe { !self.bounded.call(compile, ptr::from_mut(compiling).cast::<c_void>()) }
     }
 
-    /// Loads a library, and remembers it by its number.
+    /// Loads a library, and remembers it by its identity. When that is done for a call of one of its
+    /// functions, the call is watched meanwhile.
     pub(crate) fn load(
         &mut self,
-        id: u64,
+        identity: &Arc<Identity>,
         code: &[u8],
         allowed: Allowed,
+        call: Option<&mut dyn Running>,
     ) -> Result<Vec<Function>, Vec<u8>> {
         self.limit_memory(allowed.memory);
         self.clean_up(false);
-        let loaded = library::load(self.l, self.kept, code, allowed.time_us);
+        let loaded = library::load(&self.bounded, self.kept, code, allowed.time_us, call);
         self.clean_up(loaded.is_err());
         let (functions, places) = loaded?;
-        self.libraries.insert(id, places);
+        let loaded = Loaded { identity: Arc::downgrade(identity), places };
+        self.libraries.insert(identity.number, loaded);
         Ok(functions)
     }
 
@@ -145,13 +162,19 @@ impl State {
         call: Call<'_>,
         reply: &mut Reply<'_>,
     ) -> End {
-        let allowed = Allowed { memory: run.memory_limit(), time_us: LIBRARY_RELOAD_US };
-        if !self.libraries.contains_key(&library.id)
-            && let Err(line) = self.load(library.id, library.code(), allowed)
-        {
-            return End::Failed { line, counted: false };
+        self.limit_memory(run.memory_limit());
+        let number = library.identity.number;
+        if !self.libraries.contains_key(&number) {
+            let allowed = Allowed { memory: run.memory_limit(), time_us: LIBRARY_RELOAD_US };
+            let loaded = self.load(&library.identity, library.code(), allowed, Some(run));
+            if let Some(ending) = run.must_end() {
+                return ended(ending, run);
+            }
+            if let Err(line) = loaded {
+                return End::Failed { line, counted: false };
+            }
         }
-        match self.libraries[&library.id].get(&function.name) {
+        match self.libraries[&number].places.get(&function.name) {
             Some(&place) => self.run(run, place, call, reply, call_function),
             None => End::Failed { line: b"ERR Function not found".to_vec(), counted: false },
         }
@@ -165,8 +188,10 @@ impl State {
         call: Call<'_>,
         reply: &mut Reply<'_>,
     ) -> End {
+        // First of all: this may forget what is compiled.
+        self.limit_memory(run.memory_limit());
         if !self.compiled.contains_key(&script.id)
-            && let Err(reason) = self.compile(script.id, script.code())
+            && let Err(reason) = self.compile(script.id, script.code(), run.memory_limit())
         {
             return End::Failed { line: [b"ERR ", &*reason].concat(), counted: false };
         }
@@ -182,7 +207,6 @@ impl State {
         reply: &mut Reply<'_>,
         by: ffi::lua_CFunction,
     ) -> End {
-        self.limit_memory(run.memory_limit());
         let mark = reply.mark();
         let mut current = Current {
             // SAFETY: the lifetime alone changes; it is used no longer than this function runs.
@@ -203,13 +227,11 @@ impl State {
             end: End::Returned,
         };
         let at = &raw mut current;
-        // SAFETY: the data behind `current` outlives the call, and nothing else uses it meanwhile; an
-        // error leaves its value on the stack.
+        // SAFETY: the data behind `current` outlives the call, and nothing else uses it meanwhile.
         let failed = unsafe {
             set_current(at);
-            watch(self.l);
-            let failed = ffi::lua_cpcall(self.l, by, at.cast::<c_void>()) != 0;
-            ffi::lua_settop(self.l, 0);
+            watch(self.bounded.l);
+            let failed = self.bounded.call(by, at.cast::<c_void>());
             set_current(ptr::null_mut());
             failed
         };
@@ -218,13 +240,13 @@ impl State {
         if self.argv.memory() > SCRIPT_WORDS_KEPT {
             self.argv = OwnedArguments::new();
         }
-        let ending = run.must_end();
-        if failed {
-            let text = [b"ERR not enough memory script: ", run.name(), b"."].concat();
-            current.end = End::Failed { line: text, counted: false };
-        }
-        if ending == Some(Ending::Again) {
-            current.end = End::Again;
+        match run.must_end() {
+            Some(ending) if failed || ending == Ending::Again => current.end = ended(ending, run),
+            None if failed => {
+                let line = [b"ERR not enough memory script: ", run.name(), b"."].concat();
+                current.end = End::Failed { line, counted: false };
+            }
+            _ => {}
         }
         self.clean_up(current.told_collector || failed);
         if current.end != End::Returned {
@@ -234,38 +256,51 @@ impl State {
     }
 
     fn limit_memory(&mut self, limit: usize) {
-        if self.memory_limit != limit {
-            self.memory_limit = limit;
-            MEMORY.set(Memory { limit, is_short: false });
-            // The state's allocator is the library's own, which has limits.
-            let _ = self.lua.set_memory_limit(limit);
+        if self.bounded.limit() != limit {
+            self.bounded.set_limit(limit);
+            // What was garbage below another limit may be more than this one allows.
+            self.clean_up(true);
         }
     }
 
     /// Collects the remains of a script if they are large, and records how much memory the state takes.
     fn clean_up(&mut self, at_once: bool) {
-        // SAFETY: finalizers there are none that raise errors.
-        unsafe {
-            let l = self.l;
-            let used = || used(l);
-            let much = self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE;
-            if at_once || MEMORY.get().is_short {
+        let (l, limit) = (self.bounded.l, self.bounded.limit());
+        // SAFETY: nothing is changed.
+        let used = || unsafe { used(l) };
+        let is_much = || limit > 0 && used() > limit / CLEANING_SHARE;
+        if at_once || MEMORY.get().is_short {
+            // SAFETY: this sets numbers.
+            unsafe {
                 ffi::lua_gc(l, ffi::LUA_GCSETPAUSE, COLLECTOR_PAUSE);
                 ffi::lua_gc(l, ffi::LUA_GCSETSTEPMUL, COLLECTOR_SPEED);
                 ffi::lua_gc(l, ffi::LUA_GCRESTART, 0);
-                MEMORY.set(Memory { is_short: false, ..MEMORY.get() });
             }
-            if at_once || much {
-                ffi::lua_gc(l, ffi::LUA_GCCOLLECT, 0);
-            }
-            if self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE {
-                // The remains are compiled scripts, and that of this script is made again.
-                self.forget_compiled();
-                ffi::lua_gc(l, ffi::LUA_GCCOLLECT, 0);
-            }
-            self.memory.store(used(), Relaxed);
+            MEMORY.set(Memory { is_short: false, ..MEMORY.get() });
         }
+        if at_once || is_much() {
+            self.bounded.collect();
+        }
+        // What remains then are compiled scripts, which are made again, and at last libraries.
+        if is_much() {
+            self.forget_scripts();
+            self.bounded.collect();
+        }
+        if is_much() {
+            self.forget_libraries(|_| true);
+            self.bounded.collect();
+        }
+        self.memory.store(used(), Relaxed);
     }
+}
+
+/// How a script ends that has to.
+fn ended(ending: Ending, run: &dyn Running) -> End {
+    if ending == Ending::Again {
+        return End::Again;
+    }
+    let line = [farewell(ending, run.kind()), b" script: ", run.name(), b"."].concat();
+    End::Failed { line, counted: false }
 }
 
 /// The input and output of [`compile`].
@@ -354,8 +389,7 @@ unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
             let reply = &mut *current.reply.cast::<Reply<'static>>();
             to_reply::write(l, &mut Writer::new(run, reply, current.resp3));
             if let Some(ending) = run.must_end() {
-                let line = farewell(ending, run.kind()).to_vec();
-                current.end = End::Failed { line, counted: false };
+                current.end = ended(ending, run);
             }
         } else {
             let (line, counted) = line_of(l, run.name());
@@ -372,9 +406,21 @@ mod tests {
     fn a_library_that_is_loaded_again_may_take_its_time() {
         let mut state = State::new(Arc::default());
         let code = b"for i = 1, 100000 do end redis.register_function('f', function() end)";
-        let mut load = |time_us| state.load(1, code, Allowed { memory: 0, time_us });
+        let identity = Arc::new(Identity { number: 1 });
+        let mut load = |time_us| state.load(&identity, code, Allowed { memory: 0, time_us }, None);
         let late = b"ERR Error registering functions: ERR FUNCTION LOAD timeout".to_vec();
         assert_eq!(load(0), Err(late));
         assert_eq!(load(LIBRARY_RELOAD_US).map(|functions| functions.len()), Ok(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "Lua raised an error outside of a protected call: lost")]
+    fn an_error_that_nothing_catches_is_a_panic() {
+        let state = State::new(Arc::default());
+        // SAFETY: the error is on top, and nothing is owned between here and the panic but what it drops.
+        unsafe {
+            push(state.bounded.l, b"lost");
+            ffi::lua_error(state.bounded.l);
+        }
     }
 }

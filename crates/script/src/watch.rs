@@ -6,11 +6,11 @@ use std::os::raw::c_int;
 
 use base::clock::Ticks;
 use base::limits::{SCRIPT_INSTRUCTIONS, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_INSTRUCTIONS_LATER};
-use engine::script::interpreter::Ending;
+use engine::script::interpreter::{Ending, Running};
 use engine::script::slow::Kind;
 use mlua::ffi::{self, lua_State};
 
-use crate::current::{Current, current};
+use crate::current::current;
 use crate::errors::raise;
 use crate::memory::keep_room;
 
@@ -36,13 +36,68 @@ struct Watch {
 
 thread_local! {
     static WATCH: Cell<Watch> = Cell::default();
-    /// When the library that is being loaded has to end, in microseconds of the steady clock.
-    static LOADED_BY: Cell<Option<u64>> = const { Cell::new(None) };
+    static LOADING: Cell<Option<Loading>> = const { Cell::new(None) };
 }
 
-/// Says by when the library must be loaded that is being loaded on this thread; `None` when none is.
-pub(crate) fn load_by(ends: Option<u64>) {
-    LOADED_BY.set(ends);
+/// A library that is being loaded.
+#[derive(Clone, Copy)]
+struct Loading {
+    /// When it has to end, in microseconds of the steady clock.
+    ends: u64,
+    /// The call of one of its functions that it is loaded for. It lives as long as this is set.
+    call: Option<*mut (dyn Running + 'static)>,
+}
+
+/// Begins to watch a library that is loaded on this thread.
+///
+/// # Safety
+/// As [`watch`], and `call` is used by nothing else until [`end_load`].
+pub(crate) unsafe fn watch_load(l: *mut lua_State, ends: u64, call: Option<&mut dyn Running>) {
+    let call = call.map(|call| {
+        // SAFETY: the lifetime alone changes, and it is not used after `end_load`.
+        unsafe {
+            std::mem::transmute::<*mut (dyn Running + '_), *mut (dyn Running + 'static)>(call)
+        }
+    });
+    LOADING.set(Some(Loading { ends, call }));
+    // SAFETY: by the caller's promise.
+    unsafe { watch(l) };
+}
+
+/// The library is loaded.
+pub(crate) fn end_load() {
+    LOADING.set(None);
+}
+
+/// What runs on this thread, if anything does: a script, or the call that a library is loaded for.
+///
+/// # Safety
+/// As [`current`].
+unsafe fn running<'r>() -> Option<&'r mut dyn Running> {
+    // SAFETY: both live as long as they are set.
+    unsafe {
+        match LOADING.get() {
+            Some(loading) => match loading.call {
+                Some(call) => Some(&mut *call),
+                None => None,
+            },
+            None => current().map(|current| current.run()),
+        }
+    }
+}
+
+/// Whether a library is being loaded that has taken too long.
+fn is_late() -> bool {
+    LOADING.get().is_some_and(|loading| base::clock::steady_us() >= loading.ends)
+}
+
+/// Whether what runs on this thread must end. Once it must, this remains so.
+///
+/// # Safety
+/// As [`current`].
+pub(crate) unsafe fn must_end() -> bool {
+    // SAFETY: by the caller's promise.
+    is_late() || unsafe { running() }.is_some_and(|run| run.must_end().is_some())
 }
 
 /// Scripts older than this are checked more often.
@@ -89,15 +144,9 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
             arm(l, watch.instructions);
         }
         keep_room(l);
-        let Some(current) = current() else {
-            if LOADED_BY.get().is_some_and(|ends| base::clock::steady_us() >= ends) {
-                arm(l, 1);
-                raise(l, b"ERR FUNCTION LOAD timeout");
-            }
-            return;
-        };
-        if !current.run().may_go_on() {
-            end(l, current);
+        let may_go_on = running().is_none_or(|run| run.may_go_on());
+        if !may_go_on || is_late() {
+            end(l);
         }
     }
     // The time in which others were served meanwhile is not the script's.
@@ -113,10 +162,8 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
 pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
     // SAFETY: by the caller's promise.
     unsafe {
-        if let Some(current) = current()
-            && current.run().must_end().is_some()
-        {
-            end(l, current);
+        if must_end() {
+            end(l);
         }
     }
 }
@@ -125,14 +172,17 @@ pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
 ///
 /// # Safety
 /// The script has to end. This does not return.
-pub(crate) unsafe fn end(l: *mut lua_State, current: &Current) -> ! {
+pub(crate) unsafe fn end(l: *mut lua_State) -> ! {
     // SAFETY: by the caller's promise.
     unsafe {
         arm(l, 1);
-        let run = current.run();
-        raise(l, farewell(run.must_end().unwrap_or(Ending::Stopped), run.kind()))
+        let ending = running().and_then(|run| Some((run.must_end()?, run.kind())));
+        raise(l, ending.map_or(LATE, |(ending, kind)| farewell(ending, kind)))
     }
 }
+
+/// The error of a library that takes too long.
+const LATE: &[u8] = b"ERR FUNCTION LOAD timeout";
 
 /// The reply to the client of a script that has to end.
 pub(crate) fn farewell(ending: Ending, kind: Kind) -> &'static [u8] {

@@ -24,11 +24,19 @@ pub struct Function {
     pub flags: ScriptFlags,
 }
 
+/// What names a library to an interpreter, which may keep what it has loaded of the library for as long
+/// as this is shared.
+#[derive(Debug)]
+pub struct Identity {
+    /// No other text ever has this number.
+    pub number: u64,
+}
+
 /// A library.
 #[derive(Debug)]
 pub struct Library {
-    /// Its number: no other text ever has it.
-    pub id: u64,
+    /// See there.
+    pub identity: Arc<Identity>,
     /// Its name.
     pub name: Vec<u8>,
     source: Box<[u8]>,
@@ -104,10 +112,15 @@ impl Header {
     }
 
     /// The library, once its functions are known.
-    pub(crate) fn library(self, id: u64, source: &[u8], functions: Vec<Function>) -> Library {
+    pub(crate) fn library(
+        self,
+        identity: Arc<Identity>,
+        source: &[u8],
+        functions: Vec<Function>,
+    ) -> Library {
         let Header { name, code_at } = self;
         let may_empty = emptying::is_named_in(source);
-        Library { id, name, source: source.into(), code_at, may_empty, functions }
+        Library { identity, name, source: source.into(), code_at, may_empty, functions }
     }
 }
 
@@ -290,7 +303,7 @@ mod tests {
             flags: 0,
         });
         let header = Header::parse(source.as_bytes()).unwrap();
-        header.library(1, source.as_bytes(), functions.collect())
+        header.library(Arc::new(Identity { number: 1 }), source.as_bytes(), functions.collect())
     }
 
     #[test]

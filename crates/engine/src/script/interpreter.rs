@@ -1,12 +1,14 @@
 //! What the engine asks of an interpreter of scripts.
 
+use std::sync::Arc;
+
 use resp::args::Arguments;
 use resp::reply::Reply;
 
 use crate::handler::error::CommandError;
 use crate::host::LogLevel;
 use crate::script::cache::Script;
-use crate::script::functions::{Function, Library};
+use crate::script::functions::{Function, Identity, Library};
 use crate::script::slow::Kind;
 
 /// The arguments of a script.
@@ -107,14 +109,17 @@ pub struct Allowed {
 
 /// Runs scripts. Each calling thread has a state of its own, so that scripts run in parallel.
 pub trait Interpreter: Send + Sync {
-    /// Compiles a script on this thread.
+    /// Compiles a script on this thread, whose state may take this much `memory` (0 means no limit).
     ///
     /// # Errors
     /// Why it is not a script, in the words of the language.
-    fn compile(&self, script: &Script) -> Result<(), Vec<u8>>;
+    fn compile(&self, script: &Script, memory: usize) -> Result<(), Vec<u8>>;
 
-    /// Makes all threads forget what they have compiled.
-    fn forget(&self);
+    /// Makes all threads forget the scripts that they have compiled.
+    fn forget_scripts(&self);
+
+    /// Makes all threads forget the libraries whose [`Identity`] nobody has any more.
+    fn forget_libraries(&self);
 
     /// Runs a script on this thread; compiles it first if that is still to be done.
     fn eval(
@@ -129,7 +134,12 @@ pub trait Interpreter: Send + Sync {
     ///
     /// # Errors
     /// The line of the reply.
-    fn load(&self, id: u64, code: &[u8], allowed: Allowed) -> Result<Vec<Function>, Vec<u8>>;
+    fn load(
+        &self,
+        identity: &Arc<Identity>,
+        code: &[u8],
+        allowed: Allowed,
+    ) -> Result<Vec<Function>, Vec<u8>>;
 
     /// Calls a function on this thread; loads its library first if that is still to be done.
     fn call(
@@ -152,17 +162,19 @@ pub trait Interpreter: Send + Sync {
 pub(crate) struct NoInterpreter;
 
 impl Interpreter for NoInterpreter {
-    fn compile(&self, _: &Script) -> Result<(), Vec<u8>> {
+    fn compile(&self, _: &Script, _: usize) -> Result<(), Vec<u8>> {
         Err(b"no interpreter".to_vec())
     }
 
-    fn forget(&self) {}
+    fn forget_scripts(&self) {}
+
+    fn forget_libraries(&self) {}
 
     fn eval(&self, _: &mut dyn Running, _: &Script, _: Call<'_>, _: &mut Reply<'_>) -> End {
         End::Failed { line: b"ERR no interpreter".to_vec(), counted: false }
     }
 
-    fn load(&self, _: u64, _: &[u8], _: Allowed) -> Result<Vec<Function>, Vec<u8>> {
+    fn load(&self, _: &Arc<Identity>, _: &[u8], _: Allowed) -> Result<Vec<Function>, Vec<u8>> {
         Err(b"ERR no interpreter".to_vec())
     }
 

@@ -1,12 +1,13 @@
 //! Loading libraries of functions.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits::LIBRARY_RELOAD_US;
 
 use crate::engine::Engine;
 use crate::handler::error::CommandError;
-use crate::script::functions::{Header, Library, Policy};
+use crate::script::functions::{Header, Identity, Library, Policy};
 use crate::script::interpreter::Allowed;
 
 impl Engine {
@@ -21,15 +22,16 @@ impl Engine {
         if !replaces && self.scripts.functions.has(&header) {
             return Err(CommandError::quoting("ERR Library '", header.name(), "' already exists"));
         }
-        let id = self.scripts.next_id.fetch_add(1, Relaxed);
+        let number = self.scripts.next_id.fetch_add(1, Relaxed);
+        let identity = Arc::new(Identity { number });
         let allowed = Allowed { memory: self.config.load().lua_memory_limit, time_us };
         let interpreter = &self.scripts.interpreter;
-        let functions = interpreter.load(id, header.code(source), allowed);
+        let functions = interpreter.load(&identity, header.code(source), allowed);
         let functions = functions.map_err(CommandError::line)?;
         if functions.is_empty() {
             return Err(CommandError::text("ERR No functions registered"));
         }
-        Ok(header.library(id, source, functions))
+        Ok(header.library(identity, source, functions))
     }
 
     /// Adds a library from a file.

@@ -71,7 +71,7 @@ fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let added = cx.engine.scripts.functions.add(vec![library], policy);
     if added.is_err() || policy == Policy::Replace {
         // Otherwise each thread would keep the functions that it has loaded, which nobody can call.
-        cx.engine.scripts.interpreter.forget();
+        cx.engine.scripts.interpreter.forget_libraries();
     }
     added?;
     cx.add_dirty(1);
@@ -83,7 +83,7 @@ fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     cx.engine.scripts.functions.remove(args.bytes()?)?;
-    cx.engine.scripts.interpreter.forget();
+    cx.engine.scripts.interpreter.forget_libraries();
     cx.add_dirty(1);
     cx.reply.ok();
     Ok(())
@@ -100,7 +100,7 @@ fn flush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     cx.engine.scripts.functions.flush();
-    cx.engine.scripts.interpreter.forget();
+    cx.engine.scripts.interpreter.forget_libraries();
     cx.add_dirty(1);
     cx.reply.ok();
     Ok(())
@@ -234,7 +234,7 @@ fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let load = |source: &Vec<u8>| cx.engine.load_library(source, true, LIBRARY_RELOAD_US);
     let libraries = sources.iter().map(load).collect::<Result<Vec<_>, _>>();
     let added = libraries.and_then(|all| cx.engine.scripts.functions.add(all, policy));
-    cx.engine.scripts.interpreter.forget();
+    cx.engine.scripts.interpreter.forget_libraries();
     added?;
     cx.add_dirty(1);
     cx.reply.ok();

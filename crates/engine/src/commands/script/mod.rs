@@ -79,7 +79,8 @@ fn add(cx: &mut Context<'_>, text: &[u8], origin: Origin) -> Result<Arc<Script>,
     let scripts = &cx.engine.scripts;
     let id = scripts.next_id.fetch_add(1, Relaxed);
     let script = Cache::make(id, text, flags, code_at);
-    if let Err(reason) = scripts.interpreter.compile(&script) {
+    let memory = cx.db.config.lua_memory_limit;
+    if let Err(reason) = scripts.interpreter.compile(&script, memory) {
         let before = b"ERR Error compiling script (new function): ".as_slice();
         return Err(CommandError::line([before, &reason].concat()));
     }
@@ -168,7 +169,7 @@ fn flush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     cx.engine.scripts.cache.flush();
-    cx.engine.scripts.interpreter.forget();
+    cx.engine.scripts.interpreter.forget_scripts();
     cx.reply.ok();
     Ok(())
 }
