@@ -91,6 +91,15 @@ impl CommandLog {
     }
 }
 
+/// The cost of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Its time.
+    pub(crate) nanoseconds: u64,
+    /// Bytes of its reply.
+    pub(crate) reply: u64,
+}
+
 /// A command is noted from this duration on, by the logs of commands or by the latency monitor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NotedFrom {

@@ -17,6 +17,7 @@ use crate::handler::args::{Args, KeyAt};
 use crate::handler::db::Db;
 use crate::handler::error::CommandError;
 use crate::host::LogLevel;
+use crate::observe::command_log::Cost;
 use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
 use crate::persistence::backlog::Backlog;
@@ -27,7 +28,6 @@ use crate::run::consists::{
     lacks_subcommand, queued,
 };
 use crate::run::effects::Effects;
-use crate::run::noting::Cost;
 use crate::run::request::{Call, Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
@@ -623,6 +623,11 @@ impl Context<'_> {
         self.db.effects.last_end = ended;
         let cost =
             Cost { nanoseconds: ended.since_ns(begun), reply: self.reply.len_since(mark) as u64 };
+        if let Some(waiter) = &self.block
+            && waiter.wait.keep_cost(cost)
+        {
+            return;
+        }
         self.engine.note_cost(self, row, args, cost);
     }
 

@@ -3,6 +3,8 @@
 //! Several threads may end a wait: one that has the key or the answer, one that runs CLIENT UNBLOCK, and
 //! the client's own worker, when the time is up or the connection goes. The one that claims it does.
 
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use resp::args::{Arguments, OwnedArguments};
@@ -12,6 +14,7 @@ use store::{Key, ValueRef};
 
 use crate::changes::filter::Filter;
 use crate::command::RowId;
+use crate::observe::command_log::Cost;
 use crate::wait::sync::SyncWait;
 
 /// Whether the value that one of its keys has now ends the waiting of a command with these arguments.
@@ -83,6 +86,10 @@ pub struct Wait {
     pub deadline: Option<u64>,
     /// When its command runs again, if it still waits then.
     pub again_at: Option<u64>,
+    /// What its command has cost so far, if that is noted when it is answered.
+    pub(crate) cost: OnceLock<Cost>,
+    /// Of how many the host's answer consists that have not come yet.
+    answers_due: AtomicU32,
     state: AtomicU8,
 }
 
@@ -103,6 +110,8 @@ impl Wait {
             resp3,
             deadline,
             again_at: None,
+            cost: OnceLock::new(),
+            answers_due: AtomicU32::new(0),
             state: AtomicU8::new(WAITING),
         }
     }
@@ -111,6 +120,27 @@ impl Wait {
     pub(crate) fn memory(&self) -> usize {
         let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
         size_of::<Wait>() + 3 * self.argv.memory() + frames
+    }
+
+    /// Keeps what its command has cost until the client is answered, if it waits for a key: only then the
+    /// command counts. Returns whether it does.
+    pub(crate) fn keep_cost(&self, cost: Cost) -> bool {
+        let keeps = matches!(self.awaited, Awaited::Key(..));
+        if keeps {
+            self.cost.get_or_init(|| cost);
+        }
+        keeps
+    }
+
+    /// The host is asked once more: the wait lasts until it has answered that too.
+    pub(crate) fn ask(&self) {
+        self.answers_due.fetch_add(1, AcqRel);
+    }
+
+    /// The host has answered. Whether it has nothing more to answer.
+    pub(crate) fn is_last_answer(&self) -> bool {
+        let due = self.answers_due.fetch_update(AcqRel, Acquire, |due| due.checked_sub(1));
+        due.is_ok_and(|before| before == 1) || due.is_err()
     }
 
     /// Whether no thread has claimed it yet.

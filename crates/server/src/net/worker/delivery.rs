@@ -43,6 +43,7 @@ impl Worker {
                 let inside = self.gate.enter();
                 self.engine.end_wait(inside.presence(), &connection.session, &wait);
                 drop(inside);
+                self.engine.note_waited(&self.turn, &connection.session, &wait);
                 connection.reply((&self.engine, &self.turn), |_, reply| {
                     reply.raw(&nothing);
                     true

@@ -105,6 +105,7 @@ impl Worker {
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &wait);
             drop(inside);
+            self.engine.note_waited(&self.turn, &connection.session, &wait);
             if connection.deferred_from.take().is_none() {
                 connection.reply((&self.engine, &self.turn), |_, output| {
                     output.output().append(&reply);
