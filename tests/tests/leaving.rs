@@ -53,6 +53,115 @@ fn wait_for_blocked(control: &mut Client, count: u64) -> Result<()> {
     wait_until("clients to wait", || Ok(number(control, "blocked_clients")? == count))
 }
 
+// ---- CLIENT KILL --------------------------------------------------------------------------------
+
+#[test]
+fn a_killed_client_takes_no_element() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    for round in 0..100 {
+        let mut victim = server.connect()?;
+        let id = integer(&victim.call_text("CLIENT ID")?)?;
+        victim.send(&["BLPOP", "jobs", "0"])?;
+        wait_for_blocked(&mut control, 1)?;
+        let kill = format!("CLIENT KILL ID {id}");
+        let replies = pipeline(&mut control, &[&kill, "RPUSH jobs job", "LPOP jobs"])?;
+        let expected = [Reply::Integer(1), Reply::Integer(1), Reply::Bulk(b"job".to_vec())];
+        ensure!(replies == expected, "round {round}: {replies:?}");
+        ensure!(victim.receive()? == Received::Closed);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_killed_client_has_written_for_the_last_time() -> Result<()> {
+    let server = start(&[])?;
+    let (mut control, mut other) = (server.connect()?, server.connect()?);
+    // A worker goes on with these for long once it has begun.
+    let requests = b"DEBUG SLEEP 0.002\r\nINCR n\r\n".repeat(500);
+    for kind in ["ID", "ADDR", "address"] {
+        for round in 0..5 {
+            let mut victim = server.connect()?;
+            let id = integer(&victim.call_text("CLIENT ID")?)?;
+            let info = text(&victim.call_text("CLIENT INFO")?);
+            let address = info.split(" addr=").nth(1).and_then(|rest| rest.split(' ').next());
+            let address = address.context("no address")?.to_string();
+            let before = control.call_text("GET n")?;
+            let requests = requests.clone();
+            let sender = thread::spawn(move || {
+                // It is killed meanwhile.
+                let _ = victim.send_raw(&requests);
+            });
+            wait_until("the first write", || Ok(control.call_text("GET n")? != before))?;
+            let kill = match kind {
+                "address" => format!("CLIENT KILL {address}"),
+                "ADDR" => format!("CLIENT KILL ADDR {address}"),
+                _ => format!("CLIENT KILL ID {id}"),
+            };
+            control.call_text(&kill)?;
+            let at_the_reply = control.call_text("GET n")?;
+            for _ in 0..20 {
+                thread::sleep(Duration::from_millis(1));
+                let later = other.call_text("GET n")?;
+                ensure!(later == at_the_reply, "round {round}: {at_the_reply:?}, then {later:?}");
+            }
+            sender.join().expect("the sender ends");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_kill_answers_for_whoever_is_killed_and_ends_with_all_of_them() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    let mut victims: Vec<Client> = (0..20).map(|_| server.connect()).collect::<Result<_>>()?;
+    for (at, victim) in victims.iter_mut().enumerate() {
+        match at % 4 {
+            0 => victim.send(&["BLPOP", "jobs", "0"])?,
+            1 => _ = victim.call_text("MULTI")?,
+            2 => _ = victim.call_text("SUBSCRIBE news")?,
+            _ => _ = victim.call_text("MONITOR")?,
+        }
+    }
+    wait_for_blocked(&mut control, 5)?;
+    ensure!(control.call_text("CLIENT KILL SKIPME yes")? == Reply::Integer(20));
+    ensure!(number(&mut control, "connected_clients")? == 1);
+    ensure!(number(&mut control, "blocked_clients")? == 0);
+    for victim in &mut victims {
+        while victim.receive()? != Received::Closed {}
+    }
+    // A transaction answers when all of its KILLs have been carried out; one may kill its own client.
+    let mut two: Vec<Client> = (0..2).map(|_| server.connect()).collect::<Result<_>>()?;
+    let mut ids = Vec::new();
+    for client in &mut two {
+        ids.push(integer(&client.call_text("CLIENT ID")?)?);
+        client.send(&["BLPOP", "jobs", "0"])?;
+    }
+    wait_for_blocked(&mut control, 2)?;
+    let (one, other) = (format!("CLIENT KILL ID {}", ids[0]), format!("CLIENT KILL ID {}", ids[1]));
+    let last = "CLIENT KILL TYPE normal SKIPME no";
+    let replies = pipeline(&mut control, &["MULTI", &one, &other, last, "EXEC"])?;
+    let one = Reply::Integer(1);
+    ensure!(replies[4] == Reply::Array(vec![one.clone(), one.clone(), one]), "{replies:?}");
+    ensure!(control.receive()? == Received::Closed);
+    ensure!(number(&mut server.connect()?, "blocked_clients")? == 0);
+    Ok(())
+}
+
+#[test]
+fn a_kill_ends_the_script_of_its_client_unless_it_has_written() -> Result<()> {
+    let server = start(&[("busy-reply-threshold", "20")])?;
+    let mut control = server.connect()?;
+    let mut victim = server.connect()?;
+    let id = integer(&victim.call_text("CLIENT ID")?)?;
+    victim.send(&["EVAL", "while true do end", "1", "held"])?;
+    wait_until("a slow script", || Ok(text(&control.call_text("GET held")?).starts_with("BUSY")))?;
+    ensure!(control.call_text(&format!("CLIENT KILL ID {id}"))? == Reply::Integer(1));
+    ensure!(control.call_text("GET held")? == Reply::Nil);
+    Ok(())
+}
+
 // ---- What others see of a client ----------------------------------------------------------------
 
 #[test]

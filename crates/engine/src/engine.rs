@@ -36,6 +36,7 @@ use crate::script::Scripts;
 use crate::script::interpreter::Interpreter;
 use crate::session::Session;
 use crate::session::client::Clients;
+use crate::session::killing::Killings;
 use crate::session::pubsub::PubSub;
 use crate::wait::left_behind::LeftBehind;
 use crate::wait::waiting::{Attachment, Waiter};
@@ -91,6 +92,7 @@ pub struct Engine {
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
+    pub(crate) killings: Killings,
     pub(crate) blocked_clients: AtomicU64,
     /// Keys that clients watch.
     pub(crate) watched_keys: AtomicU64,
@@ -342,6 +344,7 @@ impl Engine {
             memory: Memory::default(),
             pause: Pause::default(),
             next_client_id: AtomicU64::new(1),
+            killings: Killings::default(),
             blocked_clients: AtomicU64::new(0),
             watched_keys: AtomicU64::new(0),
             foreign_logged_at: AtomicU64::new(0),

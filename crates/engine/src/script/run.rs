@@ -542,6 +542,9 @@ impl Run<'_, '_> {
         if let Some(busy) = self.cx.busy.filter(|_| !self.cx.db.held.is_everything()) {
             busy.note_slow_script();
         }
+        if self.cx.session.client.is_killed() {
+            slow.kill();
+        }
         if slow.is_killed() {
             self.must_end = Some(Ending::Killed);
         }

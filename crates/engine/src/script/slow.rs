@@ -92,6 +92,11 @@ impl SlowScript {
         self.decide(WROTE)
     }
 
+    /// Ends it unless it has written.
+    pub(crate) fn kill(&self) {
+        self.decide(KILLED);
+    }
+
     /// Whether it has written.
     fn has_written(&self) -> bool {
         self.fate.load(Relaxed) == WROTE

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 use hashbrown::{HashMap, HashSet};
@@ -139,7 +140,7 @@ pub struct Client {
     /// Its part of the sum over all clients: see [`Clients::count_memory`].
     pub(super) counted_memory: AtomicUsize,
     /// The connection must be closed.
-    pub killed: AtomicBool,
+    killed: AtomicBool,
     /// Messages from other threads.
     pub inbox: Mutex<Inbox>,
     /// The wait in which it is blocked.
@@ -226,9 +227,19 @@ impl Client {
         if self.has_flag(flag::PUBSUB) { ClientClass::Pubsub } else { ClientClass::Normal }
     }
 
-    /// Asks its worker to close it. The worker has to be woken.
+    /// Asks its worker to close it, and ends its waiting, so that nobody serves it any more. The worker has
+    /// to be woken.
     pub(crate) fn kill(&self) {
-        self.killed.store(true, Relaxed);
+        self.killed.store(true, Release);
+        if let Some(wait) = &*self.wait.lock() {
+            wait.claim();
+        }
+    }
+
+    /// Whether it is about to be closed: it runs no further command and gets nothing any more.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Acquire)
     }
 }
 

@@ -45,7 +45,7 @@ impl Client {
             (self.has_flag(flag::BLOCKED), 'b'),
             (self.has_lost_its_watch(), 'd'),
             (self.has_flag(flag::CLOSING), 'c'),
-            (self.killed.load(Relaxed), 'A'),
+            (self.is_killed(), 'A'),
             (self.has_flag(flag::UNIX), 'U'),
             (self.has_flag(flag::NO_EVICT), 'e'),
             (self.has_flag(flag::NO_TOUCH), 'T'),

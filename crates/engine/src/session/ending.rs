@@ -1,9 +1,12 @@
 //! The end of a connection, and of everything that it has begun.
 
+use std::sync::Arc;
+
 use base::limits;
 use store::gate::Presence;
 
-use crate::engine::Engine;
+use crate::engine::{Context, Engine};
+use crate::session::client::Client;
 use crate::session::pubsub::Kind;
 use crate::session::{Session, Transaction};
 
@@ -25,6 +28,13 @@ impl Engine {
         self.clients.remove(session.client.id);
     }
 
+    /// A client is closed, and no more among the clients: whoever has killed it is answered.
+    pub fn note_closed(&self, client: &Client) {
+        if client.is_killed() {
+            self.killings.end(client).for_each(|waiter| self.answer(&waiter, b""));
+        }
+    }
+
     /// Ends all subscriptions of a connection without a message, and MONITOR.
     pub(crate) fn drop_subscriptions(&self, session: &mut Session) {
         if let Some(mut own) = session.subscriptions.take() {
@@ -38,5 +48,25 @@ impl Engine {
             self.pubsub.remove_monitor(&session.client);
         }
         session.publish_state();
+    }
+}
+
+impl Context<'_> {
+    /// Kills other clients. The caller replies, and its client gets the reply when they are closed: see
+    /// [`crate::session::killing`].
+    pub(crate) fn kill(&mut self, clients: &[Arc<Client>]) {
+        if clients.is_empty() {
+            return;
+        }
+        clients.iter().for_each(|client| client.kill());
+        let waiter = self.wait_for_host();
+        self.engine.killings.add(waiter, clients);
+        for client in clients {
+            self.engine.host.wake(client);
+            // Its worker may have closed it before it could see that it was killed.
+            if self.engine.clients.get(client.id).is_none() {
+                self.engine.note_closed(client);
+            }
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Engine {
             return;
         }
         // Clients that are being closed already keep their memory for a moment only.
-        let open = self.clients.all().into_iter().filter(|client| !client.killed.load(Relaxed));
+        let open = self.clients.all().into_iter().filter(|client| !client.is_killed());
         let open: Vec<(usize, Arc<Client>)> =
             open.map(|client| (client.memory(), client)).collect();
         let mut sum: usize = open.iter().map(|(bytes, _)| bytes).sum();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn killed(clients: &[Arc<Client>]) -> Vec<bool> {
-        clients.iter().map(|client| client.killed.load(Relaxed)).collect()
+        clients.iter().map(|client| client.is_killed()).collect()
     }
 
     #[test]

@@ -74,7 +74,7 @@ const MESSAGE_FRAME: usize =
 /// than the client is allowed, it gets nothing further, and its worker closes it.
 pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
     let mut inbox = client.inbox.lock();
-    if inbox.over_limit || client.killed.load(Relaxed) {
+    if inbox.over_limit || client.is_killed() {
         return;
     }
     // The sender of the first message has woken the worker, which takes all of them at once.
@@ -237,7 +237,7 @@ impl PubSub {
 /// Whether a subscriber still listens. A killed subscriber does not, though its worker has yet to
 /// remove its subscriptions.
 fn is_open(client: &Client) -> bool {
-    !client.killed.load(Relaxed)
+    !client.is_killed()
 }
 
 /// Does something for each subscriber that still listens. Returns their number.

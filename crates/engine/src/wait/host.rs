@@ -16,7 +16,7 @@ impl Engine {
 
     /// The same with a reply that other clients may get a copy of; the copy shares large parts.
     pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
-        if waiter.wait.claim() {
+        if waiter.wait.is_last_answer() && waiter.wait.claim() {
             waiter.leave(reply);
             self.host.wake(&waiter.client);
         }
@@ -32,6 +32,8 @@ impl Context<'_> {
             let wait = Wait::new(Awaited::Host, db.index, session.resp3, None);
             Waiter::new(&session.client, wait)
         };
-        self.block.get_or_insert_with(new).clone()
+        let waiter = self.block.get_or_insert_with(new).clone();
+        waiter.wait.ask();
+        waiter
     }
 }

@@ -124,7 +124,13 @@ impl Connection {
 
     /// Whether its commands may run.
     pub(super) fn runs(&self) -> bool {
-        self.pending.runs() && self.doom.is_none() && !self.session.close
+        self.pending.runs() && !self.is_ending()
+    }
+
+    /// Whether it runs no further command, because it is about to be closed.
+    #[inline]
+    pub(super) fn is_ending(&self) -> bool {
+        self.doom.is_some() || self.session.close || self.session.client.is_killed()
     }
 
     /// Whether commands that were parsed earlier may have to run now.

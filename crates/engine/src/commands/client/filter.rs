@@ -82,7 +82,7 @@ impl<'a> Filter<'a> {
         let seconds_since = |at: u64| now.saturating_sub(at) / 1000;
         let idle_since = client.last_interaction.load(std::sync::atomic::Ordering::Relaxed);
         // A client that was killed is gone, though its worker may not have closed it yet.
-        !client.killed.load(std::sync::atomic::Ordering::Relaxed)
+        !client.is_killed()
             && self.age.is_none_or(|least| seconds_since(client.connected_at) >= least)
             && self.idle.is_none_or(|least| seconds_since(idle_since) >= least)
             && self.wanted.of(client).all(|holds| holds)

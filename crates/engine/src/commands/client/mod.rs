@@ -3,6 +3,8 @@
 //! There is no client-side caching yet, so TRACKING, CACHING and TRACKINGINFO are missing, and GETREDIR
 //! always says that nothing is redirected.
 
+use std::sync::Arc;
+
 use resp::output::Output;
 use resp::reply::Reply;
 
@@ -113,33 +115,28 @@ fn kill(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if args.len() == 1 {
         let address = args.bytes()?;
         let all = cx.engine.clients.all();
-        let found = all.iter().find(|client| client.address.as_bytes() == address);
-        end(cx, found.ok_or(CommandError::text("ERR No such client"))?);
+        let found = all.into_iter().find(|client| client.address.as_bytes() == address);
+        end(cx, vec![found.ok_or(CommandError::text("ERR No such client"))?]);
         cx.reply.ok();
         return Ok(());
     }
     let filter = Filter::parse(args, Reader::Kill, cx.engine.keyspace.databases())?;
     let (me, now) = (cx.session.client.id, cx.db.steady);
-    let mut killed = 0;
-    for client in cx.engine.clients.all() {
-        if filter.includes(&client, now) && !(filter.skip_me && client.id == me) {
-            end(cx, &client);
-            killed += 1;
-        }
-    }
-    cx.reply.integer(killed);
+    let mut meant = cx.engine.clients.all();
+    meant.retain(|client| filter.includes(client, now) && !(filter.skip_me && client.id == me));
+    cx.reply.integer(meant.len() as i64);
+    end(cx, meant);
     Ok(())
 }
 
-/// Closes a connection. A client's own connection closes after the reply is sent.
-fn end(cx: &mut Context<'_>, client: &Client) {
-    if client.id == cx.session.client.id {
+/// Closes connections. The others are closed when the reply is sent; a client's own one closes after it.
+fn end(cx: &mut Context<'_>, mut clients: Vec<Arc<Client>>) {
+    let me = cx.session.client.id;
+    if let Some(own) = clients.iter().position(|client| client.id == me) {
+        clients.remove(own).set_flag(flag::CLOSING, true);
         cx.session.close = true;
-        client.set_flag(flag::CLOSING, true);
-    } else {
-        client.kill();
-        cx.engine.host.wake(client);
     }
+    cx.kill(&clients);
 }
 
 /// CLIENT PAUSE timeout [WRITE | ALL]
@@ -285,8 +282,6 @@ fn getredir(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
-
     use crate::testing::TestServer;
 
     #[test]
@@ -294,10 +289,10 @@ mod tests {
         let mut server = TestServer::new();
         let other = server.connect();
         assert_eq!(server.text("CLIENT KILL SKIPME no TYPE normal USER default"), ":2\r\n");
-        assert!(other.client.killed.load(Relaxed));
+        assert!(other.client.is_killed());
         assert_eq!(server.text("CLIENT LIST").matches("id=").count(), 1, "it is gone at once");
         assert_eq!(server.text("CLIENT KILL TYPE normal"), ":0\r\n");
-        assert!(server.session.close && !server.session.client.killed.load(Relaxed));
+        assert!(server.session.close && !server.session.client.is_killed());
     }
 
     #[test]
@@ -312,6 +307,21 @@ mod tests {
         assert_eq!(server.text("PUBSUB NUMSUB one"), "*2\r\n$3\r\none\r\n:0\r\n");
         assert_eq!(server.text("PUBSUB CHANNELS"), "*0\r\n");
         assert_eq!(server.text("PUBSUB NUMPAT"), ":0\r\n");
+    }
+
+    #[test]
+    fn a_kill_is_answered_when_the_other_client_is_closed() {
+        let mut server = TestServer::new();
+        let (mut other, mut third) = (server.connect(), server.connect());
+        assert_eq!(server.text_as(&mut other, "BLPOP k 0"), "");
+        assert_eq!(server.text(&format!("CLIENT KILL ID {}", other.client.id)), ":1\r\n");
+        assert_eq!(server.text_as(&mut third, "RPUSH k a"), ":1\r\n");
+        assert_eq!(server.text_as(&mut third, "LLEN k"), ":1\r\n", "nobody was served");
+        let is_answered = |server: &TestServer| server.session.client.inbox.lock().served.is_some();
+        assert!(!is_answered(&server));
+        server.engine.close_session(server.gate.enter().presence(), &mut other);
+        server.engine.note_closed(&other.client);
+        assert!(is_answered(&server));
     }
 
     #[test]

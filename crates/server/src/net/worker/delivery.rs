@@ -176,9 +176,11 @@ impl Worker {
         }
         self.engine.close_session(inside.presence(), &mut connection.session);
         drop(inside);
+        let client = Arc::clone(&connection.session.client);
         if let Some(buffers) = connection.close() {
             self.engine.host.drop_later(buffers);
         }
+        self.engine.note_closed(&client);
         self.free.push(place);
         self.mailbox.connections.fetch_sub(1, Relaxed);
     }

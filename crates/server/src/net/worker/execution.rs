@@ -115,7 +115,7 @@ impl Worker {
     /// it.
     pub(super) fn run_with_more_authority(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        if connection.doom.is_some() || connection.session.close || !connection.has_pending() {
+        if connection.is_ending() || !connection.has_pending() {
             return;
         }
         if matches!(connection.pending.waits_for, WaitsFor::Nothing) {
@@ -358,7 +358,7 @@ pub(super) fn put_off_all(
 
 /// Puts a command of the batch after the pending ones of its connection.
 fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
-    if !connection.session.close && connection.doom.is_none() {
+    if !connection.is_ending() {
         let ranges = &batch.args[item.args.clone()];
         let argv = OwnedArguments::from(connection.protocol.arguments(&connection.input, ranges));
         connection.pending.push(Pending { row: item.row, argv });
@@ -392,8 +392,7 @@ fn run_pending(
     conclude(turn, connection, &ran);
     let (outcome, next) = (ran.outcome, ran.next.take());
     let command = outcome.runs_again().then_some(command).or(next);
-    let ends = connection.doom.is_some() || connection.session.close;
-    let open = !ends && !connection.is_choked();
+    let open = !connection.is_ending() && !connection.is_choked();
     Ran { outcome, command, slot: turn.contended_slot, open }
 }
 

@@ -121,7 +121,7 @@ impl Worker {
             connection.output.push_shared(&message);
         }
         connection.look_at_output_limit();
-        if connection.session.client.killed.load(Relaxed) {
+        if connection.session.client.is_killed() {
             connection.doom = Some("it was killed");
         }
     }
@@ -130,7 +130,7 @@ impl Worker {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.scheduled = false;
         connection.session.limit_output(&self.turn.config, &mut connection.output);
-        if connection.doom.is_some() || connection.session.close {
+        if connection.is_ending() {
             return;
         }
         if connection.input.capacity() == 0 && connection.readable {
