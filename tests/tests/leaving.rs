@@ -162,6 +162,77 @@ fn a_kill_ends_the_script_of_its_client_unless_it_has_written() -> Result<()> {
     Ok(())
 }
 
+// ---- Clients that leave -------------------------------------------------------------------------
+
+#[test]
+fn who_leaves_while_it_waits_is_noticed_however_much_it_has_sent() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    // One lies in the middle of more commands than run in a turn.
+    let many = "PING\r\n".repeat(1500) + "BLPOP jobs 0\r\n" + &"INCR n\r\n".repeat(1500);
+    for waits in [&many, "BLPOP jobs 0\r\n", "SET paused 1\r\n"] {
+        if waits.starts_with("SET") {
+            control.call_text("CLIENT PAUSE 600000 WRITE")?;
+        }
+        let mut client = raw(&server)?;
+        client.write_all(waits.as_bytes())?;
+        wait_for_blocked(&mut control, 1)?;
+        let requests = b"*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n".repeat(10_000);
+        // More than the sockets hold and than the server used to read of one that waits.
+        for _ in 0..60 {
+            if client.write_all(&requests).is_err() {
+                break;
+            }
+        }
+        drop(client);
+        wait_for_blocked(&mut control, 0)?;
+    }
+    ensure!(control.call_text("CLIENT UNPAUSE")? == Reply::Status(b"OK".to_vec()));
+    ensure!(control.call_text("RPUSH jobs job")? == Reply::Integer(1));
+    ensure!(control.call_text("EXISTS n paused")? == Reply::Integer(0));
+    ensure!(control.call_text("LPOP jobs")? == Reply::Bulk(b"job".to_vec()));
+    Ok(())
+}
+
+#[test]
+fn who_leaves_during_a_pause_is_gone_with_its_writes() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    control.call_text("CLIENT PAUSE 600000 WRITE")?;
+    let mut half = raw(&server)?;
+    half.write_all(b"PING\r\nSET half 1\r\nPING\r\n")?;
+    let mut whole = raw(&server)?;
+    whole.write_all(b"SET whole 1\r\n")?;
+    wait_for_blocked(&mut control, 2)?;
+    drop(whole);
+    half.shutdown(Shutdown::Write)?;
+    wait_until("their end", || Ok(number(&mut control, "connected_clients")? == 1))?;
+    let mut answers = Vec::new();
+    half.read_to_end(&mut answers)?;
+    ensure!(answers == b"+PONG\r\n", "{}", answers.escape_ascii());
+    control.call_text("CLIENT UNPAUSE")?;
+    ensure!(control.call_text("EXISTS half whole")? == Reply::Integer(0));
+    Ok(())
+}
+
+#[test]
+fn a_subscriber_that_ends_its_stream_is_gone_though_it_reads_nothing() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "pubsub 0 0 0")])?;
+    let mut publisher = server.connect()?;
+    let mut deaf = raw(&server)?;
+    deaf.write_all(b"SUBSCRIBE news\r\n")?;
+    let message = "m".repeat(1_000_000);
+    wait_until("the subscription", || {
+        Ok(publisher.call(&["PUBLISH", "news", &message])? == Reply::Integer(1))
+    })?;
+    // More than the sockets hold.
+    for _ in 0..30 {
+        publisher.call(&["PUBLISH", "news", &message])?;
+    }
+    deaf.shutdown(Shutdown::Write)?;
+    wait_until("its end", || Ok(number(&mut publisher, "connected_clients")? == 1))
+}
+
 // ---- What others see of a client ----------------------------------------------------------------
 
 #[test]

@@ -205,9 +205,10 @@ pub const HTTP_PATIENCE_MS: u64 = 10_000;
 /// stay in its socket.
 pub const HTTP_PENDING: usize = 1024 * 1024;
 
-/// Milliseconds after which a connection is closed whose client takes nothing of the answer that waits for
-/// it. A client that follows changes may take its time: little waits for it.
-pub const HTTP_PATIENCE_OF_SENDING_MS: u64 = 60_000;
+/// Milliseconds after which a connection of HTTP, or one whose client has ended its stream, is closed when
+/// the client takes nothing of the answer that waits for it. A client that follows changes may take its
+/// time: little waits for it.
+pub const PATIENCE_OF_SENDING_MS: u64 = 60_000;
 
 /// Longest form of `/v2/keys`, in bytes: as in etcd.
 pub const ETCD_FORM: u64 = 10 * 1024 * 1024;

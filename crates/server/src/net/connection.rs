@@ -47,6 +47,23 @@ impl Deferred {
     }
 }
 
+/// How long a client has taken nothing of what waits for it.
+#[derive(Default)]
+struct Stuck(Option<(u64, u64)>);
+
+impl Stuck {
+    /// Notes how many bytes were sent by this millisecond of the steady clock, if more wait that the client
+    /// has to take. Returns whether it has taken nothing for too long.
+    fn note(&mut self, waits: bool, sent: u64, steady: u64) -> bool {
+        let since = match self.0 {
+            Some((before, since)) if before == sent => since,
+            _ => steady,
+        };
+        self.0 = waits.then_some((sent, since));
+        waits && steady.saturating_sub(since) > limits::PATIENCE_OF_SENDING_MS
+    }
+}
+
 /// See the module's text.
 pub(super) struct Connection {
     pub(super) transport: Transport,
@@ -87,6 +104,7 @@ pub(super) struct Connection {
     pub(super) timer: Option<u64>,
     /// Since when the output is above the soft limit, in milliseconds of the steady clock.
     pub(super) over_soft_limit_since: Option<u64>,
+    stuck: Stuck,
     /// Until when what comes is thrown away, when the last answer was sent.
     lingers_until: Option<u64>,
     /// When [`super::coalesce::Coalescing`] counted it last.
@@ -117,12 +135,14 @@ impl Connection {
             listed_as_behind: false,
             timer: None,
             over_soft_limit_since: None,
+            stuck: Stuck::default(),
             lingers_until: None,
             counted_in_window: 0,
         }
     }
 
     /// Whether its commands may run.
+    #[inline]
     pub(super) fn runs(&self) -> bool {
         self.pending.runs() && !self.is_ending()
     }
@@ -166,20 +186,25 @@ impl Connection {
         }
     }
 
-    /// Whether a client of HTTP has taken nothing of its answer for too long.
+    /// Whether a client of HTTP, or one that has ended its stream, has taken nothing of its answer for too
+    /// long. To be asked now and then.
     pub(super) fn is_stuck(&mut self, steady: u64) -> bool {
-        let (waiting, sent) = (self.sendable(), self.output.end() - self.output.len() as u64);
-        match &mut self.protocol {
-            Protocol::Resp(_) => false,
-            Protocol::Http(http) => http.is_stuck(waiting > 0, sent, steady),
-        }
+        let (waits, sent) = (self.sendable() > 0, self.output.end() - self.output.len() as u64);
+        let may_be = waits
+            && match &self.protocol {
+                Protocol::Resp(_) => self.ended,
+                Protocol::Http(http) => http.is_answering(),
+            };
+        self.stuck.note(may_be, sent, steady)
     }
 
     /// How much to read in this turn. Input that was received comes first: a fast sender must not fill
-    /// the memory. When commands wait, little is read beyond them: the rest stays in the socket, where
-    /// it slows its sender down.
+    /// the memory. When commands wait for slots or gates, little is read beyond them: the rest stays in the
+    /// socket, where it slows its sender down.
     pub(super) fn reading_share(&self) -> usize {
-        if self.backlog {
+        if self.waits_for_others() {
+            limits::READ_PER_TURN
+        } else if self.backlog {
             0
         } else if !self.defers_input() {
             limits::READ_PER_TURN
@@ -188,6 +213,13 @@ impl Connection {
         } else {
             0
         }
+    }
+
+    /// Whether its command may have to wait for as long as other clients like. Then all that comes is read,
+    /// up to `client-query-buffer-limit`: the end of the stream comes after it, and shows that the client
+    /// has gone.
+    fn waits_for_others(&self) -> bool {
+        matches!(self.pending.waits_for, WaitsFor::Blocked(_) | WaitsFor::Paused(_))
     }
 
     /// Bytes of the input that were received, but not parsed to the end of a command.
@@ -438,9 +470,15 @@ impl Connection {
         session.close |= read_on(engine, listener, output);
     }
 
-    /// Whether everything that the peer sent before it closed is answered.
-    pub(super) fn is_finished(&self) -> bool {
-        let blocked = matches!(self.pending.waits_for, WaitsFor::Blocked(_));
+    /// Whether everything that the peer sent before it closed is answered, or waits and is given up with it.
+    /// `paused` says whether CLIENT PAUSE suspends commands.
+    pub(super) fn is_finished(&self, paused: bool) -> bool {
+        let blocked = match self.pending.waits_for {
+            WaitsFor::Blocked(_) => true,
+            // A slow disk delays commands too, but they run before long, and are answered.
+            WaitsFor::Paused(_) => paused,
+            _ => false,
+        };
         let running = self.pending.runs();
         let parsed = !self.backlog && !self.unparsed && !self.protocol.has_answer();
         let answered = self.pending.is_empty() && parsed;
@@ -449,7 +487,12 @@ impl Connection {
         // input does not show when it leaves.
         let follows = self.protocol.following().is_some() || self.protocol.goes_on();
         ((blocked || follows) && (self.ended || self.read_closed))
-            || (self.ended && running && answered && self.output.is_empty())
+            || (self.ended && running && answered && (self.output.is_empty() || self.listens()))
+    }
+
+    /// Whether it gets messages that answer nothing.
+    fn listens(&self) -> bool {
+        self.session.monitor || self.session.subscriptions.as_ref().is_some_and(|own| own.any())
     }
 
     /// Whether there is something to do for it before its socket or another thread announces anything.
@@ -462,8 +505,9 @@ impl Connection {
                     || !self.pending.is_empty()
                     || self.protocol.has_answer()
             }
-            WaitsFor::Blocked(_) | WaitsFor::Contended(_) | WaitsFor::NeedsGates(_) => false,
-            WaitsFor::Paused(until) => until <= now,
+            WaitsFor::Contended(_) | WaitsFor::NeedsGates(_) => false,
+            WaitsFor::Blocked(_) => self.readable,
+            WaitsFor::Paused(until) => until <= now || self.readable,
         };
         (runnable && !self.session.close && !self.is_choked())
             || (self.readable && self.is_lingering())
@@ -481,11 +525,7 @@ impl Connection {
 
     /// Whether it has sent nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
-        let waits_for = &self.pending.waits_for;
-        let exempt = matches!(waits_for, WaitsFor::Blocked(_) | WaitsFor::Contended(_))
-            || self.session.monitor
-            || self.protocol.following().is_some()
-            || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
+        let exempt = !self.pending.runs() || self.listens() || self.protocol.following().is_some();
         let last = self.session.client.last_interaction.load(Relaxed);
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }
@@ -547,5 +587,23 @@ impl Connection {
         let deferred = self.deferred_replies.0.capacity() * size_of::<DeferredReply>();
         let gathered = self.protocol.gathered();
         client.note_output(self.output.len(), self.output.memory() + deferred + gathered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_stuck_that_takes_nothing_for_long() {
+        let mut stuck = Stuck::default();
+        let patience = limits::PATIENCE_OF_SENDING_MS;
+        assert!(!stuck.note(true, 100, 1000));
+        assert!(!stuck.note(true, 100, 1000 + patience));
+        assert!(stuck.note(true, 100, 1001 + patience));
+        assert!(!stuck.note(true, 101, 1002 + patience), "it has taken some");
+        assert!(!stuck.note(false, 101, 1003 + 2 * patience), "nothing waits for it");
+        assert!(!stuck.note(true, 101, 1004 + 3 * patience), "that has come just now");
+        assert!(stuck.note(true, 101, 1005 + 4 * patience));
     }
 }

@@ -50,8 +50,6 @@ pub(super) use intake::Intake;
 pub(super) struct Http {
     pub(super) input: Input,
     pub(super) exchanges: Exchanges,
-    /// How much had been sent, and when, as the client was last seen to take nothing of what waits.
-    stuck: Option<(u64, u64)>,
 }
 
 /// Received data that is not in the connection's buffer.
@@ -90,7 +88,7 @@ impl Http {
     /// A connection that has sent nothing yet, at this millisecond of the steady clock.
     pub(super) fn new(steady: u64) -> Http {
         let input = Input { began: Some(steady), ..Input::default() };
-        Http { input, exchanges: Exchanges::default(), stuck: None }
+        Http { input, exchanges: Exchanges::default() }
     }
 
     /// Parses requests into the batch, up to the connection's share of the turn. Returns whether more
@@ -185,16 +183,9 @@ impl Http {
         true
     }
 
-    /// Whether the client has taken nothing for too long of what `waits` for it: `sent` bytes were sent, at
-    /// this millisecond of the steady clock. To be asked now and then.
-    pub(super) fn is_stuck(&mut self, waits: bool, sent: u64, steady: u64) -> bool {
-        let may_be = waits && self.exchanges.following.is_none() && !self.goes_on();
-        let since = match self.stuck {
-            Some((before, since)) if before == sent => since,
-            _ => steady,
-        };
-        self.stuck = may_be.then_some((sent, since));
-        may_be && steady.saturating_sub(since) > limits::HTTP_PATIENCE_OF_SENDING_MS
+    /// Whether what waits for the client is an answer that ends, and that it has to take.
+    pub(super) fn is_answering(&self) -> bool {
+        self.exchanges.following.is_none() && !self.goes_on()
     }
 
     /// Writes the answers that are ready and that no command precedes, and tells the client to send its
@@ -451,23 +442,5 @@ impl Exchanges {
                 None
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_is_stuck_that_takes_nothing_for_long() {
-        let mut http = Http::new(0);
-        let patience = limits::HTTP_PATIENCE_OF_SENDING_MS;
-        assert!(!http.is_stuck(true, 100, 1000));
-        assert!(!http.is_stuck(true, 100, 1000 + patience));
-        assert!(http.is_stuck(true, 100, 1001 + patience));
-        assert!(!http.is_stuck(true, 101, 1002 + patience), "it has taken some");
-        assert!(!http.is_stuck(false, 101, 1003 + 2 * patience), "nothing waits for it");
-        assert!(!http.is_stuck(true, 101, 1004 + 3 * patience), "that has come just now");
-        assert!(http.is_stuck(true, 101, 1005 + 4 * patience));
     }
 }

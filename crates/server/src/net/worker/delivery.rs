@@ -112,7 +112,7 @@ impl Worker {
         if all_is_said && !connection.lingers(self.turn.steady) {
             connection.doom.get_or_insert("it asked to");
         }
-        if connection.is_finished() {
+        if connection.is_finished(self.engine.is_paused(self.turn.steady)) {
             connection.doom.get_or_insert("the client closed the connection");
         }
         if connection.over_output_limit(&self.turn.config, self.turn.steady) {
