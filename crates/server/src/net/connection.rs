@@ -238,7 +238,9 @@ impl Connection {
                     if self.input.capacity() - self.input.len() < limits::READ_BUFFER / 4 {
                         self.input.reserve(limits::READ_BUFFER.max(self.input.len()));
                     }
-                    let room = self.input.capacity() - self.input.len();
+                    // A buffer that has grown for a long command has room for more than a connection
+                    // may send before that is parsed.
+                    let room = (self.input.capacity() - self.input.len()).min(share);
                     self.transport.receive(&mut self.input, room)
                 }
             };
@@ -535,7 +537,7 @@ impl Connection {
     pub(super) fn query_length(&self) -> usize {
         let (big, _) = self.protocol.apart_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
-        self.unparsed_input() + self.protocol.length() + big + self.pending.length() + queued
+        self.protocol.unfinished(self.input.len()) + big + self.pending.length() + queued
     }
 
     /// Bytes of memory for that.

@@ -172,12 +172,13 @@ impl Protocol {
         }
     }
 
-    /// Bytes of these arguments.
+    /// Bytes of an input of this length that belong to no argument yet. In HTTP also the arguments of a
+    /// request that has not arrived in full. In RESP these do not count, as in Redis.
     #[inline]
-    pub(super) fn length(&self) -> usize {
+    pub(super) fn unfinished(&self, length: usize) -> usize {
         match self {
-            Protocol::Resp(resp) => resp.length(),
-            Protocol::Http(http) => http.input.length(),
+            Protocol::Resp(resp) => length - resp.position(),
+            Protocol::Http(http) => length - http.input.done() + http.input.length(),
         }
     }
 

@@ -146,10 +146,10 @@ impl Resp {
         self.parser.memory()
     }
 
-    /// Bytes of these arguments.
+    /// How many bytes at the front of the input were parsed.
     #[inline]
-    pub(super) fn length(&self) -> usize {
-        self.parser.length()
+    pub(super) fn position(&self) -> usize {
+        self.parser.position()
     }
 
     /// Bytes of the argument that is being received, and bytes allocated for it.
