@@ -274,3 +274,58 @@ fn a_command_that_waits_is_noted_once_when_it_was_served() -> Result<()> {
     ensure!(noted(&mut control)? == (3, "cmdstat_blpop:calls=3".to_string()), "it has gone");
     Ok(())
 }
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+/// Microseconds of Unix time that TIME has answered.
+fn microseconds(time: &Reply) -> Result<i64> {
+    let Reply::Array(parts) = time else { bail!("{time:?} is no time") };
+    let number = |at: usize| -> Result<i64> { Ok(text(&parts[at]).parse()?) };
+    Ok(number(0)? * 1_000_000 + number(1)?)
+}
+
+#[test]
+fn deadlines_count_from_the_beginning_of_their_command() -> Result<()> {
+    let server = start(&[("threads", "1")])?;
+    let mut client = server.connect()?;
+    let before = microseconds(&client.call_text("TIME")?)? / 1000;
+    let commands = [
+        "DEBUG SLEEP 0.2",
+        "SET lock v NX PX 60000",
+        "DEBUG SLEEP 0.2",
+        "MULTI",
+        "SET queued v PX 60000",
+        "EXEC",
+        "DEBUG SLEEP 0.2",
+        "TIME",
+        "EVAL return{redis.call('SET','called','v','PX',60000)} 1 called",
+    ];
+    let replies = pipeline(&mut client, &commands)?;
+    ensure!(microseconds(&replies[7])? / 1000 >= before + 600, "{replies:?}");
+    for (key, waited) in [("lock", 200), ("queued", 400), ("called", 600)] {
+        let due = integer(&client.call_text(&format!("PEXPIRETIME {key}"))?)?;
+        ensure!(due >= before + waited + 60_000, "{key} is due {} ms after", due - before);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_transaction_and_a_script_keep_one_time() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    let commands = ["MULTI", "TIME", "DEBUG SLEEP 0.01", "TIME", "EXEC"];
+    let replies = pipeline(&mut client, &commands)?;
+    let Reply::Array(times) = &replies[4] else { bail!("{replies:?}") };
+    ensure!(times[0] == times[2], "{times:?}");
+    let script = "local one = redis.call('TIME') for _ = 1, 1000000 do end \
+                  return {one, redis.call('TIME')}";
+    let Reply::Array(times) = client.call(&["EVAL", script, "0"])? else { bail!("no times") };
+    ensure!(times[0] == times[1], "{times:?}");
+    let mut last = 0;
+    for reply in pipeline(&mut client, &["TIME"; 1000])? {
+        let now = microseconds(&reply)?;
+        ensure!(now >= last, "{now} after {last}");
+        last = now;
+    }
+    Ok(())
+}

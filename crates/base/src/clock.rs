@@ -73,6 +73,9 @@ const CALIBRATION_NS: u64 = 10_000_000;
 pub struct Ticks(u64);
 
 impl Ticks {
+    /// A moment after all others.
+    pub const LAST: Ticks = Ticks(u64::MAX);
+
     /// The present moment.
     #[inline]
     pub fn now() -> Self {

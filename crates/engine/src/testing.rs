@@ -16,7 +16,6 @@ use store::reserve::Reservation;
 
 use crate::commands::registry;
 use crate::engine::Engine;
-use crate::handler::db::EvictionClock;
 use crate::no_host::NoHost;
 use crate::persistence::backlog::{Backlog, Record};
 use crate::persistence::journal::{Batch, Journal, State};
@@ -361,13 +360,12 @@ impl TestServer {
     /// Begins a turn at the server's time. Work that is done once per turn tells turns apart by the
     /// microsecond, and a test may be faster than that: so it waits for the next one.
     pub(crate) fn begin_turn(&mut self) {
-        let before = self.turn.clock;
-        while self.turn.clock == before {
+        let before = self.turn.began_at;
+        while self.turn.began_at == before {
             self.turn.begin(&self.engine);
         }
         if let Some(now) = self.now {
-            (self.turn.now, self.turn.steady) = (now, now);
-            self.turn.eviction_clock = EvictionClock::new(&self.turn.config, now);
+            self.turn.stop_time(now);
         }
     }
 }

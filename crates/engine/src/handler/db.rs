@@ -30,6 +30,8 @@ pub struct Db<'a> {
     /// The time of the command, in milliseconds of Unix time: it does not change while the command
     /// runs.
     pub now: u64,
+    /// The same instant in microseconds.
+    pub(crate) now_us: u64,
     /// The same instant as [`crate::run::turn::Turn::steady`], for deadlines and ages.
     pub steady: u64,
     /// The settings of this turn.
@@ -49,6 +51,7 @@ pub struct Db<'a> {
 /// The parts of a turn that a database reads, besides the effects, which it changes.
 pub(crate) struct TurnParts<'t> {
     pub(crate) now: u64,
+    pub(crate) now_us: u64,
     pub(crate) steady: u64,
     pub(crate) config: &'t Config,
     pub(crate) stats: &'t ThreadStats,
@@ -110,6 +113,7 @@ impl<'a> Db<'a> {
             held,
             index,
             now: turn.now,
+            now_us: turn.now_us,
             steady: turn.steady,
             config: turn.config,
             effects,

@@ -137,7 +137,7 @@ pub(crate) fn admit(
     }
     let refusable = may_need_memory(session, command);
     let runs_script = any_has(command, session, command::SCRIPT);
-    if !refusable && !runs_script && turn.evictor.found_nothing_in(turn.clock) {
+    if !refusable && !runs_script && turn.evictor.found_nothing_in(turn.began_at) {
         // Looking again for every read would make reads slow for nothing.
         return Ok(());
     }
@@ -167,7 +167,7 @@ enum Room {
 
 /// Evicts until the used memory is below the limit, or time is up.
 fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
-    turn.used_memory.follow(turn.clock, &*engine.host);
+    turn.used_memory.follow(turn.began_at, &*engine.host);
     if excess(engine, turn) == 0 {
         engine.memory.note_within(turn.steady_us);
         return Room::Enough;
@@ -239,7 +239,7 @@ fn criteria(turn: &Turn) -> Criteria<'_> {
         config: &turn.config,
         eviction_clock: turn.eviction_clock,
         steady: turn.steady,
-        turn_clock: turn.clock,
+        turn_clock: turn.began_at,
     }
 }
 

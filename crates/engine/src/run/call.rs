@@ -128,6 +128,7 @@ impl Engine {
         output: &mut Output,
     ) -> Outcome {
         let (start, from) = (output.mark(), output.end());
+        turn.advance();
         let mut call = Call { turn, session, request, output };
         let outcome = match self.admit_and_run(&mut call, authority) {
             Ok(outcome) => outcome,

@@ -43,6 +43,9 @@ const UNUSUAL: crate::command::Flags = BLOCKING
 /// Nanoseconds after which commands no longer follow each other here, so that the caller looks at the time.
 const LONG_NS: u64 = 20_000_000;
 
+/// Nanoseconds for which commands that follow each other have one time.
+const ONE_TIME_NS: u64 = 500_000;
+
 /// Whether a command may take the short path; `has_keys` says that it has keys, or none where its
 /// arguments are too few.
 pub(crate) fn is_plain(command: &Command, has_keys: bool) -> bool {
@@ -125,6 +128,7 @@ impl Engine {
             }
             // A command beyond the limit makes room before the next one.
             let until = if limited { done + 1 } else { usize::MAX };
+            turn.advance();
             let ran = self.run_plainly(turn, session, (requests, done, until), presence, output);
             self.clean_up(presence, turn);
             if ran > 0 {
@@ -203,7 +207,7 @@ impl Engine {
                 requests.defer_reply(from, cx.session.depends_on);
             }
             cx.db.held.let_go();
-            let is_long = cx.db.effects.last_end.since_ns(started) > LONG_NS;
+            let is_long = cx.db.effects.last_end.since_ns(started) > ONE_TIME_NS;
             if is_long || cx.db.effects.leave_work() || cx.reply.output().is_over_limit() {
                 break;
             }

@@ -22,15 +22,18 @@ const KEYS_PER_COMMAND: usize = 8;
 
 /// What a worker brings to each batch of commands.
 pub struct Turn {
-    /// Milliseconds of Unix time.
+    /// Milliseconds of Unix time: when the last command began, or the turn.
     pub now: u64,
-    /// Microseconds of Unix time, for versions.
+    /// The same in microseconds, also for versions.
     pub clock: u64,
     /// Milliseconds of [`base::clock::steady_us`]: for deadlines and ages, which a step of the wall
     /// clock must not change.
     pub steady: u64,
     /// As [`Turn::steady`], in microseconds.
     pub steady_us: u64,
+    /// [`Turn::clock`] when it began, by which turns are told apart.
+    pub(crate) began_at: u64,
+    reading: Reading,
     /// The settings, for the whole turn.
     pub config: Arc<Config>,
     /// Which settings they are: see [`config::SharedConfig::generation`].
@@ -60,6 +63,21 @@ pub struct Turn {
     pub(crate) plain: bool,
 }
 
+/// What the clocks showed, and when they were read.
+#[derive(Clone, Copy)]
+struct Reading {
+    clock: u64,
+    steady_us: u64,
+    at: Ticks,
+}
+
+/// A time that nobody has read yet stands still.
+const NO_READING: Reading = Reading { clock: 0, steady_us: 0, at: Ticks::LAST };
+
+/// Microseconds after which the clocks are read again: until then the time is reckoned from the last
+/// reading.
+const READING_LASTS: u64 = 1000;
+
 impl Turn {
     /// The first turn of a thread, which INFO shows by this name.
     pub fn new(engine: &Engine, thread: &str) -> Turn {
@@ -75,6 +93,8 @@ impl Turn {
             clock: 0,
             steady: 0,
             steady_us: 0,
+            began_at: 0,
+            reading: NO_READING,
             eviction_clock: EvictionClock::new(&config, 0),
             config,
             config_generation,
@@ -100,6 +120,7 @@ impl Turn {
             clock: self.clock,
             steady: self.steady,
             steady_us: self.steady_us,
+            began_at: self.began_at,
             eviction_clock: self.eviction_clock,
             packed_threshold: self.packed_threshold,
             beside_script: true,
@@ -119,14 +140,45 @@ impl Turn {
 
     /// Begins another turn: reads the clock and the settings.
     pub fn begin(&mut self, engine: &Engine) {
-        self.clock = base::clock::now_us();
-        self.now = self.clock / 1000;
-        self.steady_us = base::clock::steady_us();
-        self.steady = self.steady_us / 1000;
+        self.read_clocks();
+        self.began_at = self.clock;
         self.load_settings(engine);
         self.look_at_journal(engine);
         self.start_timing();
         self.begun = self.effects.last_end;
+    }
+
+    #[cold]
+    fn read_clocks(&mut self) {
+        let (clock, steady_us) = (base::clock::now_us(), base::clock::steady_us());
+        self.reading = Reading { clock, steady_us, at: Ticks::now() };
+        self.set_time(clock, steady_us);
+    }
+
+    #[inline]
+    fn set_time(&mut self, clock: u64, steady_us: u64) {
+        (self.clock, self.steady_us) = (clock, steady_us);
+        (self.now, self.steady) = (clock / 1000, steady_us / 1000);
+    }
+
+    /// Sets the time to the present, which is where the command before has ended. A command has this one
+    /// time until its end, and so have all commands of a transaction or a script.
+    #[inline]
+    pub(crate) fn advance(&mut self) {
+        let passed = self.effects.last_end.since_ns(self.reading.at) / 1000;
+        if passed >= READING_LASTS {
+            self.read_clocks();
+        } else {
+            self.set_time(self.reading.clock + passed, self.reading.steady_us + passed);
+        }
+    }
+
+    /// Stops the time at this millisecond, until the next turn begins.
+    #[cfg(test)]
+    pub(crate) fn stop_time(&mut self, now: u64) {
+        self.reading = Reading { clock: now * 1000, steady_us: now * 1000, at: Ticks::LAST };
+        self.set_time(now * 1000, now * 1000);
+        self.eviction_clock = EvictionClock::new(&self.config, now);
     }
 
     /// Ends a turn: counts how long it took.
@@ -242,6 +294,7 @@ impl Turn {
     pub(crate) fn parts(&mut self) -> (TurnParts<'_>, &mut Effects) {
         let parts = TurnParts {
             now: self.now,
+            now_us: self.clock,
             steady: self.steady,
             config: &self.config,
             stats: &self.stats,

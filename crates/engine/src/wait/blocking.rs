@@ -189,6 +189,7 @@ impl Context<'_> {
                 held: keyspace.attach(presence, locks),
                 index: self.db.index,
                 now: self.db.now,
+                now_us: self.db.now_us,
                 steady: self.db.steady,
                 config: self.db.config,
                 effects: self.db.effects,

@@ -107,7 +107,7 @@ fn serve_waiters(cx: &mut Context<'_>, database: usize) {
 
 /// TIME
 fn time(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let now_us = base::clock::now_us() as i64;
+    let now_us = cx.db.now_us as i64;
     cx.reply.array(2);
     cx.reply.bulk_int(now_us / 1_000_000);
     cx.reply.bulk_int(now_us % 1_000_000);
