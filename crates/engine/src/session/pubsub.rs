@@ -17,7 +17,13 @@ use resp::reply::Reply;
 use crate::host::Host;
 use crate::session::client::{Client, Inbox};
 
-type Listeners = HashMap<Vec<u8>, Vec<Arc<Client>>>;
+type Listeners = HashMap<Vec<u8>, Subscribers>;
+
+/// The subscribers of a name, by their numbers: many may leave together, each of many names.
+type Subscribers = HashMap<u64, Arc<Client>>;
+
+/// A table of subscribers shrinks when it has room for more than this many times as many.
+const SPARE: usize = 8;
 
 /// Channels, patterns and shard channels with their subscribers.
 #[derive(Default)]
@@ -122,16 +128,19 @@ impl PubSub {
     /// Adds a subscriber.
     pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
         let mut listeners = self.listeners(kind).write();
-        listeners.entry_ref(name).or_default().push(Arc::clone(client));
+        listeners.entry_ref(name).or_default().insert(client.id, Arc::clone(client));
     }
 
     /// Removes a subscriber.
     pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
         let mut listeners = self.listeners(kind).write();
         if let Some(clients) = listeners.get_mut(name) {
-            clients.retain(|other| other.id != client.id);
+            clients.remove(&client.id);
             if clients.is_empty() {
                 listeners.remove(name);
+            } else if clients.len() < clients.capacity() / SPARE {
+                // A message looks at all places.
+                clients.shrink_to_fit();
             }
         }
     }
@@ -156,13 +165,13 @@ impl PubSub {
         let parts: [&[u8]; 3] = [b"message", channel, message];
         let mut plain = Message::new(&parts);
         if let Some(clients) = self.channels.read().get(channel) {
-            receivers += each_open(clients, |client| deliver(client, &mut plain));
+            receivers += each_open(clients.values(), |client| deliver(client, &mut plain));
         }
         for (pattern, clients) in self.patterns.read().iter() {
             if glob::matches(pattern, channel) {
                 let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, message];
                 let mut matched = Message::new(&parts);
-                receivers += each_open(clients, |client| deliver(client, &mut matched));
+                receivers += each_open(clients.values(), |client| deliver(client, &mut matched));
             }
         }
         receivers
@@ -173,7 +182,7 @@ impl PubSub {
         let parts: [&[u8]; 3] = [b"smessage", channel, message];
         let mut message = Message::new(&parts);
         let listeners = self.shard_channels.read();
-        let clients = listeners.get(channel).map(Vec::as_slice).unwrap_or_default();
+        let clients = listeners.get(channel).into_iter().flat_map(Subscribers::values);
         each_open(clients, |client| deliver(client, &mut message))
     }
 
@@ -188,21 +197,21 @@ impl PubSub {
     pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
         let listeners = self.listeners(kind).read();
         let heard =
-            listeners.iter().filter(|(_, clients)| clients.iter().any(|client| is_open(client)));
+            listeners.iter().filter(|(_, clients)| clients.values().any(|client| is_open(client)));
         heard.map(|(name, _)| name.clone()).collect()
     }
 
     /// How many listen to a name.
     pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
         let listeners = self.listeners(kind).read();
-        let clients = listeners.get(name).map(Vec::as_slice).unwrap_or_default();
-        clients.iter().filter(|client| is_open(client)).count()
+        let clients = listeners.get(name).into_iter().flat_map(Subscribers::values);
+        clients.filter(|client| is_open(client)).count()
     }
 
     /// How many names of a kind have listeners.
     pub fn len(&self, kind: Kind) -> usize {
         let listeners = self.listeners(kind).read();
-        listeners.values().filter(|clients| clients.iter().any(|client| is_open(client))).count()
+        listeners.values().filter(|clients| clients.values().any(|client| is_open(client))).count()
     }
 
     /// Adds a client that sees all commands.
@@ -241,8 +250,11 @@ fn is_open(client: &Client) -> bool {
 }
 
 /// Does something for each subscriber that still listens. Returns their number.
-fn each_open(clients: &[Arc<Client>], mut action: impl FnMut(&Client)) -> usize {
-    let open = clients.iter().filter(|client| is_open(client));
+fn each_open<'c>(
+    clients: impl Iterator<Item = &'c Arc<Client>>,
+    mut action: impl FnMut(&Client),
+) -> usize {
+    let open = clients.filter(|client| is_open(client));
     open.inspect(|client| action(client)).count()
 }
 
