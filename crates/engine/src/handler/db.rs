@@ -597,15 +597,17 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Remembers all keys of a database for which clients wait until a stream appears or disappears.
+    /// Remembers all keys of some databases for which clients wait until a stream appears or disappears.
     /// The caller holds all slots.
-    pub fn wake_stream_waiters(&mut self, database: usize) {
+    pub fn wake_stream_waiters(&mut self, concerns: impl Fn(usize) -> bool) {
         for slot in 0..SLOTS as u16 {
             let attachment = self.held.attachment(slot);
             let Some(attachment) = attachment.filter(|own| own.has_stream_waiters()) else {
                 continue;
             };
-            attachment.waited(database).for_each(|key| self.effects.add_ready(database, key));
+            for (database, key) in attachment.waited().filter(|(database, _)| concerns(*database)) {
+                self.effects.add_ready(database, key);
+            }
         }
     }
 

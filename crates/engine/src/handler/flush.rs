@@ -1,9 +1,12 @@
 //! Emptying databases, with all gates closed.
 
+use std::ops::Range;
+
 use store::gate::Closed;
 
 use crate::handler::context::Context;
 use crate::run::authority::Authority;
+use crate::wait::watcher::Fate;
 
 /// The authority of a command that changes all slots at once: its row makes it run with all gates
 /// closed.
@@ -14,11 +17,21 @@ pub(crate) fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
     }
 }
 
-/// Removes all keys of a database. Returns how many there were.
-pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
-    cx.db.mark_all_watchers(database, None);
-    cx.db.wake_stream_waiters(database);
+/// Removes all keys of some databases. Returns how many there were.
+pub(crate) fn empty(cx: &mut Context<'_>, databases: Range<usize>) -> usize {
+    cx.db.mark_all_watchers(|database| match databases.contains(&database) {
+        true => Fate::Emptied,
+        false => Fate::Stays,
+    });
+    cx.db.wake_stream_waiters(|database| databases.contains(&database));
+    databases.map(|database| empty_one(cx, database)).sum()
+}
+
+fn empty_one(cx: &mut Context<'_>, database: usize) -> usize {
     let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
+    if slots.is_empty() {
+        return 0;
+    }
     for slot in slots {
         // A key that comes back has a higher version than the removed one.
         cx.db.held.next_version(slot);

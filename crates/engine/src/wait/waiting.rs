@@ -157,18 +157,14 @@ impl Attachment {
         watchers.into_iter().flatten().for_each(|watcher| watcher.note(change));
     }
 
-    /// The watched keys of a database, with their watchers.
-    pub(crate) fn watchers_of(
-        &mut self,
-        database: usize,
-    ) -> impl Iterator<Item = (&[u8], &mut [Watcher])> {
-        let own = self.watchers.iter_mut().filter(move |((index, _), _)| *index == database);
-        own.map(|((_, key), watchers)| (&**key, watchers.as_mut_slice()))
+    /// The watched keys with their databases and watchers.
+    pub(crate) fn watched(&mut self) -> impl Iterator<Item = (usize, &[u8], &mut [Watcher])> {
+        let all = self.watchers.iter_mut();
+        all.map(|((database, key), watchers)| (*database, &**key, watchers.as_mut_slice()))
     }
 
-    /// The waited-for keys of a database.
-    pub(crate) fn waited(&self, database: usize) -> impl Iterator<Item = &[u8]> {
-        let own = self.waiters.keys().filter(move |(index, _)| *index == database);
-        own.map(|(_, key)| &**key)
+    /// The waited-for keys with their databases.
+    pub(crate) fn waited(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.waiters.keys().map(|(database, key)| (*database, &**key))
     }
 }

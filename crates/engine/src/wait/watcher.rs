@@ -45,6 +45,15 @@ pub(crate) enum Change {
     Gone,
 }
 
+/// What happens to a whole database.
+#[derive(Clone, Copy)]
+pub(crate) enum Fate {
+    Stays,
+    Emptied,
+    /// It gets the content of another one.
+    Replaced(usize),
+}
+
 impl Watcher {
     /// Notes a change of the key itself, unless the change only deletes an expired key.
     pub(crate) fn note(&mut self, change: Change) {

@@ -19,7 +19,7 @@ use crate::handler::context::Context;
 use crate::handler::db::Db;
 use crate::session::Session;
 use crate::session::client::Client;
-use crate::wait::watcher::{Change, Watch, WatchFlag, Watcher};
+use crate::wait::watcher::{Change, Fate, Watch, WatchFlag, Watcher};
 
 impl Watch {
     /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots of
@@ -121,13 +121,17 @@ impl Engine {
 }
 
 impl Db<'_> {
-    /// Tells the watchers of every key of `database` that the database is about to be emptied, or
-    /// to be replaced with the content of another one (SWAPDB: to be called for both). With all
-    /// gates closed, before it happens.
-    pub fn mark_all_watchers(&mut self, database: usize, replaced_with: Option<usize>) {
+    /// Tells the watchers of every key what is about to happen to its database, as `fate` says of each.
+    /// With all gates closed, before it happens.
+    pub(crate) fn mark_all_watchers(&mut self, fate: impl Fn(usize) -> Fate) {
         for slot in 0..base::limits::SLOTS as u16 {
             let Some(mut attachment) = self.held.attachment_mut(slot).take() else { continue };
-            for (key, watchers) in attachment.watchers_of(database) {
+            for (database, key, watchers) in attachment.watched() {
+                let replaced_with = match fate(database) {
+                    Fate::Stays => continue,
+                    Fate::Emptied => None,
+                    Fate::Replaced(other) => Some(other),
+                };
                 let key = Key::new(key);
                 let was_there = self.held.find(database, &key).is_some();
                 let replacement =

@@ -52,7 +52,5 @@ pub(super) fn load_append_only(cx: &mut Context<'_>, _args: &mut Args<'_>) -> Co
 }
 
 fn empty_all(cx: &mut Context<'_>) {
-    for database in 0..cx.engine.keyspace.databases() {
-        empty(cx, database);
-    }
+    empty(cx, 0..cx.engine.keyspace.databases());
 }

@@ -15,6 +15,7 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::flush::{closed, empty, note_emptied};
 use crate::host::Shutdown;
 use crate::script::slow::Need;
+use crate::wait::watcher::Fate;
 
 mod lolwut;
 
@@ -29,7 +30,7 @@ fn dbsize(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn flushdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     parse_flush(args)?;
     let database = cx.db.index;
-    let removed = empty(cx, database);
+    let removed = empty(cx, database..database + 1);
     cx.add_dirty(removed as u64);
     journal_flush(cx, args.argv());
     cx.reply.ok();
@@ -40,7 +41,7 @@ fn flushdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn flushall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     parse_flush(args)?;
     let databases = 0..cx.engine.keyspace.databases();
-    let removed: usize = databases.map(|database| empty(cx, database)).sum();
+    let removed = empty(cx, databases);
     cx.add_dirty(removed as u64);
     note_emptied(cx);
     journal_flush(cx, args.argv());
@@ -75,11 +76,13 @@ fn swapdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::DB_OUT_OF_RANGE);
     };
     if one != other {
-        cx.db.mark_all_watchers(one, Some(other));
-        cx.db.mark_all_watchers(other, Some(one));
+        cx.db.mark_all_watchers(|database| match database {
+            _ if database == one => Fate::Replaced(other),
+            _ if database == other => Fate::Replaced(one),
+            _ => Fate::Stays,
+        });
         cx.engine.keyspace.swap(closed(cx), one, other);
-        serve_waiters(cx, one);
-        serve_waiters(cx, other);
+        serve_waiters(cx, [one, other]);
     }
     cx.add_dirty(1);
     cx.reply.ok();
@@ -91,13 +94,14 @@ fn database_index(args: &mut Args<'_>, error: &'static str) -> Result<i32, Comma
     index.ok_or(CommandError::text(error))
 }
 
-/// Serves clients that wait for keys that a database has got.
-fn serve_waiters(cx: &mut Context<'_>, database: usize) {
-    cx.db.wake_stream_waiters(database);
+/// Serves clients that wait for keys that two databases have got.
+fn serve_waiters(cx: &mut Context<'_>, databases: [usize; 2]) {
+    let concerns = |database| databases.contains(&database);
+    cx.db.wake_stream_waiters(concerns);
     let held = &cx.db.held;
     for slot in 0..SLOTS as u16 {
         let Some(attachment) = held.attachment(slot) else { continue };
-        for key in attachment.waited(database) {
+        for (database, key) in attachment.waited().filter(|(database, _)| concerns(*database)) {
             if held.find(database, &Key::new(key)).is_some() {
                 cx.db.effects.add_ready(database, key);
             }
