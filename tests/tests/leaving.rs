@@ -236,6 +236,26 @@ fn a_subscriber_that_ends_its_stream_is_gone_though_it_reads_nothing() -> Result
 // ---- What others see of a client ----------------------------------------------------------------
 
 #[test]
+fn who_waits_is_idle_and_numbers_follow_the_order_of_connections() -> Result<()> {
+    let server = start(&[])?;
+    let mut clients: Vec<Client> = (0..200).map(|_| server.connect()).collect::<Result<_>>()?;
+    let mut last = 0;
+    for client in &mut clients {
+        let id = integer(&client.call_text("CLIENT ID")?)?;
+        ensure!(id > last, "{id} came after {last}");
+        last = id;
+    }
+    let mut waiting = server.connect()?;
+    let id = integer(&waiting.call_text("CLIENT ID")?)?;
+    waiting.send(&["BLPOP", "jobs", "0"])?;
+    let list = format!("CLIENT LIST ID {id}");
+    wait_until("it to be idle", || {
+        let line = text(&clients[0].call_text(&list)?);
+        Ok(!line.contains(" idle=0 ") && line.contains(" flags=b "))
+    })
+}
+
+#[test]
 fn a_command_that_waits_is_noted_once_when_it_was_served() -> Result<()> {
     let server = start(&[("slowlog-log-slower-than", "0")])?;
     let mut control = server.connect()?;

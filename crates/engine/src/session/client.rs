@@ -97,7 +97,7 @@ pub struct Client {
     pub descriptor: i32,
     /// The names that it gave.
     pub names: Mutex<ClientNames>,
-    /// When it last sent something, as [`crate::run::turn::Turn::steady`].
+    /// When it last sent or took something, as [`crate::run::turn::Turn::steady`].
     pub last_interaction: AtomicU64,
     /// See [`flag`].
     pub flags: AtomicU32,
@@ -220,6 +220,11 @@ impl Client {
         if waiting > self.output_peak.load(Relaxed) {
             self.output_peak.store(waiting, Relaxed);
         }
+    }
+
+    /// It has sent or taken something. Only the owning worker may call this.
+    pub fn note_interaction(&self, steady: u64) {
+        self.last_interaction.store(steady, Relaxed);
     }
 
     /// Its class, by which output limits and CLIENT KILL TYPE choose clients.

@@ -206,15 +206,15 @@ impl Accepting {
             let accepted = match &self.sources[index] {
                 Source::Tcp(listener, speaks) => listener.accept().map(|(socket, peer)| {
                     let transport = Transport::tcp(socket, peer);
-                    (Arrival { transport, speaks: *speaks }, Some(peer))
+                    (transport, *speaks, Some(peer))
                 }),
                 Source::Unix(listener, path) => listener.accept().map(|(socket, _)| {
                     let transport = Transport::unix(socket, path);
-                    (Arrival { transport, speaks: Speaks::Resp }, None)
+                    (transport, Speaks::Resp, None)
                 }),
             };
             match accepted {
-                Ok((arrival, peer)) => self.admit(arrival, peer),
+                Ok((transport, speaks, peer)) => self.admit(transport, speaks, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Accepted::All;
                 }
@@ -239,25 +239,26 @@ impl Accepting {
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
-    fn admit(&self, arrival: Arrival, peer: Option<SocketAddr>) {
+    fn admit(&self, transport: Transport, speaks: Speaks, peer: Option<SocketAddr>) {
         let config = self.engine.config.load();
         if self.wakers.connections() >= config.maxclients as usize {
             self.stats.rejected_connections.add(1);
-            return refuse(&arrival, 503, b"-ERR max number of clients reached\r\n");
+            return refuse(&transport, speaks, 503, b"-ERR max number of clients reached\r\n");
         }
         if let Some(text) = peer.and_then(|peer| protected(&config, &peer)) {
             self.stats.rejected_connections.add(1);
-            return refuse(&arrival, 403, text);
+            return refuse(&transport, speaks, 403, text);
         }
-        arrival.transport.set_keepalive(config.tcp_keepalive);
+        transport.set_keepalive(config.tcp_keepalive);
         self.stats.connections_received.add(1);
-        self.wakers.deliver(arrival);
+        let id = self.engine.next_client_id();
+        self.wakers.deliver(Arrival { transport, speaks, id });
     }
 }
 
 /// Tells the client why, if the socket takes it, and closes. The text is an error in RESP.
-fn refuse(arrival: &Arrival, status: u16, text: &[u8]) {
-    let output = match arrival.speaks {
+fn refuse(transport: &Transport, speaks: Speaks, status: u16, text: &[u8]) {
+    let output = match speaks {
         Speaks::Resp => {
             let mut output = resp::output::Output::new();
             output.push(text);
@@ -268,5 +269,5 @@ fn refuse(arrival: &Arrival, status: u16, text: &[u8]) {
             super::http::refuse(status, text, base::clock::now_us() / 1000)
         }
     };
-    let _ = arrival.transport.write(&output, usize::MAX);
+    let _ = transport.write(&output, usize::MAX);
 }

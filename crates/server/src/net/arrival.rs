@@ -15,4 +15,6 @@ pub enum Speaks {
 pub(super) struct Arrival {
     pub(super) transport: Transport,
     pub(super) speaks: Speaks,
+    /// The client's number: they follow the order in which connections were accepted.
+    pub(super) id: u64,
 }

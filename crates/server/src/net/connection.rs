@@ -577,12 +577,11 @@ impl Connection {
     }
 
     /// Shows the state of the buffers to CLIENT LIST.
-    pub(super) fn publish(&self, now: u64) {
+    pub(super) fn publish(&self) {
         let client = &self.session.client;
         let (big_used, big_room) = self.protocol.apart_memory();
         let used = self.unparsed_input() + big_used;
         let room = self.input.capacity() + big_room;
-        client.last_interaction.store(now, Relaxed);
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
         client.argument_bytes.store(self.protocol.memory() + self.pending.memory(), Relaxed);

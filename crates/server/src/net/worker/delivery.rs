@@ -103,8 +103,9 @@ impl Worker {
         if sent > 0 {
             self.turn.stats.net_output_bytes.add(sent as u64);
             self.turn.stats.writes_processed.add(1);
+            connection.session.client.note_interaction(self.turn.steady);
         }
-        connection.publish(self.turn.steady);
+        connection.publish();
         if self.limits_client_memory {
             self.engine.clients.count_memory(&connection.session.client);
         }

@@ -49,7 +49,7 @@ impl Worker {
     }
 
     fn admit(&mut self, arrival: Arrival) {
-        let Arrival { mut transport, speaks } = arrival;
+        let Arrival { mut transport, speaks, id } = arrival;
         let place = self.free.pop().unwrap_or(self.connections.len());
         if let Err(error) = transport.register(self.poll.registry(), Token(place)) {
             self.engine
@@ -60,7 +60,7 @@ impl Worker {
             return;
         }
         let client = Arc::new(Client::new(
-            self.engine.next_client_id(),
+            id,
             self.index,
             transport.address.clone(),
             transport.local_address.clone(),
@@ -146,6 +146,9 @@ impl Worker {
             left -= count.min(left);
             self.coalescing.note_bytes(count);
             self.turn.stats.net_input_bytes.add(count as u64);
+            if count > 0 {
+                connection.session.client.note_interaction(self.turn.steady);
+            }
             if connection.query_length() as u64 > self.turn.config.client_query_buffer_limit {
                 if self.batch.items.len() == others {
                     self.turn.stats.query_buffer_limit_disconnections.add(1);
