@@ -295,6 +295,25 @@ fn a_command_that_waits_is_noted_once_when_it_was_served() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn urgent_data_delays_nothing() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = raw(&server)?;
+    client.write_all(b"PING\r\n")?;
+    client.read_exact(&mut [0; 7])?;
+    let process = Pid::from_raw(server.pid() as i32).context("the server has a number")?;
+    for _ in 0..5 {
+        // So that all of it is there when the server reads.
+        kill_process(process, Signal::STOP)?;
+        client.write_all(b"PING\r\n")?;
+        send(&client, b"!", SendFlags::OOB)?;
+        client.write_all(b"PING\r\n")?;
+        kill_process(process, Signal::CONT)?;
+        client.read_exact(&mut [0; 14])?;
+    }
+    Ok(())
+}
+
 // ---- Time ---------------------------------------------------------------------------------------
 
 /// Microseconds of Unix time that TIME has answered.

@@ -84,6 +84,8 @@ pub(super) struct Connection {
     pub(super) readable: bool,
     /// The peer has closed its side: reading goes on to the end of its data.
     pub(super) read_closed: bool,
+    /// The peer has sent urgent data. A read ends there, so a short one does not say that no more is there.
+    pub(super) urgent: bool,
     /// Everything that the peer sent was read. The connection is closed when it is answered.
     pub(super) ended: bool,
     /// The socket may take more.
@@ -125,6 +127,7 @@ impl Connection {
             pending: PendingCommands::default(),
             readable: true,
             read_closed: false,
+            urgent: false,
             ended: false,
             writable: true,
             scheduled: false,
@@ -248,7 +251,7 @@ impl Connection {
                 Received::Bytes { count, drained } => {
                     total += count;
                     // The end of the stream may have come with the same event.
-                    self.readable = !drained || self.read_closed;
+                    self.readable = !drained || self.read_closed || self.urgent;
                     self.protocol.note_received();
                 }
                 Received::Interrupted => break,
@@ -296,7 +299,7 @@ impl Connection {
             match self.transport.receive(&mut thrown_away, limits::READ_BUFFER) {
                 Received::Bytes { count, drained } => {
                     count_of_all += count;
-                    self.readable = !drained || self.read_closed;
+                    self.readable = !drained || self.read_closed || self.urgent;
                 }
                 Received::Interrupted => break,
                 Received::Nothing => self.readable = false,

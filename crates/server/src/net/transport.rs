@@ -87,9 +87,9 @@ impl Transport {
         let _ = rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write);
     }
 
-    /// Registers with a poll instance, for reading and writing, edge-triggered.
+    /// Registers with a poll instance, for reading, for urgent data, and for writing, edge-triggered.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
+        let interest = Interest::READABLE | Interest::PRIORITY | Interest::WRITABLE;
         match &mut self.socket {
             Socket::Tcp(socket) => registry.register(socket, token, interest),
             Socket::Unix(socket) => registry.register(socket, token, interest),
@@ -98,7 +98,7 @@ impl Transport {
 
     /// Receives at most `room` bytes, and appends them to `buffer`, which has the capacity for them.
     ///
-    /// A socket that gives less than it was asked for has no more.
+    /// A socket that gives less than it was asked for has no more, unless there is urgent data.
     pub(super) fn receive(&self, buffer: &mut Vec<u8>, room: usize) -> Received {
         match self.read_up_to(buffer, room) {
             Ok(0) => Received::End,

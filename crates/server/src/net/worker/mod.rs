@@ -362,6 +362,7 @@ impl Worker {
                 self.coalescing.note_event(&mut connection.counted_in_window);
             }
             connection.read_closed |= event.is_read_closed();
+            connection.urgent |= event.is_priority();
             connection.writable |= event.is_writable();
             self.schedule(place);
         }
