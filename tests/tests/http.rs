@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use tests::client::{Client, Reply};
+use tests::observe::{number, wait_until};
 use tests::server::Server;
 use tests::web::{Answer, Web};
 
@@ -119,6 +120,32 @@ fn headers_that_are_repeated_mean_what_they_say() -> Result<()> {
     (0..3).for_each(|_| expect(&mut web, "GET /v1/keys/a", &token, "", 200, "1"));
     say(&mut client, "CONFIG SET requirepass other")?;
     assert_eq!(ask(&mut web, "GET /v1/keys/a", &token, "")?.status, 401);
+    Ok(())
+}
+
+#[test]
+fn what_comes_behind_a_request_is_judged_when_that_has_run() -> Result<()> {
+    let (server, port) = start(&[])?;
+    let mut client = server.connect()?;
+    say(&mut client, "SET k private")?;
+    let mut web = Web::connect(port)?;
+    let request = |words: &str| {
+        format!(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{words}",
+            words.len()
+        )
+    };
+    let read = "GET /v1/keys/k HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    web.send((request(r#"["BLPOP","jobs","0"]"#) + read).as_bytes())?;
+    wait_until("the wait", || Ok(number(&mut client, "blocked_clients")? == 1))?;
+    say(&mut client, "CONFIG SET requirepass secret")?;
+    say(&mut client, "RPUSH jobs job")?;
+    assert_eq!((web.answer(false)?.status, web.answer(false)?.status), (200, 401));
+    // The same when the request before is the one that sets it.
+    client.call(&["CONFIG", "SET", "requirepass", ""])?;
+    let set = request(r#"["CONFIG","SET","requirepass","secret"]"#);
+    web.send((set + read).as_bytes())?;
+    assert_eq!((web.answer(false)?.status, web.answer(false)?.status), (200, 401));
     Ok(())
 }
 

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use base::limits;
 use config::Config;
 use engine::changes::listeners::Listener;
-use engine::engine::Engine;
+use engine::engine::{Engine, Row};
 use engine::run::authority::Authority;
 use engine::run::request::{Outcome, Request, Requests};
 use engine::run::turn::Turn;
@@ -36,7 +36,7 @@ use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
 use store::gate::Presence;
 
-use super::batch::Batch;
+use super::batch::{Batch, Item};
 use super::pending::{Executed, Pending};
 use exchange::Exchange;
 use familiar::Familiar;
@@ -100,6 +100,7 @@ impl Http {
             if self.input.refused {
                 return false;
             }
+            let first = batch.items.len();
             let Input { parser, side, big, familiar, .. } = &mut self.input;
             // A body that is received apart does not lie behind its head.
             let begins = (!parser.is_within_body()).then(|| parser.done());
@@ -129,6 +130,11 @@ impl Http {
                     self.exchanges.waiting.push_back(exchange);
                     if self.input.parser.done() == buffer.len() {
                         return false;
+                    }
+                    // It may wait, or change the password: what comes behind it is judged after it.
+                    let is_short = |item: &Item| item.row.is_some_and(Row::may_go_short);
+                    if !batch.items[first..].iter().all(is_short) {
+                        return true;
                     }
                 }
                 Parsed::Head { from, to } => self.look_at_head(&buffer[from..to], intake),
