@@ -241,10 +241,6 @@ pub fn told(answer: &Answer) -> String {
             told += &format!("{name}: {value}\n");
         }
     }
-    if answer.status == 301 {
-        // The rest is a page for people.
-        return told;
-    }
     told += &format!("{:?}\n", answer.header("content-type"));
     for name in ["x-etcd-cluster-id", "x-raft-index", "x-raft-term"] {
         if answer.header(name).is_some() {

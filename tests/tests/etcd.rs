@@ -255,6 +255,9 @@ fn addresses_and_types_of_bodies_are_read_as_by_etcd() -> Result<()> {
         "GET /v2/keys#fragment",
         "GET /v2/keysx",
         "GET /v2/",
+        "GET /v2//keys/a?x=%3C&y='2'&z",
+        "PUT /v2//keys/a?x=1",
+        "GET /health",
     ] {
         both(line, &[], b"")?;
     }

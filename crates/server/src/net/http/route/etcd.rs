@@ -36,6 +36,24 @@ fn encoded(path: &[u8], query: &[u8]) -> Vec<u8> {
     text
 }
 
+/// Sends a client to an address. Who only reads gets a link.
+fn moved(head: &Head<'_>, address: Vec<u8>) -> Prepared {
+    let mut prepared = Prepared { content_type: "", ..text(301, "") };
+    if matches!(head.method, "GET" | "HEAD") {
+        let mut link = String::from_utf8_lossy(&address).into_owned();
+        for (sign, name) in
+            [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&#34;"), ("'", "&#39;")]
+        {
+            link = link.replace(sign, name);
+        }
+        let body = format!("<a href=\"{link}\">Moved Permanently</a>.\n\n");
+        let content_type = "text/html; charset=utf-8";
+        prepared = Prepared { content_type, ..text(301, &body) };
+    }
+    prepared.headers = vec![("Location", address)];
+    prepared
+}
+
 impl Route<'_> {
     /// A request to one of those addresses.
     pub(super) fn etcd(
@@ -47,9 +65,7 @@ impl Route<'_> {
         let mut path = Vec::new();
         target::decode(target.path, &mut path)?;
         if let Some(canonical) = path::canonical(&path) {
-            let mut prepared = Prepared { content_type: "", ..text(301, "") };
-            prepared.headers = vec![("Location", encoded(&canonical, target.query))];
-            return Ok((Kind::ready(prepared), 0));
+            return Ok((Kind::ready(moved(head, encoded(&canonical, target.query))), 0));
         }
         let is_keys = path == b"/v2/keys" || path.starts_with(b"/v2/keys/");
         let kind = if is_keys {
@@ -128,7 +144,11 @@ impl Route<'_> {
                 let body = json(|object| {
                     object.text("health", if is_well { b"true" } else { b"false" });
                 });
-                return Ok(Kind::ready(Prepared::json(if is_well { 200 } else { 503 }, body)));
+                // As etcd does, which says nothing of the type.
+                let content_type = "text/plain; charset=utf-8";
+                let status = if is_well { 200 } else { 503 };
+                let prepared = Prepared { content_type, ..Prepared::json(status, body) };
+                return Ok(Kind::ready(prepared));
             }
             b"/v2/stats/store" => {
                 allow(head, "GET")?;
