@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::limits;
-use engine::command::READONLY;
+use engine::command::{BLOCKING, Command, READONLY, SCRIPT};
 use engine::host::LogLevel;
 use engine::registry::{HttpRows, Row};
 use http::answer::Envelope;
@@ -798,9 +798,11 @@ impl Route<'_> {
             self.path_part(segment)?;
         }
         let row = self.intake.engine.commands.resolve(self.arguments(first));
-        let only_reads = row.is_none_or(|row| row.command.flags & READONLY != 0);
-        if matches!(head.method, "GET" | "HEAD") && !only_reads && guard::may_be_of_any_page(head) {
-            let reason = "a browser's GET changes nothing here: send POST, or a bearer token";
+        let is_harmless = row.is_none_or(|row| may_be_sent_by_any_page(row.command));
+        if matches!(head.method, "GET" | "HEAD") && !is_harmless && guard::may_be_of_any_page(head)
+        {
+            let reason = "a browser's GET only reads, runs no script and does not wait: send POST, \
+                          or a bearer token";
             return Err((403, reason).into());
         }
         if !self.bytes(body).is_empty() {
@@ -961,6 +963,12 @@ fn options(methods: &str) -> Kind {
         ("Access-Control-Max-Age", b"600".to_vec()),
     ];
     Kind::ready(Prepared { status: 204, headers, content_type: "", body: Cow::default() })
+}
+
+/// Whether any web page may make a browser send this command: it changes nothing, and it ends by itself.
+/// A script that only reads may still never end.
+fn may_be_sent_by_any_page(command: &Command) -> bool {
+    command.has(READONLY) && !command.has(SCRIPT) && !command.has(BLOCKING)
 }
 
 /// Whether a command concerns the connection that it arrives on.
