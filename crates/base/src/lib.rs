@@ -22,6 +22,7 @@ pub mod clock;
 pub mod crc;
 pub mod glob;
 pub mod hash;
+pub mod json;
 pub mod limits;
 pub mod lzf;
 pub mod num;

@@ -5,6 +5,7 @@
 //! RESP, as those of any command; `server` turns them into HTTP answers after the slot is unlocked.
 
 mod memory;
+mod merge;
 mod metrics;
 mod nodes;
 mod views;
@@ -44,7 +45,6 @@ const NO_RANGE: CommandError =
 const NO_SUCH_CURSOR: CommandError =
     CommandError::text("WRONGTYPE the cursor is of another type of collection");
 const NO_SCORE: CommandError = CommandError::text("UNFIT the scores of a sorted set are numbers");
-const NOT_JSON: CommandError = CommandError::text("WRONGTYPE the value of the key is not JSON");
 const TOO_LONG_TO_PATCH: CommandError =
     CommandError::text("WRONGTYPE the value of the key is too long to be patched");
 
@@ -587,7 +587,7 @@ fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let kind = cx.db.peek(&key).map_or(0, Entry::label);
     let merged = match cx.db.string(&key)? {
         Some(string) if string.len() > limits::HTTP_PATCHED => return Err(TOO_LONG_TO_PATCH),
-        Some(string) => merged(&string.bytes(), patch)?,
+        Some(string) => merge::merged(&string.bytes(), patch)?,
         None => return Err(CommandError::NO_SUCH_KEY),
     };
     if merged.len() as u64 > cx.db.config.proto_max_bulk_len {
@@ -601,34 +601,6 @@ fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     reply_written(cx, &key, before);
     Ok(())
-}
-
-/// A JSON text with a merge patch (RFC 7396) applied to it.
-fn merged(document: &[u8], patch: &[u8]) -> Result<Vec<u8>, CommandError> {
-    let read = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
-    let mut document = read(document).ok_or(NOT_JSON)?;
-    let patch = read(patch).ok_or(CommandError::text("ERR the patch is not JSON"))?;
-    merge(&mut document, patch);
-    serde_json::to_vec(&document).map_err(|_| CommandError::text("ERR the patch cannot be applied"))
-}
-
-fn merge(document: &mut serde_json::Value, patch: serde_json::Value) {
-    use serde_json::Value;
-    let Value::Object(members) = patch else {
-        *document = patch;
-        return;
-    };
-    if !document.is_object() {
-        *document = Value::Object(serde_json::Map::new());
-    }
-    let Value::Object(own) = document else { return };
-    for (name, value) in members {
-        if value.is_null() {
-            own.remove(&name);
-        } else {
-            merge(own.entry(name).or_insert(Value::Null), value);
-        }
-    }
 }
 
 /// DELETE of a key, and conditions.

@@ -3,6 +3,7 @@
 mod etcd;
 mod get;
 mod operator;
+mod push;
 mod views;
 
 use std::borrow::Cow;
@@ -516,80 +517,6 @@ impl Route<'_> {
         Ok(())
     }
 
-    fn push(
-        &mut self,
-        head: &Head<'_>,
-        target: &Target<'_>,
-        first: usize,
-        body: Body<'_>,
-    ) -> Routed<(Kind, usize)> {
-        let text = self.bytes(body);
-        json::bound_values(text)?;
-        let value: serde_json::Value =
-            serde_json::from_slice(text).map_err(|_| (400, "the body is not JSON"))?;
-        let pairs = value.is_object();
-        let (mut kind, mut end): (Option<&[u8]>, Option<&[u8]>) = (None, None);
-        let database = self.parameters(target, |_, name, value| {
-            let (into, word): (_, &[u8]) = match (name, value) {
-                (b"type", b"list") => (&mut kind, b"LIST"),
-                (b"type", b"set") => (&mut kind, b"SET"),
-                (b"type", b"hash") => (&mut kind, b"HASH"),
-                (b"type", b"zset") => (&mut kind, b"ZSET"),
-                (b"end", b"front") => (&mut end, b"FRONT"),
-                (b"end", b"back") => (&mut end, b"LIST"),
-                (b"type" | b"end", _) => {
-                    let reason = "type is list, set, hash or zset, and end is front or back";
-                    return Err((400, reason).into());
-                }
-                _ => return Ok(false),
-            };
-            *into = Some(word);
-            Ok(true)
-        })?;
-        let form: &[u8] = match (kind, end, pairs) {
-            (None, None, true) => b"PAIRS",
-            (None, None, false) => b"ITEMS",
-            (None | Some(b"LIST"), Some(end), false) => end,
-            (Some(kind @ (b"LIST" | b"SET")), None, false) => kind,
-            (Some(kind @ (b"HASH" | b"ZSET")), None, true) => kind,
-            _ => return Err((422, "the parameters do not fit the body").into()),
-        };
-        self.word(form);
-        self.conditions(head);
-        self.word(b"VALUES");
-        let before = self.batch.args.len();
-        match value {
-            serde_json::Value::Object(members) => {
-                for (name, value) in members {
-                    self.word(name.as_bytes());
-                    self.json_word(&value)?;
-                }
-            }
-            serde_json::Value::Array(items) => {
-                items.iter().try_for_each(|item| self.json_word(item))?;
-            }
-            item => self.json_word(&item)?,
-        }
-        if self.batch.args.len() == before {
-            return Err((400, "there is nothing to push").into());
-        }
-        self.add(first, self.rows().push);
-        Ok((Kind::Write, database))
-    }
-
-    fn json_word(&mut self, value: &serde_json::Value) -> Routed<()> {
-        match value {
-            serde_json::Value::String(text) => self.word(text.as_bytes()),
-            serde_json::Value::Number(number) => self.word(number.to_string().as_bytes()),
-            serde_json::Value::Bool(_) | serde_json::Value::Null => {
-                return Err((400, "what is pushed are strings and numbers").into());
-            }
-            // A nested value is kept as the JSON that it is.
-            nested => self.word(nested.to_string().as_bytes()),
-        }
-        Ok(())
-    }
-
     fn delete(
         &mut self,
         head: &Head<'_>,
@@ -891,6 +818,14 @@ impl Route<'_> {
         match body {
             Body::Here(bytes) => bytes,
             Body::Apart(number) => &self.big[number],
+        }
+    }
+
+    /// The body, apart from the buffers to which arguments are added.
+    fn body_of_its_own(&self, body: Body<'_>) -> Arc<Vec<u8>> {
+        match body {
+            Body::Here(bytes) => Arc::new(bytes.to_vec()),
+            Body::Apart(number) => Arc::clone(&self.big[number]),
         }
     }
 
