@@ -103,9 +103,10 @@ fn seconds(nanoseconds: u64) -> String {
     format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
 }
 
-/// The figures: `OPEN` for OpenMetrics.
+/// The figures: `OPEN` for OpenMetrics, `KEYLESS` without names of keys.
 pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut page = Page { text: String::new(), open: args.word("OPEN") };
+    let names_keys = !args.word("KEYLESS");
     process(&mut page, cx);
     connections(&mut page, cx);
     followers(&mut page, cx);
@@ -113,7 +114,9 @@ pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     keys(&mut page, cx);
     memory(&mut page, cx);
     persistence(&mut page, cx);
-    hot_keys(&mut page, cx);
+    if names_keys {
+        hot_keys(&mut page, cx);
+    }
     stages(&mut page, cx);
     commands(&mut page, cx);
     if page.open {

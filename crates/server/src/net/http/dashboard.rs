@@ -34,6 +34,22 @@ pub(super) fn is_asked_for(head: &Head<'_>, path: &[u8]) -> bool {
     }
 }
 
+/// What a program or a person finds at `/` that does not ask for the page.
+pub(super) fn what_is_here() -> Vec<u8> {
+    let all = serde_json::json!({
+        "server": "Dunlin",
+        "version": env!("CARGO_PKG_VERSION"),
+        "dashboard": "open / in a browser",
+        "openapi": "/v1/openapi.json",
+        "keys": "/v1/keys/{key}",
+        "command": "POST /v1/command",
+        "changes": "/v1/changes",
+        "metrics": "/metrics",
+        "health": "/healthz",
+    });
+    all.to_string().into_bytes()
+}
+
 /// The file at one of these addresses.
 pub(super) fn file(path: &[u8]) -> Prepared {
     let (content_type, text) = match path {

@@ -23,12 +23,15 @@ pub(super) struct User {
 }
 
 /// The user of a request: the one place where HTTP finds that out. `None` when the credentials are
-/// wrong, or missing although there is a password.
-pub(super) fn user(head: &Head<'_>, config: &Config) -> Option<User> {
+/// wrong, or missing although there is a password. `token` is a password that the address contains.
+pub(super) fn user(head: &Head<'_>, token: Option<&[u8]>, config: &Config) -> Option<User> {
     if config.requirepass.is_empty() {
         return Some(User { has_proof: false });
     }
-    let credentials = head.header("authorization")?;
+    let Some(credentials) = head.header("authorization") else {
+        let token = token.filter(|token| token.len() <= LONGEST_CREDENTIALS)?;
+        return is_password(config, token).then_some(User { has_proof: true });
+    };
     let (scheme, rest) = credentials.split_at(credentials.iter().position(|byte| *byte == b' ')?);
     let rest = rest.trim_ascii();
     if rest.len() > LONGEST_CREDENTIALS {
@@ -77,7 +80,7 @@ pub(super) fn origin<'h>(
     };
     let host = target.authority.or(host);
     let has_proof = user.is_some_and(|user| user.has_proof);
-    if !has_proof && !host.is_none_or(|host| is_known(name_of(host), config)) {
+    if !has_proof && !knows_host(host, config) {
         return Err(Stranger::Host);
     }
     let Some(origin) = head.header("origin") else {
@@ -94,6 +97,27 @@ pub(super) fn origin<'h>(
         page == Some(host)
     });
     if allowed || own { Ok(Some(origin)) } else { Err(Stranger::Page) }
+}
+
+fn knows_host(host: Option<&[u8]>, config: &Config) -> bool {
+    host.is_none_or(|host| is_known(name_of(host), config))
+}
+
+/// Whether a request by an unknown host name may be that of a program that looks after the server: it asks
+/// how the server is. Docker and Kubernetes give the server names that its settings do not have. A page that
+/// has made its own name point at this server may ask the same, so the answers contain no data:
+/// [`may_see_keys`].
+pub(super) fn is_of_a_probe(head: &Head<'_>, path: &[u8]) -> bool {
+    matches!(path, b"/healthz" | b"/readyz" | b"/health" | b"/metrics")
+        && matches!(head.method, "GET" | "HEAD")
+        && head.header("origin").is_none()
+        && head.header("sec-fetch-site").is_none()
+}
+
+/// Whether figures for this request may name keys: not if it is let in only as [`is_of_a_probe`].
+pub(super) fn may_see_keys(head: &Head<'_>, target: &Target<'_>, config: &Config) -> bool {
+    // With a password, the request has shown it.
+    !config.requirepass.is_empty() || knows_host(target.authority.or(head.header("host")), config)
 }
 
 /// Whether a browser has sent a GET without saying for which page. Browsers say so only to `localhost`
@@ -154,7 +178,9 @@ mod tests {
     #[test]
     fn the_password_comes_as_a_token_or_with_a_name() {
         let user = |header: &str, password: &str| {
-            with(&format!("Authorization: {header}\r\n"), |head| user(head, &config(password)))
+            with(&format!("Authorization: {header}\r\n"), |head| {
+                user(head, Some(b"se:cret"), &config(password))
+            })
         };
         let proof = Some(User { has_proof: true });
         assert_eq!(user("Bearer secret", "secret"), proof);
@@ -166,7 +192,10 @@ mod tests {
             assert_eq!(user(wrong, "se:cret"), None, "{wrong}");
         }
         assert_eq!(user("Bearer any", ""), Some(User { has_proof: false }));
-        assert_eq!(with("", |head| super::user(head, &config("secret"))), None);
+        let by_token = |token| with("", |head| super::user(head, token, &config("secret")));
+        assert_eq!(by_token(None), None);
+        assert_eq!(by_token(Some(&b"wrong"[..])), None);
+        assert_eq!(by_token(Some(&b"secret"[..])), proof);
     }
 
     fn origin_of(lines: &str, config: &Config, proof: bool) -> Result<Option<String>, Stranger> {
@@ -192,6 +221,25 @@ mod tests {
         assert_eq!(origin_of("", &config, false), Err(Stranger::NoHost));
         let twice = "Host: localhost\r\nHost: localhost\r\n";
         assert_eq!(origin_of(twice, &config, false), Err(Stranger::NoHost));
+    }
+
+    #[test]
+    fn probes_may_use_any_host_name() {
+        let is_probe = |lines: &str, path: &[u8]| with(lines, |head| is_of_a_probe(head, path));
+        for path in [&b"/healthz"[..], b"/readyz", b"/health", b"/metrics"] {
+            assert!(is_probe("Host: dunlin:8379\r\n", path));
+            assert!(!is_probe("Origin: http://dunlin:8379\r\n", path));
+            assert!(!is_probe("Sec-Fetch-Site: same-origin\r\n", path));
+        }
+        for path in [&b"/v1/keys/k"[..], b"/", b"/v1/hotkeys", b"/get/k"] {
+            assert!(!is_probe("Host: dunlin:8379\r\n", path));
+        }
+        let target = Target::split(b"/metrics").unwrap();
+        let sees = |host: &str, password: &str| {
+            let lines = format!("Host: {host}\r\n");
+            with(&lines, |head| may_see_keys(head, &target, &config(password)))
+        };
+        assert!(sees("localhost", "") && sees("dunlin", "secret") && !sees("dunlin", ""));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which command a request becomes.
 
+mod commands;
 mod etcd;
 mod get;
 mod operator;
@@ -10,11 +11,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::limits;
-use engine::command::{BLOCKING, Command, READONLY, SCRIPT};
 use engine::host::LogLevel;
 use engine::registry::{HttpRows, Row};
 use http::answer::Envelope;
-use http::json::{self, Malformed, Word};
+use http::json::{self, Malformed};
 use http::reply::Strings;
 use http::request::{self, Head, range_in};
 use http::tag::{self, Tags};
@@ -26,7 +26,7 @@ use self::get::{get, takes_openmetrics};
 use super::dashboard;
 use super::description::description;
 use super::etcd::cluster::{self, is_own, reworded};
-use super::exchange::{Condition, Exchange, Kind, List, Style, Tree, Want};
+use super::exchange::{Exchange, Kind, List, Style, Tree, Want};
 use super::familiar::Asked;
 use super::guard::{self, Stranger};
 use super::intake::Intake;
@@ -165,11 +165,15 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
     envelope.keeps_1_0 = head.is_1_0 && !envelope.close;
     let text = if head.method == "OPTIONS" && head.target == "*" { "/" } else { head.target };
     let target = Target::split(text.as_bytes())?;
-    let user = guard::user(head, intake.config);
+    let token = target.parameters().find(|(name, _)| *name == TOKEN && takes_token(target.path));
+    let token = token.map(|(_, value)| query_part(value)).transpose()?;
+    let user = guard::user(head, token.as_deref(), intake.config);
     let is_page = dashboard::is_asked_for(head, target.path);
     envelope.origin = match guard::origin(head, &target, intake.config, user) {
         // A browser follows a link to the page, which shows nothing by itself.
         Err(Stranger::Page) if is_page && head.header("origin").is_none() => None,
+        // Programs that look after the server know it by names that nobody has listed.
+        Err(Stranger::Host) if guard::is_of_a_probe(head, target.path) => None,
         origin => origin.map_err(refused_stranger)?.map(Into::into),
     };
     let is_open = is_page || needs_no_password(target.path) || head.method == "OPTIONS";
@@ -209,6 +213,8 @@ enum Place<'t> {
     Keys,
     Mget,
     Command(Style),
+    /// A command, and for who asks: what is here.
+    Root(Style),
     Pipeline(Style),
     Transaction(Style),
     /// A command as the segments of a path.
@@ -242,7 +248,7 @@ impl<'t> Place<'t> {
             b"/v1/command" => Place::Command(own),
             b"/v1/pipeline" => Place::Pipeline(own),
             b"/v1/transaction" => Place::Transaction(own),
-            b"/" => Place::Command(upstash),
+            b"/" => Place::Root(upstash),
             b"/pipeline" => Place::Pipeline(upstash),
             b"/multi-exec" => Place::Transaction(upstash),
             b"/healthz" => Place::Health,
@@ -272,6 +278,7 @@ impl<'t> Place<'t> {
             | Place::HotKeys
             | Place::Description => "GET, HEAD, OPTIONS",
             Place::Changes => "GET, OPTIONS",
+            Place::Root(_) => "GET, HEAD, POST, OPTIONS",
             Place::Mget | Place::Command(_) | Place::Pipeline(_) | Place::Transaction(_) => {
                 "POST, OPTIONS"
             }
@@ -372,14 +379,22 @@ impl Route<'_> {
             }
             place => {
                 let database = self.database_alone(target)?;
-                Ok((self.route_body(&place, head, body)?, database))
+                Ok((self.route_body(&place, (head, target), body)?, database))
             }
         }
     }
 
     /// The addresses whose request is in the body alone.
-    fn route_body(&mut self, place: &Place<'_>, head: &Head<'_>, body: Body<'_>) -> Routed<Kind> {
+    fn route_body(
+        &mut self,
+        place: &Place<'_>,
+        (head, target): (&Head<'_>, &Target<'_>),
+        body: Body<'_>,
+    ) -> Routed<Kind> {
         match *place {
+            Place::Root(_) if head.method != "POST" => {
+                Ok(Kind::ready(Prepared::json(200, dashboard::what_is_here())))
+            }
             Place::Mget => {
                 let first = self.begin();
                 self.word(b"MGET");
@@ -389,7 +404,7 @@ impl Route<'_> {
                 self.add(first, self.rows().mget);
                 Ok(Kind::Mget)
             }
-            Place::Command(style) => {
+            Place::Root(style) | Place::Command(style) => {
                 let first = self.begin();
                 self.words_of(body, json::read_command)?;
                 self.add_named(first)?;
@@ -411,6 +426,9 @@ impl Route<'_> {
                 self.word(b"METRICS");
                 if open {
                     self.word(b"OPEN");
+                }
+                if !guard::may_see_keys(head, target, self.intake.config) {
+                    self.word(b"KEYLESS");
                 }
                 self.add(first, self.rows().metrics);
                 Ok(Kind::Metrics { open })
@@ -601,152 +619,6 @@ impl Route<'_> {
         }
     }
 
-    // ---- Commands -------------------------------------------------------------------------------
-
-    /// Commands as one transaction, perhaps on the condition that a key has a version: `?key=` and
-    /// If-Match.
-    fn transaction(
-        &mut self,
-        head: &Head<'_>,
-        target: &Target<'_>,
-        body: Body<'_>,
-        style: Style,
-    ) -> Routed<(Kind, usize)> {
-        let mut key = None;
-        let database = self.parameters(target, |_, name, value| {
-            Ok(name == b"key" && {
-                key = Some(query_part(value)?.into_owned());
-                true
-            })
-        })?;
-        let is_conditional = head.header("if-match").or(head.header("if-none-match")).is_some();
-        if is_conditional && key.is_none() {
-            return Err((422, "the parameter key names the key that the condition is about").into());
-        }
-        let condition = match &key {
-            None => Condition::None,
-            Some(key) => {
-                let first = self.begin();
-                self.word(b"WATCH");
-                self.word(key);
-                self.conditions(head);
-                self.add(first, self.rows().watch);
-                Condition::Open
-            }
-        };
-        Ok((self.commands(body, style, Some(condition))?, database))
-    }
-
-    /// Commands in a row; as one transaction if `transaction` is given.
-    fn commands(
-        &mut self,
-        body: Body<'_>,
-        style: Style,
-        transaction: Option<Condition>,
-    ) -> Routed<Kind> {
-        let text = self.bytes(body).to_vec();
-        let mut commands = Vec::new();
-        let mut words = Vec::new();
-        json::read_commands(&text, |word| match word {
-            Some(word) => words.push(word),
-            None => commands.push(std::mem::take(&mut words)),
-        })?;
-        let left = commands.len();
-        for words in commands {
-            let first = self.begin();
-            for word in words {
-                self.json_part(&text, word, None)?;
-            }
-            self.add_named(first)?;
-        }
-        if transaction.is_some() && left > 0 {
-            let first = self.begin();
-            self.word(b"EXEC");
-            let row = self.intake.engine.commands.resolve(self.arguments(first));
-            self.add_row(first, row);
-        }
-        Ok(match (left, transaction) {
-            (0, Some(Condition::Open)) => {
-                return Err((400, "a transaction with a condition has commands").into());
-            }
-            (0, _) => Kind::ready(Prepared::json(200, b"[]".to_vec())),
-            (_, Some(condition)) => {
-                Kind::Transaction { style, left: left + 1, begun: false, condition }
-            }
-            (_, None) => Kind::Pipeline { style, left, text: b"[".to_vec() },
-        })
-    }
-
-    /// Adds the words of an array that is the whole body.
-    fn words_of(
-        &mut self,
-        body: Body<'_>,
-        read: impl Fn(&[u8], &mut dyn FnMut(Word)) -> Result<(), Malformed>,
-    ) -> Routed<()> {
-        match body {
-            Body::Here(text) => {
-                let mut words = Vec::new();
-                read(text, &mut |word| words.push(word))?;
-                words.into_iter().try_for_each(|word| self.json_part(text, word, Some(text)))
-            }
-            Body::Apart(number) => {
-                let text = Arc::clone(&self.big[number]);
-                let mut words = Vec::new();
-                read(&text, &mut |word| words.push(word))?;
-                words.into_iter().try_for_each(|word| self.json_part(&text, word, None))
-            }
-        }
-    }
-
-    /// Adds a word of a JSON text; `here` is the text at its place in the buffer.
-    fn json_part(&mut self, text: &[u8], word: Word, here: Option<&[u8]>) -> Routed<()> {
-        match (word, here) {
-            (Word::Plain(range), Some(here)) => self.here(&here[range]),
-            (Word::Plain(range), None) => self.word(&text[range]),
-            (Word::Escaped(range), _) => {
-                let from = self.side.len();
-                json::unescape(&text[range], self.side)?;
-                self.side_from(from);
-            }
-        }
-        Ok(())
-    }
-
-    /// A command whose words are the segments of a path, the last one perhaps the body.
-    fn words(
-        &mut self,
-        head: &Head<'_>,
-        target: &Target<'_>,
-        (path, body): (&[u8], Body<'_>),
-        style: Style,
-    ) -> Routed<Kind> {
-        let first = self.begin();
-        for segment in path.split(|byte| *byte == b'/') {
-            self.path_part(segment)?;
-        }
-        let row = self.intake.engine.commands.resolve(self.arguments(first));
-        let is_harmless = row.is_none_or(|row| may_be_sent_by_any_page(row.command));
-        if matches!(head.method, "GET" | "HEAD") && !is_harmless && guard::may_be_of_any_page(head)
-        {
-            let reason = "a browser's GET only reads, runs no script and does not wait: send POST, \
-                          or a bearer token";
-            return Err((403, reason).into());
-        }
-        if !self.bytes(body).is_empty() {
-            self.body(body);
-        }
-        for (name, value) in target.parameters() {
-            for part in [name, value] {
-                if !part.is_empty() {
-                    let part = query_part(part)?;
-                    self.word(&part);
-                }
-            }
-        }
-        self.add_named(first)?;
-        Ok(Kind::One(style))
-    }
-
     // ---- Arguments ------------------------------------------------------------------------------
 
     /// Visits the parameters except `db`, whose value is returned. `visit` returns whether it knows
@@ -758,6 +630,9 @@ impl Route<'_> {
     ) -> Routed<usize> {
         let mut database = 0;
         for (name, value) in target.parameters() {
+            if name == TOKEN && takes_token(target.path) {
+                continue;
+            }
             if name == b"db" {
                 let number = base::num::parse_i64(value).and_then(|number| number.try_into().ok());
                 let known = number.filter(|number| *number < self.intake.config.databases);
@@ -872,6 +747,15 @@ impl Route<'_> {
     }
 }
 
+/// The parameter in which clients of Upstash may show the password.
+const TOKEN: &[u8] = b"_token";
+
+/// Whether an address is one of those that clients of Upstash know.
+fn takes_token(path: &[u8]) -> bool {
+    let own = [&b"/healthz"[..], b"/readyz", b"/metrics"];
+    !path.starts_with(b"/v1/") && !is_own(path) && !own.contains(&path)
+}
+
 const UNKNOWN_PARAMETER: (u16, &str) = (400, "a parameter of the address is not known here");
 
 fn query_part(part: &[u8]) -> Routed<Cow<'_, [u8]>> {
@@ -898,12 +782,6 @@ fn options(methods: &str) -> Kind {
         ("Access-Control-Max-Age", b"600".to_vec()),
     ];
     Kind::ready(Prepared { status: 204, headers, content_type: "", body: Cow::default() })
-}
-
-/// Whether any web page may make a browser send this command: it changes nothing, and it ends by itself.
-/// A script that only reads may still never end.
-fn may_be_sent_by_any_page(command: &Command) -> bool {
-    command.has(READONLY) && !command.has(SCRIPT) && !command.has(BLOCKING)
 }
 
 /// Whether a command concerns the connection that it arrives on.
