@@ -138,6 +138,19 @@ impl Web {
         Ok((length > 0).then_some(chunk))
     }
 
+    /// Sends a request and reads the answer, whose body may come in chunks.
+    ///
+    /// # Errors
+    /// As [`Web::ask`].
+    pub fn ask_whole(&mut self, line: &str, headers: &[&str], body: &[u8]) -> Result<Answer> {
+        let mut answer = self.ask(line, headers, body)?;
+        let is_chunked = answer.header("transfer-encoding") == Some("chunked");
+        while is_chunked && let Some(chunk) = self.chunk()? {
+            answer.body.extend_from_slice(&chunk);
+        }
+        Ok(answer)
+    }
+
     /// Waits at most this long for the next bytes.
     ///
     /// # Errors

@@ -622,8 +622,10 @@ fn commands_run_alone_in_a_row_and_as_one() -> Result<()> {
     run(&mut web, "/pipeline", "[]", 200, "[]");
     let outcome = format!("[{{\"result\":3}},{error},{{\"result\":4}}]");
     run(&mut web, "/multi-exec", pipeline, 200, &outcome);
-    let aborted = r#"{"error":"EXECABORT Transaction discarded because of previous errors."}"#;
-    run(&mut web, "/v1/transaction", r#"[["INCR","n"],["NOSUCH"]]"#, 400, aborted);
+    let aborted = "EXECABORT Transaction discarded because of: \
+                   ERR unknown command 'NOSUCH', with args beginning with: ";
+    let aborted = format!("{{\"error\":\"{aborted}\"}}");
+    run(&mut web, "/v1/transaction", r#"[["INCR","n"],["NOSUCH"]]"#, 400, &aborted);
     run(&mut web, "/v1/command", r#"["GET","n"]"#, 200, r#"{"result":"4"}"#);
     expect(&mut web, "GET /set/path/a%20b/EX/100", &[], "", 200, r#"{"result":"OK"}"#);
     expect(&mut web, "POST /set/path?EX=50", &[], "body", 200, r#"{"result":"OK"}"#);
@@ -752,7 +754,7 @@ fn long_answers_are_compressed_for_who_takes_it() -> Result<()> {
     let packed = ask(&mut web, "GET /v1/keys/h", &["Accept-Encoding: br, gzip"], "")?;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     ensure!(packed.body.len() * 10 < plain.body.len());
-    assert_eq!(packed.tag(), plain.tag());
+    assert_ne!(packed.tag(), plain.tag(), "these are other bytes");
     let refused = ask(&mut web, "GET /v1/keys/h", &["Accept-Encoding: gzip;q=0, *"], "")?;
     assert_eq!((refused.header("content-encoding"), &refused.body), (None, &plain.body));
     let weighed = ask(&mut web, "GET /v1/keys/h", &["Accept-Encoding: br, gzip;q=0.8"], "")?;

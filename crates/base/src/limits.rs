@@ -184,6 +184,16 @@ pub const HTTP_PREFIX_DEPTH: usize = 8;
 /// Hot keys that one request asks for.
 pub const HTTP_HOT_KEYS: usize = 100;
 
+/// Bytes of a reply that a worker translates at once. A longer one becomes an answer piece by piece, as the
+/// client takes it.
+pub const HTTP_WHOLE: usize = 1024 * 1024;
+
+/// Bytes of an answer that are written at once when it comes piece by piece.
+pub const HTTP_PIECE: usize = 128 * 1024;
+
+/// A string in a reply of more than this many bytes is translated in parts.
+pub const HTTP_LONG_TEXT: usize = 16 * 1024;
+
 /// Longest identifier of a request that a client chooses, in bytes.
 pub const HTTP_REQUEST_ID: usize = 128;
 

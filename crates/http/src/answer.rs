@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use resp::output::Output;
 
-use crate::tag;
+use crate::tag::{self, Tag};
 
 /// JSON, as its type is called.
 pub const JSON: &str = "application/json";
@@ -21,6 +21,8 @@ pub struct Envelope {
     pub head: bool,
     /// The connection is closed after it.
     pub close: bool,
+    /// HTTP/1.0, which knows no chunks.
+    pub is_1_0: bool,
     /// HTTP/1.0 that keeps the connection open.
     pub keeps_1_0: bool,
     /// The client takes gzip.
@@ -78,6 +80,10 @@ pub struct Answer<'a> {
     output: &'a mut Output,
     envelope: &'a Envelope,
     status: u16,
+    /// The tag that is written when it is known whether the body is compressed.
+    tag: Option<Tag>,
+    /// It is said that the answer depends on what the client takes.
+    varies: bool,
 }
 
 impl<'a> Answer<'a> {
@@ -89,7 +95,7 @@ impl<'a> Answer<'a> {
         status: u16,
         now: u64,
     ) -> Answer<'a> {
-        let mut answer = Answer { output, envelope, status };
+        let mut answer = Answer { output, envelope, status, tag: None, varies: false };
         match status {
             200 => answer.put(b"HTTP/1.1 200 OK\r\n"),
             304 => answer.put(b"HTTP/1.1 304 Not Modified\r\n"),
@@ -164,18 +170,41 @@ impl<'a> Answer<'a> {
         self.header(name, itoa::Buffer::new().format(value).as_bytes());
     }
 
-    /// Adds the tag of a version, which is given as its digits.
+    /// Adds the tag of a version, which has one form. 0 is no version.
     #[inline]
-    pub fn tag(&mut self, digits: &[u8]) {
+    pub fn version(&mut self, version: u64) {
+        self.put_tag(version, "");
+    }
+
+    #[inline]
+    fn put_tag(&mut self, version: u64, suffix: &str) {
+        if version == 0 {
+            return;
+        }
         self.put(b"ETag: \"");
-        self.put(digits);
+        self.put(tag::digits(version, &mut [0; 16]));
+        self.put(suffix.as_bytes());
         self.put(b"\"\r\n");
     }
 
-    /// Adds the tag of a version.
-    #[inline]
-    pub fn version(&mut self, version: u64) {
-        self.tag(tag::digits(version, &mut [0; 16]));
+    /// Says what the body is, if that has a name. It may be compressed or not, so clients that take other
+    /// codings get other bytes.
+    pub fn represents(&mut self, tag: Option<Tag>) {
+        self.tag = tag;
+        self.varies = true;
+        self.header("Vary", b"Accept-Encoding");
+    }
+
+    /// Says which of the tags of the client is meant by an answer without a body.
+    pub fn represents_again(&mut self, tag: Tag) {
+        self.tag = Some(tag);
+    }
+
+    fn put_pending_tag(&mut self, is_compressed: bool) {
+        if let Some(tag) = self.tag.take() {
+            let tag = if is_compressed { tag.compressed() } else { tag };
+            self.put_tag(tag.version(), tag.suffix());
+        }
     }
 
     /// Ends the answer with a body.
@@ -201,7 +230,7 @@ impl<'a> Answer<'a> {
         if !(limits::HTTP_GZIP_LEAST..=limits::HTTP_GZIP_MOST).contains(&body.len()) {
             return self.body(content_type.as_bytes(), body);
         }
-        self.header("Vary", b"Accept-Encoding");
+        self.say_that_it_varies();
         if !self.envelope.gzip {
             return self.body(content_type.as_bytes(), body);
         }
@@ -210,6 +239,7 @@ impl<'a> Answer<'a> {
         match encoder.write_all(body).and_then(|()| encoder.finish()) {
             Ok(packed) => {
                 self.header("Content-Encoding", b"gzip");
+                self.put_pending_tag(true);
                 self.body(content_type.as_bytes(), &packed);
             }
             Err(_) => self.body(content_type.as_bytes(), body),
@@ -223,12 +253,19 @@ impl<'a> Answer<'a> {
             return self.text_body(content_type, body);
         }
         if compresses {
-            self.header("Vary", b"Accept-Encoding");
+            self.say_that_it_varies();
         }
         self.shared_body(content_type.as_bytes(), body);
     }
 
+    fn say_that_it_varies(&mut self) {
+        if !std::mem::replace(&mut self.varies, true) {
+            self.header("Vary", b"Accept-Encoding");
+        }
+    }
+
     fn end_head(&mut self, content_type: &[u8], length: usize) {
+        self.put_pending_tag(false);
         self.put(b"Content-Type: ");
         self.put(content_type);
         self.put(b"\r\nContent-Length: ");
@@ -238,6 +275,7 @@ impl<'a> Answer<'a> {
 
     /// Ends the head of an answer whose body goes on until the connection ends.
     pub fn endless_body(mut self, content_type: &str) {
+        self.put_pending_tag(false);
         self.header("Content-Type", content_type.as_bytes());
         self.put(b"\r\n");
     }
@@ -250,6 +288,7 @@ impl<'a> Answer<'a> {
 
     /// Ends the answer without a body.
     pub fn empty(mut self) {
+        self.put_pending_tag(false);
         // These two never have a body, and so no length of one.
         if !matches!(self.status, 204 | 304) {
             self.put(b"Content-Length: 0\r\n");
@@ -372,6 +411,21 @@ mod tests {
         assert_eq!(text.matches(&format!("X: {long}\r\n")).count(), 4);
         assert_eq!(text.matches("\r\n").count(), 9, "{text}");
         assert!(text.ends_with("\r\n\r\nabc"));
+    }
+
+    #[test]
+    fn what_is_compressed_has_another_tag() {
+        let tag = Tag::new(0x1f, crate::tag::Variant::Text);
+        let body = "text ".repeat(1000);
+        for (gzip, etag) in [(false, "\"1f-text\""), (true, "\"1f-text-gzip\"")] {
+            let envelope = Envelope { gzip, ..Envelope::default() };
+            let text = written(&envelope, |mut answer| {
+                answer.represents(Some(tag));
+                answer.text_body(JSON, body.as_bytes());
+            });
+            assert!(text.contains(&format!("ETag: {etag}\r\n")), "{text}");
+            assert_eq!(text.matches("Vary: Accept-Encoding").count(), 1, "{text}");
+        }
     }
 
     #[test]

@@ -266,6 +266,12 @@ pub fn write_text(output: &mut Vec<u8>, text: &[u8]) {
 /// Appends a string, escaped as JSON requires.
 pub fn write_str(output: &mut Vec<u8>, text: &str) {
     output.push(b'"');
+    escape(output, text);
+    output.push(b'"');
+}
+
+/// Appends a part of a string as JSON requires, without quotes.
+pub fn escape(output: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let mut copied = 0;
     for (at, &byte) in bytes.iter().enumerate() {
@@ -288,14 +294,11 @@ pub fn write_str(output: &mut Vec<u8>, text: &str) {
         }
     }
     output.extend_from_slice(&bytes[copied..]);
-    output.push(b'"');
 }
 
-/// Appends bytes as a JSON string in base64.
-pub fn write_base64(output: &mut Vec<u8>, bytes: &[u8]) {
-    output.push(b'"');
+/// Appends bytes in base64, without quotes.
+pub fn base64(output: &mut Vec<u8>, bytes: &[u8]) {
     output.extend_from_slice(STANDARD.encode(bytes).as_bytes());
-    output.push(b'"');
 }
 
 #[cfg(test)]

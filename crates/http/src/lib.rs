@@ -2,8 +2,8 @@
 //!
 //! Nothing here reads a socket or knows a command. [`request`] finds requests in the bytes that a
 //! connection has received, [`target`] takes addresses apart, [`answer`] writes answers, [`tag`]
-//! reads the conditions of conditional requests, [`weight`] what a client takes, and [`json`] and [`reply`] translate between JSON
-//! and the arguments and replies of commands.
+//! reads the conditions of conditional requests, and [`weight`] what a client takes. [`json`] reads the arguments
+//! of commands, and [`reply`] and [`translation`] turn their replies into what the client takes.
 
 pub mod answer;
 pub mod json;
@@ -11,4 +11,5 @@ pub mod reply;
 pub mod request;
 pub mod tag;
 pub mod target;
+pub mod translation;
 pub mod weight;

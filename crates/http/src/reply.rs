@@ -1,11 +1,10 @@
-//! Replies of commands, translated for clients that speak HTTP.
+//! The pieces of a reply.
 //!
-//! Commands reply in RESP. After a command has ended and its locks are released, its reply is read once
-//! and written as JSON, MessagePack or lines of text.
+//! Commands reply in RESP. After a command has ended and its locks are released, its reply is read once,
+//! and written in the form that the client takes: see [`crate::translation`].
 
-use base::num::{parse_f64, parse_i64};
-
-use crate::json;
+use base::num::parse_i64;
+use resp::output::{Output, Slices};
 
 /// A piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,17 +36,38 @@ const SHORT_LINE: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Pieces<'r> {
     rest: &'r [u8],
+    /// What comes after that.
+    later: Slices<'r>,
+    /// Bytes that were read.
+    taken: usize,
+}
+
+/// The beginning of a piece: the whole piece, or the length of a string that follows.
+pub(crate) enum Begun<'r> {
+    Piece(Piece<'r>),
+    Text(usize),
 }
 
 impl<'r> Pieces<'r> {
     /// At the beginning of a reply.
+    #[inline]
     pub fn new(reply: &'r [u8]) -> Pieces<'r> {
-        Pieces { rest: reply }
+        Pieces { rest: reply, later: Slices::default(), taken: 0 }
     }
 
-    /// The unread rest.
+    /// At the beginning of a reply of which strings may lie elsewhere. Each of them is one slice.
+    pub fn of(reply: &'r Output) -> Pieces<'r> {
+        Pieces { rest: b"", later: reply.slices(), taken: 0 }
+    }
+
+    /// The unread rest, of what lies in one piece with what was read.
     pub fn rest(&self) -> &'r [u8] {
         self.rest
+    }
+
+    /// How many bytes were read.
+    pub fn taken(&self) -> usize {
+        self.taken
     }
 
     /// The next string, if only its length is in the reply and its bytes are stored elsewhere.
@@ -56,7 +76,13 @@ impl<'r> Pieces<'r> {
         if kind == b'$' { parse_i64(line)?.try_into().ok() } else { None }
     }
 
+    /// Whether one whole reply follows, and nothing after it.
+    pub fn are_whole(mut self) -> bool {
+        self.pass_reply().is_some() && self.ahead(1).is_none()
+    }
+
     fn line(&mut self) -> Option<(&'r u8, &'r [u8])> {
+        self.come_to_next_slice();
         // Nearly all lines are a few digits, which are read faster than searched.
         let short = self.rest.iter().take(SHORT_LINE).position(|byte| *byte == b'\r');
         let end = match short {
@@ -64,14 +90,93 @@ impl<'r> Pieces<'r> {
             None => memchr::memchr(b'\r', self.rest)?,
         };
         let (kind, line) = self.rest[..end].split_first()?;
-        self.rest = self.rest.get(end + 2..)?;
+        self.pass(end + 2)?;
         Some((kind, line))
     }
 
-    fn take(&mut self, length: usize) -> Option<&'r [u8]> {
-        let bytes = self.rest.get(..length)?;
-        self.rest = self.rest.get(length + 2..)?;
+    #[inline]
+    fn come_to_next_slice(&mut self) {
+        if self.rest.is_empty()
+            && let Some(next) = self.later.next()
+        {
+            self.rest = next;
+        }
+    }
+
+    /// Goes past bytes of the present slice.
+    #[inline]
+    fn pass(&mut self, count: usize) -> Option<()> {
+        self.rest = self.rest.get(count..)?;
+        self.taken += count;
+        Some(())
+    }
+
+    /// The next bytes, which stay unread. A string lies in one slice.
+    pub(crate) fn ahead(&mut self, count: usize) -> Option<&'r [u8]> {
+        self.come_to_next_slice();
+        self.rest.get(..count)
+    }
+
+    /// Reads bytes of a string, or the whole.
+    pub(crate) fn part(&mut self, count: usize) -> Option<&'r [u8]> {
+        let bytes = self.ahead(count)?;
+        self.pass(count)?;
         Some(bytes)
+    }
+
+    /// Reads the line end behind a string.
+    pub(crate) fn end_of_text(&mut self) -> Option<()> {
+        self.come_to_next_slice();
+        self.pass(2)
+    }
+
+    /// Reads a whole string.
+    pub(crate) fn text(&mut self, length: usize) -> Option<&'r [u8]> {
+        let bytes = self.part(length)?;
+        self.end_of_text()?;
+        Some(bytes)
+    }
+
+    /// Reads the beginning of a piece. Attributes of a reply say nothing in other forms.
+    pub(crate) fn begin(&mut self) -> Option<Begun<'r>> {
+        let (kind, line) = self.line()?;
+        let number = || parse_i64(line);
+        let count = || usize::try_from(number()?).ok();
+        Some(Begun::Piece(match kind {
+            b'+' => Piece::Status(line),
+            b'-' => Piece::Error(line),
+            b':' => Piece::Integer(number()?),
+            b'$' | b'=' | b'!' if number()? >= 0 => {
+                // Three letters and a colon give the kind of a text.
+                let kind_of_text = if *kind == b'=' { 4 } else { 0 };
+                self.part(kind_of_text)?;
+                return Some(Begun::Text(count()?.checked_sub(kind_of_text)?));
+            }
+            b'*' | b'~' | b'>' if number()? >= 0 => Piece::Array(count()?),
+            b'%' => Piece::Map(count()?),
+            b'$' | b'*' | b'_' => Piece::Null,
+            b',' | b'(' => Piece::Double(line),
+            b'#' => Piece::Boolean(line == b"t"),
+            b'|' => {
+                (0..count()?.checked_mul(2)?).try_for_each(|_| self.pass_reply())?;
+                return self.begin();
+            }
+            _ => return None,
+        }))
+    }
+
+    /// Goes past a whole reply.
+    fn pass_reply(&mut self) -> Option<()> {
+        let mut left: usize = 1;
+        while left > 0 {
+            left -= 1;
+            left = left.checked_add(match self.next()? {
+                Piece::Array(count) => count,
+                Piece::Map(pairs) => pairs.checked_mul(2)?,
+                _ => 0,
+            })?;
+        }
+        Some(())
     }
 }
 
@@ -79,362 +184,54 @@ impl<'r> Iterator for Pieces<'r> {
     type Item = Piece<'r>;
 
     /// The next piece, if the reply has one.
+    #[inline]
     fn next(&mut self) -> Option<Piece<'r>> {
-        let (kind, line) = self.line()?;
-        let number = || parse_i64(line);
-        Some(match kind {
-            b'+' => Piece::Status(line),
-            b'-' => Piece::Error(line),
-            b':' => Piece::Integer(number()?),
-            b'$' | b'=' | b'!' => match number()? {
-                -1 => Piece::Null,
-                length => {
-                    let bytes = self.take(usize::try_from(length).ok()?)?;
-                    // Three letters and a colon give the kind of a text.
-                    Piece::Bytes(if *kind == b'=' { bytes.get(4..)? } else { bytes })
-                }
-            },
-            b'*' | b'~' | b'>' => match number()? {
-                -1 => Piece::Null,
-                count => Piece::Array(usize::try_from(count).ok()?),
-            },
-            b'%' => Piece::Map(usize::try_from(number()?).ok()?),
-            b'_' => Piece::Null,
-            b',' => Piece::Double(line),
-            b'#' => Piece::Boolean(line == b"t"),
-            b'(' => Piece::Double(line),
-            _ => return None,
-        })
-    }
-}
-
-/// How strings are written in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strings {
-    /// As text; a string that is not UTF-8 as an object with its bytes in base64.
-    Tagged,
-    /// As text; bytes that are not UTF-8 become U+FFFD.
-    Lossy,
-    /// Everything in base64, except a whole reply that is OK.
-    Base64,
-}
-
-/// Appends the next reply as JSON. `None` when there is none.
-pub fn write_json(pieces: &mut Pieces<'_>, strings: Strings, output: &mut Vec<u8>) -> Option<()> {
-    write_next(pieces, strings, Inside::Value, output)
-}
-
-/// What a reply is a part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
-    Value,
-    /// The name of a member of an object, which is escaped as a whole.
-    Name,
-}
-
-fn write_next(
-    pieces: &mut Pieces<'_>,
-    strings: Strings,
-    inside: Inside,
-    output: &mut Vec<u8>,
-) -> Option<()> {
-    let first = pieces.next()?;
-    write_whole(first, pieces, (strings, inside), output)
-}
-
-/// Appends a reply whose first piece was taken already.
-fn write_whole(
-    first: Piece<'_>,
-    pieces: &mut Pieces<'_>,
-    (strings, inside): (Strings, Inside),
-    output: &mut Vec<u8>,
-) -> Option<()> {
-    match first {
-        Piece::Array(count) => {
-            output.push(b'[');
-            for index in 0..count {
-                if index > 0 {
-                    output.push(b',');
-                }
-                write_next(pieces, strings, inside, output)?;
-            }
-            output.push(b']');
+        match self.begin()? {
+            Begun::Piece(piece) => Some(piece),
+            Begun::Text(length) => Some(Piece::Bytes(self.text(length)?)),
         }
-        Piece::Map(count) => {
-            output.push(b'{');
-            for index in 0..count {
-                if index > 0 {
-                    output.push(b',');
-                }
-                write_name(pieces, inside, output)?;
-                output.push(b':');
-                write_next(pieces, strings, inside, output)?;
-            }
-            output.push(b'}');
-        }
-        Piece::Bytes(bytes) | Piece::Status(bytes) => write_string(bytes, strings, output),
-        Piece::Error(text) => write_error(text, output),
-        Piece::Integer(number) => {
-            output.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-        }
-        Piece::Double(text) if json::is_number(text) => output.extend_from_slice(text),
-        Piece::Double(text) => json::write_text(output, text),
-        Piece::Boolean(value) => output.extend_from_slice(if value { b"true" } else { b"false" }),
-        Piece::Null => output.extend_from_slice(b"null"),
-    }
-    Some(())
-}
-
-fn write_error(text: &[u8], output: &mut Vec<u8>) {
-    output.extend_from_slice(b"{\"error\":");
-    json::write_text(output, text);
-    output.push(b'}');
-}
-
-/// Appends the name of a member of an object: always text.
-///
-/// A script may make a collection a name: its name is its JSON, escaped. A collection that is a name within
-/// that name stands there without quotes. Escaped once more at each level, a name would double with each.
-fn write_name(pieces: &mut Pieces<'_>, inside: Inside, output: &mut Vec<u8>) -> Option<()> {
-    let first = pieces.next()?;
-    match first {
-        Piece::Bytes(bytes) | Piece::Status(bytes) | Piece::Double(bytes) => {
-            json::write_text(output, bytes);
-        }
-        Piece::Integer(number) => json::write_str(output, itoa::Buffer::new().format(number)),
-        Piece::Error(text) => json::write_text(output, text),
-        Piece::Boolean(value) => json::write_str(output, if value { "true" } else { "false" }),
-        Piece::Null => json::write_str(output, "null"),
-        Piece::Array(_) | Piece::Map(_) if inside == Inside::Name => {
-            write_whole(first, pieces, (Strings::Lossy, inside), output)?;
-        }
-        Piece::Array(_) | Piece::Map(_) => {
-            let mut text = Vec::new();
-            write_whole(first, pieces, (Strings::Lossy, Inside::Name), &mut text)?;
-            json::write_text(output, &text);
-        }
-    }
-    Some(())
-}
-
-fn write_string(bytes: &[u8], strings: Strings, output: &mut Vec<u8>) {
-    match (strings, std::str::from_utf8(bytes)) {
-        (Strings::Base64, _) => json::write_base64(output, bytes),
-        (Strings::Tagged, Err(_)) => {
-            output.extend_from_slice(b"{\"base64\":");
-            json::write_base64(output, bytes);
-            output.push(b'}');
-        }
-        (_, Ok(text)) => json::write_str(output, text),
-        (Strings::Lossy, Err(_)) => json::write_text(output, bytes),
-    }
-}
-
-/// Appends the next reply as the outcome of a command: an object with its `result` or its `error`.
-/// Returns whether it is a result.
-pub fn write_outcome(
-    pieces: &mut Pieces<'_>,
-    strings: Strings,
-    output: &mut Vec<u8>,
-) -> Option<bool> {
-    let first = pieces.clone().next()?;
-    if let Piece::Error(text) = first {
-        pieces.next();
-        write_error(text, output);
-        return Some(false);
-    }
-    output.extend_from_slice(b"{\"result\":");
-    match first {
-        Piece::Status(b"OK") => {
-            pieces.next();
-            output.extend_from_slice(b"\"OK\"");
-        }
-        _ => write_json(pieces, strings, output)?,
-    }
-    output.push(b'}');
-    Some(true)
-}
-
-/// Appends the next reply as MessagePack: strings that are UTF-8 as text, others as bytes.
-pub fn write_msgpack(pieces: &mut Pieces<'_>, output: &mut Vec<u8>) -> Option<()> {
-    match pieces.next()? {
-        Piece::Array(count) => {
-            write_count(count, (0x90, 15), [0, 0xdc, 0xdd], output);
-            (0..count).try_for_each(|_| write_msgpack(pieces, output))?;
-        }
-        Piece::Map(count) => {
-            write_count(count, (0x80, 15), [0, 0xde, 0xdf], output);
-            (0..2 * count).try_for_each(|_| write_msgpack(pieces, output))?;
-        }
-        Piece::Bytes(bytes) | Piece::Status(bytes) | Piece::Error(bytes) => {
-            match std::str::from_utf8(bytes) {
-                Ok(_) => write_count(bytes.len(), (0xa0, 31), [0xd9, 0xda, 0xdb], output),
-                Err(_) => write_count(bytes.len(), (0, 0), [0xc4, 0xc5, 0xc6], output),
-            }
-            output.extend_from_slice(bytes);
-        }
-        Piece::Integer(number @ 0..=127) => output.push(number as u8),
-        Piece::Integer(number) => {
-            output.push(0xd3);
-            output.extend_from_slice(&number.to_be_bytes());
-        }
-        Piece::Double(text) => {
-            output.push(0xcb);
-            output.extend_from_slice(&parse_f64(text).unwrap_or(f64::NAN).to_be_bytes());
-        }
-        Piece::Boolean(value) => output.push(if value { 0xc3 } else { 0xc2 }),
-        Piece::Null => output.push(0xc0),
-    }
-    Some(())
-}
-
-/// Appends a length: up to `most` in the one byte that begins with `short`, else after the code for one
-/// byte (if it has a code), two or four bytes.
-fn write_count(count: usize, (short, most): (u8, usize), codes: [u8; 3], output: &mut Vec<u8>) {
-    match count {
-        _ if most > 0 && count <= most => output.push(short | count as u8),
-        0..=0xff if codes[0] != 0 => output.extend_from_slice(&[codes[0], count as u8]),
-        0..=0xffff => {
-            output.push(codes[1]);
-            output.extend_from_slice(&(count as u16).to_be_bytes());
-        }
-        _ => {
-            output.push(codes[2]);
-            output.extend_from_slice(&(count as u32).to_be_bytes());
-        }
-    }
-}
-
-/// Appends the next reply as text: a line for each element, and for each pair of a map its name, a
-/// tab and its value.
-pub fn write_lines(pieces: &mut Pieces<'_>, output: &mut Vec<u8>) -> Option<()> {
-    match pieces.next()? {
-        Piece::Array(count) => (0..count).try_for_each(|_| write_lines(pieces, output)),
-        Piece::Map(count) => (0..count).try_for_each(|_| {
-            write_word(pieces.next()?, output);
-            output.push(b'\t');
-            write_lines(pieces, output)
-        }),
-        piece => {
-            write_word(piece, output);
-            output.push(b'\n');
-            Some(())
-        }
-    }
-}
-
-fn write_word(piece: Piece<'_>, output: &mut Vec<u8>) {
-    match piece {
-        Piece::Bytes(bytes) | Piece::Status(bytes) | Piece::Error(bytes) | Piece::Double(bytes) => {
-            output.extend_from_slice(bytes);
-        }
-        Piece::Integer(number) => {
-            output.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-        }
-        Piece::Boolean(value) => output.extend_from_slice(if value { b"true" } else { b"false" }),
-        Piece::Null | Piece::Array(_) | Piece::Map(_) => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use base::limits;
+    use resp::reply::Reply;
+
     use super::*;
 
-    fn written(reply: &str, strings: Strings) -> String {
-        let mut output = Vec::new();
-        let mut pieces = Pieces::new(reply.as_bytes());
-        write_json(&mut pieces, strings, &mut output).unwrap();
-        assert_eq!(pieces.rest(), b"");
-        String::from_utf8(output).unwrap()
+    #[test]
+    fn attributes_are_passed_over() {
+        let reply = b"|1\r\n$1\r\na\r\n*1\r\n:5\r\n:7\r\n";
+        let mut pieces = Pieces::new(reply);
+        assert_eq!((pieces.next(), pieces.next()), (Some(Piece::Integer(7)), None));
+        assert!(Pieces::new(reply).are_whole());
+        assert!(!Pieces::new(b"*2\r\n:1\r\n").are_whole());
+        assert!(!Pieces::new(b":1\r\n:2\r\n").are_whole());
     }
 
     #[test]
-    fn each_kind_of_reply_becomes_json() {
-        for (reply, json) in [
-            ("+OK\r\n", "\"OK\""),
-            ("-ERR no\r\n", "{\"error\":\"ERR no\"}"),
-            (":-5\r\n", "-5"),
-            ("$4\r\na\r\nb\r\n", "\"a\\r\\nb\""),
-            ("$-1\r\n", "null"),
-            ("_\r\n", "null"),
-            ("*-1\r\n", "null"),
-            ("*3\r\n:1\r\n*0\r\n$0\r\n\r\n", "[1,[],\"\"]"),
-            ("%2\r\n$1\r\na\r\n:1\r\n:2\r\n#t\r\n", "{\"a\":1,\"2\":true}"),
-            ("~1\r\n,1.5\r\n", "[1.5]"),
-            (",inf\r\n", "\"inf\""),
-            ("=7\r\ntxt:abc\r\n", "\"abc\""),
-            ("(123456789012345678901\r\n", "123456789012345678901"),
-        ] {
-            assert_eq!(written(reply, Strings::Tagged), json);
-            assert!(serde_json::from_str::<serde_json::Value>(json).is_ok());
+    fn strings_that_lie_elsewhere_are_read_where_they_lie() {
+        let long = Arc::new(vec![b'x'; limits::SHARED_REPLY]);
+        let mut output = Output::new();
+        let mut reply = Reply::new(&mut output, true);
+        reply.array(4);
+        for text in [&long, &long] {
+            reply.bulk_shared(text);
         }
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_are_told_as_asked() {
-        let json = |strings| {
-            let mut output = Vec::new();
-            write_json(&mut Pieces::new(b"$2\r\n\xff\x01\r\n"), strings, &mut output).unwrap();
-            String::from_utf8(output).unwrap()
-        };
-        assert_eq!(json(Strings::Tagged), "{\"base64\":\"/wE=\"}");
-        assert_eq!(json(Strings::Lossy), "\"\u{fffd}\\u0001\"");
-        assert_eq!(json(Strings::Base64), "\"/wE=\"");
-    }
-
-    #[test]
-    fn outcomes_tell_results_from_errors() {
-        let outcome = |reply: &str, strings| {
-            let mut output = Vec::new();
-            let good = write_outcome(&mut Pieces::new(reply.as_bytes()), strings, &mut output);
-            (good.unwrap(), String::from_utf8(output).unwrap())
-        };
-        let base64 = Strings::Base64;
-        assert_eq!(outcome("+OK\r\n", base64), (true, "{\"result\":\"OK\"}".into()));
-        assert_eq!(outcome("*1\r\n+OK\r\n", base64), (true, "{\"result\":[\"T0s=\"]}".into()));
-        let no = (false, "{\"error\":\"ERR no\"}".into());
-        assert_eq!(outcome("-ERR no\r\n", Strings::Lossy), no);
-    }
-
-    #[test]
-    fn replies_become_messagepack_and_lines() {
-        let reply = b"%1\r\n$1\r\na\r\n*3\r\n:1\r\n:-1\r\n_\r\n";
-        let mut output = Vec::new();
-        write_msgpack(&mut Pieces::new(reply), &mut output).unwrap();
-        let minus_one = [0xd3, 255, 255, 255, 255, 255, 255, 255, 255];
-        assert_eq!(output, [&[0x81, 0xa1, b'a', 0x93, 1][..], &minus_one, &[0xc0]].concat());
-        output.clear();
-        write_msgpack(&mut Pieces::new(b"$2\r\n\xff\xff\r\n"), &mut output).unwrap();
-        assert_eq!(output, [0xc4, 2, 255, 255]);
-        output.clear();
-        write_lines(&mut Pieces::new(b"%1\r\n$1\r\na\r\n$1\r\nb\r\n"), &mut output).unwrap();
-        assert_eq!(output, b"a\tb\n");
-    }
-
-    #[test]
-    fn a_name_that_is_no_text_is_escaped_once() {
-        let nested = |levels: usize| {
-            let names = "%1\r\n".repeat(levels);
-            format!("{names}%1\r\n$1\r\na\r\n:1\r\n{}", ":2\r\n".repeat(levels))
-        };
-        let json = |levels| written(&nested(levels), Strings::Tagged);
-        assert_eq!(json(0), r#"{"a":1}"#);
-        assert_eq!(json(1), r#"{"{\"a\":1}":2}"#);
-        assert_eq!(json(2), r#"{"{{\"a\":1}:2}":2}"#);
-        let deep = json(20);
-        assert!(deep.len() < 200, "{} bytes", deep.len());
-        assert!(serde_json::from_str::<serde_json::Value>(&deep).is_ok());
-        // Values beside such a name are written as they are anywhere.
-        let beside = "*2\r\n%1\r\n*1\r\n%1\r\n*0\r\n:1\r\n:2\r\n%1\r\n*0\r\n:3\r\n";
-        assert_eq!(written(beside, Strings::Tagged), r#"[{"[{[]:1}]":2},{"[]":3}]"#);
-    }
-
-    #[test]
-    fn a_reply_that_breaks_off_is_none() {
-        let whole = b"*2\r\n$3\r\nabc\r\n:12\r\n";
-        for length in 0..whole.len() {
-            let mut pieces = Pieces::new(&whole[..length]);
-            assert_eq!(write_json(&mut pieces, Strings::Lossy, &mut Vec::new()), None);
+        reply.integer(1);
+        reply.bulk_shared(&long);
+        let mut pieces = Pieces::of(&output);
+        assert_eq!(pieces.next(), Some(Piece::Array(4)));
+        for _ in 0..2 {
+            let Some(Piece::Bytes(text)) = pieces.next() else { panic!("a string") };
+            assert_eq!((text.as_ptr(), text.len()), (long.as_ptr(), long.len()));
         }
+        assert_eq!(pieces.next(), Some(Piece::Integer(1)));
+        assert_eq!(pieces.next(), Some(Piece::Bytes(&long)));
+        assert_eq!((pieces.next(), pieces.taken()), (None, output.len()));
+        assert!(Pieces::of(&output).are_whole());
     }
 }

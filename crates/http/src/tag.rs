@@ -1,22 +1,87 @@
 //! Entity tags: the version of a value, as a client remembers it.
 //!
-//! A tag is the version in hexadecimal digits between quotes. Any other text is the tag of no version,
-//! and matches nothing.
+//! A tag is the version in hexadecimal digits between quotes. Behind the digits is the form in which the value
+//! was answered, where it has several: no two answers with other bytes share a tag. A condition of a change is
+//! about the version alone. Any other text is the tag of no version, and matches nothing.
 
 /// The meaning of a list of tags in `If-Match` or `If-None-Match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tags {
     /// `*`: any version.
     Any,
-    /// These versions.
-    Versions(Vec<u64>),
+    /// These.
+    Listed(Vec<Tag>),
+}
+
+/// A form in which a value is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// The usual one: the bytes of a string, and JSON of a collection.
+    #[default]
+    Plain,
+    /// Lines of text.
+    Text,
+    /// MessagePack.
+    MsgPack,
+}
+
+/// A version of a value in one of its forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    version: u64,
+    variant: Variant,
+    gzip: bool,
+}
+
+impl Tag {
+    /// A version in a form that is not compressed.
+    pub fn new(version: u64, variant: Variant) -> Tag {
+        Tag { version, variant, gzip: false }
+    }
+
+    /// The same, compressed.
+    #[must_use]
+    pub fn compressed(self) -> Tag {
+        Tag { gzip: true, ..self }
+    }
+
+    /// The version.
+    pub fn version(self) -> u64 {
+        self.version
+    }
+
+    /// Whether it is of this version in this form, compressed or not.
+    #[inline]
+    pub fn is_of(self, version: u64, variant: Variant) -> bool {
+        (self.version, self.variant) == (version, variant)
+    }
+
+    /// What stands behind the digits of its version.
+    pub fn suffix(self) -> &'static str {
+        let forms = match self.variant {
+            Variant::Plain => ["", "-gzip"],
+            Variant::Text => ["-text", "-text-gzip"],
+            Variant::MsgPack => ["-msgpack", "-msgpack-gzip"],
+        };
+        forms[usize::from(self.gzip)]
+    }
+
+    fn read(text: &[u8]) -> Option<Tag> {
+        let length = text.iter().position(|byte| *byte == b'-').unwrap_or(text.len());
+        let (digits, suffix) = text.split_at(length);
+        let version = version(digits)?;
+        let variants = [Variant::Plain, Variant::Text, Variant::MsgPack];
+        let plain = variants.map(|variant| Tag::new(version, variant));
+        let all = plain.into_iter().chain(plain.map(Tag::compressed));
+        all.into_iter().find(|tag| tag.suffix().as_bytes() == suffix)
+    }
 }
 
 /// One item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     Any,
-    Version(u64),
+    Own(Tag),
     Foreign,
 }
 
@@ -58,7 +123,7 @@ pub fn version(digits: &[u8]) -> Option<u64> {
 /// Reads lists of tags (RFC 9110, section 8.8.3: there may be commas within the quotes of a tag). When
 /// `strong` tags are asked for, a weak tag is that of no version.
 pub fn parse<'v>(lists: impl Iterator<Item = &'v [u8]>, strong: bool) -> Tags {
-    let mut versions = Vec::new();
+    let mut tags = Vec::new();
     for list in lists {
         let mut is_quoted = false;
         let items = list.split(|byte| {
@@ -68,12 +133,12 @@ pub fn parse<'v>(lists: impl Iterator<Item = &'v [u8]>, strong: bool) -> Tags {
         for item in items {
             match item_of(item.trim_ascii(), strong) {
                 Item::Any => return Tags::Any,
-                Item::Version(version) => versions.push(version),
+                Item::Own(tag) => tags.push(tag),
                 Item::Foreign => {}
             }
         }
     }
-    Tags::Versions(versions)
+    Tags::Listed(tags)
 }
 
 fn item_of(item: &[u8], strong: bool) -> Item {
@@ -85,19 +150,27 @@ fn item_of(item: &[u8], strong: bool) -> Item {
         Some(weak) => weak,
         None => item,
     };
-    let digits = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-    match digits.and_then(version) {
-        Some(version) => Item::Version(version),
+    let text = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    match text.and_then(Tag::read) {
+        Some(tag) => Item::Own(tag),
         None => Item::Foreign,
     }
 }
 
 impl Tags {
-    /// Whether the version is one of these.
+    /// Whether the version is one of these, in any form.
     pub fn has(&self, version: u64) -> bool {
         match self {
             Tags::Any => true,
-            Tags::Versions(versions) => versions.contains(&version),
+            Tags::Listed(tags) => tags.iter().any(|tag| tag.version == version),
+        }
+    }
+
+    /// The one that is of this version in this form, compressed or not.
+    pub fn of(&self, version: u64, variant: Variant) -> Option<Tag> {
+        match self {
+            Tags::Any => Some(Tag::new(version, variant)),
+            Tags::Listed(tags) => tags.iter().copied().find(|tag| tag.is_of(version, variant)),
         }
     }
 }
@@ -105,6 +178,31 @@ impl Tags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain(versions: &[u64]) -> Tags {
+        let tags = versions.iter().map(|version| Tag::new(*version, Variant::Plain));
+        Tags::Listed(tags.collect())
+    }
+
+    #[test]
+    fn forms_of_a_version_have_tags_of_their_own() {
+        let variants = [Variant::Plain, Variant::Text, Variant::MsgPack];
+        let tags = variants.map(|variant| Tag::new(0x1f, variant));
+        let all: Vec<_> = tags.into_iter().chain(tags.map(Tag::compressed)).collect();
+        for (place, tag) in all.iter().enumerate() {
+            let text = format!("\"1f{}\"", tag.suffix());
+            let read = parse([text.as_bytes()].into_iter(), true);
+            assert_eq!(read, Tags::Listed(vec![*tag]));
+            assert!(all[..place].iter().all(|other| other.suffix() != tag.suffix()));
+            assert!(read.has(0x1f) && !read.has(0x1e), "a change depends on the version");
+            for variant in variants {
+                assert_eq!(read.of(0x1f, variant).is_some(), tag.variant == variant);
+            }
+        }
+        for other in ["\"1f-\"", "\"1f-gzip-text\"", "\"-gzip\"", "\"1f-br\""] {
+            assert_eq!(parse([other.as_bytes()].into_iter(), false), plain(&[]), "{other}");
+        }
+    }
 
     #[test]
     fn a_tag_is_read_as_it_was_written() {
@@ -114,26 +212,22 @@ mod tests {
             let text = digits(version, &mut buffer);
             assert_eq!(text, format!("{version:x}").as_bytes());
             let tag = [b"\"", text, b"\""].concat();
-            assert_eq!(parse([&tag[..]].into_iter(), true), Tags::Versions(vec![version]));
+            assert_eq!(parse([&tag[..]].into_iter(), true), plain(&[version]));
         }
     }
 
     #[test]
     fn lists_may_have_tags_of_others() {
         let list = br#""1f", W/"2", "other" ,"A", "01", x, """#;
-        assert_eq!(parse([&list[..]].into_iter(), true), Tags::Versions(vec![0x1f]));
-        assert_eq!(parse([&list[..]].into_iter(), false), Tags::Versions(vec![0x1f, 2]));
+        assert_eq!(parse([&list[..]].into_iter(), true), plain(&[0x1f]));
+        assert_eq!(parse([&list[..]].into_iter(), false), plain(&[0x1f, 2]));
         let large = [&b"\"8000000000000000\""[..], b"\"ffffffffffffffff\""];
-        assert_eq!(
-            parse(large.into_iter(), true),
-            Tags::Versions(vec![]),
-            "no version is so large"
-        );
+        assert_eq!(parse(large.into_iter(), true), plain(&[]), "no version is so large");
         let lists = [&b"\"1\""[..], b"\"2\""];
         assert!(parse(lists.into_iter(), true).has(2));
         assert_eq!(parse([&b" * "[..]].into_iter(), true), Tags::Any);
         assert!(!parse([&b""[..]].into_iter(), true).has(0));
         let with_commas = br#""a,*,b", "1f,2", "3""#;
-        assert_eq!(parse([&with_commas[..]].into_iter(), true), Tags::Versions(vec![3]));
+        assert_eq!(parse([&with_commas[..]].into_iter(), true), plain(&[3]));
     }
 }

@@ -5,7 +5,7 @@
 //! sends both interleaved: `buffer[..a], string, buffer[a..]` and so on.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 use std::io::IoSlice;
 use std::sync::Arc;
 
@@ -54,6 +54,45 @@ impl Default for Output {
             limit: usize::MAX,
             lost_from: None,
             copies: false,
+        }
+    }
+}
+
+/// The waiting bytes of an [`Output`], slice after slice. Each string that is sent from where it lies is a
+/// slice of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Slices<'o> {
+    buffer: &'o [u8],
+    /// How much of the buffer was visited.
+    at: usize,
+    shared: vec_deque::Iter<'o, Shared>,
+    /// How much of the next shared string was sent.
+    skip: usize,
+    /// A shared string that comes next.
+    apart: Option<&'o [u8]>,
+}
+
+impl<'o> Iterator for Slices<'o> {
+    type Item = &'o [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'o [u8]> {
+        loop {
+            if let Some(apart) = self.apart.take().filter(|apart| !apart.is_empty()) {
+                return Some(apart);
+            }
+            let until = match self.shared.next() {
+                Some(shared) => {
+                    self.apart = shared.bytes.get(std::mem::take(&mut self.skip)..);
+                    shared.at
+                }
+                None => self.buffer.len(),
+            };
+            let from = std::mem::replace(&mut self.at, until);
+            if from < until {
+                return Some(&self.buffer[from..until]);
+            }
+            self.apart?;
         }
     }
 }
@@ -264,16 +303,14 @@ impl Output {
     }
 
     /// The waiting bytes in order, as slices that are not empty.
-    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        let mut at = self.sent;
-        let mut skip = self.shared_sent;
-        let interleaved = self.shared.iter().flat_map(move |shared| {
-            let before = &self.buffer[at..shared.at];
-            at = shared.at;
-            [before, &shared.bytes[std::mem::take(&mut skip)..]]
-        });
-        let last = self.shared.back().map_or(self.sent, |shared| shared.at);
-        interleaved.chain(std::iter::once(&self.buffer[last..])).filter(|slice| !slice.is_empty())
+    pub fn slices(&self) -> Slices<'_> {
+        Slices {
+            buffer: &self.buffer,
+            at: self.sent,
+            shared: self.shared.iter(),
+            skip: self.shared_sent,
+            apart: None,
+        }
     }
 
     /// The first `limit` waiting bytes for a vectored write, at most [`limits::WRITE_SLICES`]

@@ -173,11 +173,16 @@ impl Connection {
         !self.pending.is_empty() || !self.pending.runs() || self.is_choked()
     }
 
-    /// Whether so many answers wait for a client of HTTP that it gets no more before it has taken some. A
-    /// client of Redis may let as much wait as `client-output-buffer-limit` says.
+    /// Whether so many answers wait for a client of HTTP, or a part of one, that it gets no more before it
+    /// has taken some. A client of Redis may let as much wait as `client-output-buffer-limit` says.
     #[inline]
     pub(super) fn is_choked(&self) -> bool {
-        matches!(self.protocol, Protocol::Http(_)) && self.output.len() > limits::HTTP_PENDING
+        match &self.protocol {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => {
+                self.output.len() > limits::HTTP_PENDING || http.exchanges.streams()
+            }
+        }
     }
 
     /// Writes the answers to earlier requests of HTTP that need no command. When they choke the connection,
@@ -350,7 +355,7 @@ impl Connection {
                 let mut own = Output::new();
                 let written = write(session, &mut Reply::new(&mut own, session.resp3));
                 if written {
-                    let next = http.exchanges.take_reply(engine, turn, session, &own, output);
+                    let next = http.exchanges.take_reply(engine, turn, session, &mut own, output);
                     next.into_iter().for_each(|next| pending.push_first(next));
                 }
                 written
@@ -445,16 +450,26 @@ impl Connection {
     #[inline]
     fn is_to_go_on(&self) -> bool {
         let little_waits = self.output.len() <= limits::CHANGES_PENDING / 2;
-        self.protocol.goes_on() && little_waits && !self.session.close
+        (self.protocol.goes_on() || self.protocol.streams()) && little_waits && !self.session.close
     }
 
     /// Lets such a request go on.
-    pub(super) fn go_on(&mut self) {
-        if self.is_to_go_on()
-            && let Some(next) = self.protocol.go_on()
-        {
-            self.pending.push_first(next);
+    pub(super) fn go_on(&mut self, now: u64) {
+        if !self.is_to_go_on() {
+            return;
         }
+        let Connection { protocol, session, output, pending, .. } = self;
+        match protocol {
+            Protocol::Http(http) if http.exchanges.streams() => {
+                http.exchanges.stream(now, session, output);
+            }
+            protocol => protocol.go_on().into_iter().for_each(|next| pending.push_first(next)),
+        }
+    }
+
+    /// Whether something is still to be sent.
+    pub(super) fn has_output(&self) -> bool {
+        !self.output.is_empty() || self.protocol.streams()
     }
 
     /// Ends a connection that follows changes but sends something else.
@@ -479,7 +494,9 @@ impl Connection {
     /// `paused` says whether CLIENT PAUSE suspends commands.
     pub(super) fn is_finished(&self, paused: bool) -> bool {
         let blocked = match self.pending.waits_for {
-            WaitsFor::Blocked(_) => true,
+            // A client of HTTP may close its side when it has sent its request, and read the answer. A command
+            // that takes something when it is served would take it for nobody if the client has gone.
+            WaitsFor::Blocked(_) => !self.protocol.only_waits(),
             // A slow disk delays commands too, but they run before long, and are answered.
             WaitsFor::Paused(_) => paused,
             _ => false,
@@ -567,7 +584,7 @@ impl Connection {
             false => limits.normal,
         };
         // The room that the buffer has besides is no more than this.
-        let waiting = self.output.len() as u64;
+        let waiting = (self.output.len() + self.protocol.gathered_length()) as u64;
         if limit.hard_bytes > 0 && waiting > limit.hard_bytes {
             return true;
         }
@@ -590,7 +607,8 @@ impl Connection {
         client.argument_bytes.store(self.protocol.memory() + self.pending.memory(), Relaxed);
         let deferred = self.deferred_replies.0.capacity() * size_of::<DeferredReply>();
         let gathered = self.protocol.gathered();
-        client.note_output(self.output.len(), self.output.memory() + deferred + gathered);
+        let waiting = self.output.len() + self.protocol.gathered_length();
+        client.note_output(waiting, self.output.memory() + deferred + gathered);
     }
 }
 

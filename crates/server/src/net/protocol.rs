@@ -137,6 +137,23 @@ impl Protocol {
         }
     }
 
+    /// Whether an answer goes on when the client has taken what is written.
+    #[inline]
+    pub(super) fn streams(&self) -> bool {
+        match self {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => http.exchanges.streams(),
+        }
+    }
+
+    /// Whether a request waits for a change of a key, and takes nothing from the data.
+    pub(super) fn only_waits(&self) -> bool {
+        match self {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => http.exchanges.only_waits(),
+        }
+    }
+
     /// The command with which it does.
     pub(super) fn go_on(&mut self) -> Option<Pending> {
         match self {
@@ -183,6 +200,15 @@ impl Protocol {
     }
 
     /// Bytes of an answer that is not in the output yet.
+    #[inline]
+    pub(super) fn gathered_length(&self) -> usize {
+        match self {
+            Protocol::Resp(_) => 0,
+            Protocol::Http(http) => http.exchanges.gathered_length(),
+        }
+    }
+
+    /// Bytes of memory for that.
     #[inline]
     pub(super) fn gathered(&self) -> usize {
         match self {

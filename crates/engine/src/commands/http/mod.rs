@@ -15,7 +15,8 @@ use resp::reply::Reply;
 use store::list::ListInput;
 use store::pack::{End, INTEGER_TEXT_BYTES};
 use store::{
-    Entry, HashView, INLINE_MAX, Key, List, Set, Stream, StreamId, StringValue, ValueRef, Zset,
+    Entry, HashView, INLINE_MAX, Insertion, Key, List, Set, Stream, StreamId, StringValue,
+    ValueRef, Zset,
 };
 
 use crate::command::{
@@ -108,6 +109,8 @@ fn version(args: &mut Args<'_>) -> Result<u64, CommandError> {
 /// Checks the conditions for a write of a key. Returns nothing when the write is refused; the reply is
 /// written then.
 fn admit(cx: &mut Context<'_>, key: &Key<'_>, conditions: &Conditions) -> Option<Option<u64>> {
+    // A client that has seen fields whose time is over now has another version.
+    cx.db.delete_due_fields(key, 1);
     // Not found for a change: that would give the key another version although a snapshot must still
     // read it.
     let present = cx.db.peek(key).map(Entry::version);
@@ -185,24 +188,28 @@ fn content_type(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// Which part of a collection is asked for.
 #[derive(Default)]
 struct Part<'a> {
-    fields: Option<&'a [u8]>,
+    fields: Option<Vec<&'a [u8]>>,
     range: Option<(i64, i64)>,
     limit: Option<usize>,
     cursor: u64,
     /// The cursor of a stream: the last answered entry.
     after: Option<StreamId>,
+    /// Only the value is answered, without the cursor of the next page.
+    alone: bool,
 }
 
 impl<'a> Part<'a> {
     /// All of it.
     const ALL: Part<'static> =
-        Part { fields: None, range: None, limit: None, cursor: 0, after: None };
+        Part { fields: None, range: None, limit: None, cursor: 0, after: None, alone: false };
 
     fn parse(args: &mut Args<'a>) -> Result<Part<'a>, CommandError> {
         let mut part = Part::default();
         while !args.is_empty() {
             if args.word("FIELDS") {
-                part.fields = Some(args.bytes()?);
+                let count = args.at_least(1, CommandError::OUT_OF_RANGE)?;
+                let fields = (0..count.min(args.len())).map(|_| args.bytes());
+                part.fields = Some(fields.collect::<Result<_, _>>()?);
             } else if args.word("RANGE") {
                 part.range = Some((args.i64()?, args.i64()?));
             } else if args.word("LIMIT") {
@@ -236,8 +243,9 @@ impl<'a> Part<'a> {
         self.fields.is_none() && self.range.is_none() && self.limit.is_none() && from_the_start
     }
 
-    fn each_field(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
-        self.fields.unwrap_or_default().split(|byte| *byte == b',')
+    /// The fields that are asked for.
+    fn fields(&self) -> &[&'a [u8]] {
+        self.fields.as_deref().unwrap_or_default()
     }
 
     /// The ranks that are asked for in a collection of this length, and the cursor of the next ones.
@@ -276,7 +284,16 @@ fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
     };
     let entry = cx.db.find(&key);
+    note_due_fields(cx, &key, entry);
     reply_entry(&mut cx.reply, &cx.engine.content_types, entry, part, cx.db.now)
+}
+
+/// Has the fields of a hash removed whose time is over, when the command ends: see [`version_of`].
+#[inline]
+fn note_due_fields(cx: &Context<'_>, key: &Key<'_>, entry: Option<Entry<'_>>) {
+    if let Some(ValueRef::Hash(hash)) = entry.map(Entry::value) {
+        cx.db.note_due_fields(key, Some(HashView::new(hash, cx.db.now)));
+    }
 }
 
 fn reply_entry(
@@ -295,7 +312,7 @@ fn reply_entry(
         label => content_types.name(label),
     };
     let facts = Facts {
-        version: entry.version(),
+        version: version_of(entry, now),
         expire_at: entry.expire_at(),
         type_name: entry.value().type_name(),
         content_type: content_type.as_deref(),
@@ -304,12 +321,17 @@ fn reply_entry(
     if part.after.is_some() && entry.value().type_name() != "stream" {
         return Err(NO_SUCH_CURSOR);
     }
+    reply_part(reply, entry, part, now)
+}
+
+/// Answers the cursor of the next page, and the value or the part of it that is asked for.
+fn reply_part(reply: &mut Reply<'_>, entry: Entry<'_>, part: &Part<'_>, now: u64) -> CommandResult {
     match entry.value() {
         ValueRef::String(string) => {
             if !part.is_all() {
                 return Err(NOT_A_COLLECTION);
             }
-            reply.null();
+            reply_cursor(reply, part, None);
             reply.string(string);
         }
         ValueRef::List(list) => reply_list(reply, list, part)?,
@@ -331,8 +353,9 @@ fn reply_version(reply: &mut Reply<'_>, version: u64) {
     reply.bulk(&digits[..length]);
 }
 
-fn reply_cursor(reply: &mut Reply<'_>, cursor: Option<u64>) {
+fn reply_cursor(reply: &mut Reply<'_>, part: &Part<'_>, cursor: Option<u64>) {
     match cursor {
+        _ if part.alone => {}
         Some(cursor) => reply.bulk_int(cursor.cast_signed()),
         None => reply.null(),
     }
@@ -343,7 +366,7 @@ fn reply_list(reply: &mut Reply<'_>, list: &List, part: &Part<'_>) -> CommandRes
         return Err(NO_FIELDS);
     }
     let (from, to, cursor) = part.ranks(list.len());
-    reply_cursor(reply, cursor);
+    reply_cursor(reply, part, cursor);
     reply.array(to - from);
     if from < to {
         list.range(from, to - from, End::Front).for_each(|item| reply.item(item));
@@ -357,15 +380,15 @@ fn reply_set(reply: &mut Reply<'_>, set: &Set, part: &Part<'_>) -> CommandResult
     }
     if part.fields.is_some() {
         reply.null();
-        reply.map(part.each_field().count());
-        for member in part.each_field() {
+        reply.map(part.fields().len());
+        for member in part.fields() {
             reply.bulk(member);
             reply.boolean(set.contains(member));
         }
         return Ok(());
     }
     if part.limit.is_none() && part.cursor == 0 {
-        reply.null();
+        reply_cursor(reply, part, None);
         reply.array(set.len());
         set.iter().for_each(|member| reply.element(member));
         return Ok(());
@@ -385,8 +408,8 @@ fn reply_hash(reply: &mut Reply<'_>, hash: HashView<'_>, part: &Part<'_>) -> Com
     }
     if part.fields.is_some() {
         reply.null();
-        reply.map(part.each_field().count());
-        for field in part.each_field() {
+        reply.map(part.fields().len());
+        for field in part.fields() {
             reply.bulk(field);
             match hash.get(field) {
                 Some(value) => reply.element(value),
@@ -396,7 +419,7 @@ fn reply_hash(reply: &mut Reply<'_>, hash: HashView<'_>, part: &Part<'_>) -> Com
         return Ok(());
     }
     if part.limit.is_none() && part.cursor == 0 {
-        reply.null();
+        reply_cursor(reply, part, None);
         reply.map(hash.len());
         for (field, value, _) in hash.iter() {
             reply.element(field);
@@ -444,8 +467,8 @@ fn insert_cursor(reply: &mut Reply<'_>, mark: resp::output::Mark, next: Option<u
 fn reply_zset(reply: &mut Reply<'_>, zset: &Zset, part: &Part<'_>) {
     if part.fields.is_some() {
         reply.null();
-        reply.map(part.each_field().count());
-        for member in part.each_field() {
+        reply.map(part.fields().len());
+        for member in part.fields() {
             reply.bulk(member);
             match zset.score(member) {
                 Some(score) => reply.double(score),
@@ -455,7 +478,7 @@ fn reply_zset(reply: &mut Reply<'_>, zset: &Zset, part: &Part<'_>) {
         return;
     }
     let (from, to, cursor) = part.ranks(zset.len());
-    reply_cursor(reply, cursor);
+    reply_cursor(reply, part, cursor);
     reply.array(to - from);
     let mut text = [0; INTEGER_TEXT_BYTES];
     for (member, score) in zset.range(from..to) {
@@ -499,6 +522,7 @@ fn reply_stream(reply: &mut Reply<'_>, stream: &Stream, part: &Part<'_>) -> Comm
     reply.close_array(mark, count);
     match entries.peek() {
         Some(_) => insert_bulk(reply, mark, &text_of(last)),
+        None if part.alone => {}
         None => reply.output().insert(mark, b"_\r\n"),
     }
     Ok(())
@@ -512,17 +536,54 @@ fn insert_bulk(reply: &mut Reply<'_>, mark: resp::output::Mark, text: &str) {
     reply.output().insert(mark, format!("${}\r\n{text}\r\n", text.len()).as_bytes());
 }
 
-/// GET of many keys: the answer of [`get`] for each.
+/// GET of many keys: for each a map of what clients see of it, or nothing.
 fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let now = cx.db.now;
     cx.reply.array(args.len());
     while !args.is_empty() {
         let key = args.key()?;
-        let entry = cx.db.find(&key);
-        reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &Part::ALL, now)?;
+        match cx.db.find(&key) {
+            None => cx.reply.null(),
+            Some(entry) => {
+                reply_told(&mut cx.reply, &cx.engine.content_types, entry, now);
+                reply_part(&mut cx.reply, entry, &Part { alone: true, ..Part::ALL }, now)?;
+            }
+        }
         cx.reply.output().lose_what_exceeds(0);
     }
     Ok(())
+}
+
+/// Begins the map of a key, up to the value.
+fn reply_told(reply: &mut Reply<'_>, content_types: &ContentTypes, entry: Entry<'_>, now: u64) {
+    reply.map(5);
+    reply.bulk(b"etag");
+    match version_of(entry, now) {
+        0 => reply.null(),
+        version => reply.bulk(format!("\"{version:x}\"").as_bytes()),
+    }
+    reply.bulk(b"ttl");
+    match entry.expire_at().map(|at| at.saturating_sub(now)) {
+        Some(left) => reply.double_text(format!("{}.{:03}", left / 1000, left % 1000).as_bytes()),
+        None => reply.null(),
+    }
+    reply.bulk(b"type");
+    reply.bulk(entry.value().type_name().as_bytes());
+    reply.bulk(b"content_type");
+    match content_types.name(entry.label()) {
+        Some(name) => reply.bulk(&name),
+        None => reply.null(),
+    }
+    reply.bulk(b"value");
+}
+
+/// The version of a key, or 0 if fields of it have expired that are still stored: what clients see is
+/// another value than before that, and it gets its next version when they are removed.
+fn version_of(entry: Entry<'_>, now: u64) -> u64 {
+    match entry.value() {
+        ValueRef::Hash(hash) if HashView::new(hash, now).hides_some() => 0,
+        _ => entry.version(),
+    }
 }
 
 /// PUT of a key: `[TTL milliseconds] [TYPE content-type]` and conditions.
@@ -624,7 +685,8 @@ fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let conditions = Conditions::parse_all(args)?;
-    let present = cx.db.find_untouched(&key).map(Entry::version);
+    let now = cx.db.now;
+    let present = cx.db.find_untouched(&key).map(|entry| version_of(entry, now));
     let admitted = conditions.admit(present);
     if admitted {
         cx.watch(&key);
@@ -676,13 +738,13 @@ fn push(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         _ => return Err(CommandError::WRONG_TYPE),
     };
     let values: Vec<&[u8]> = args.rest().iter().collect();
-    let command: &[u8] = match target {
+    let (command, changes): (&[u8], u64) = match target {
         "LIST" | "FRONT" => push_to_list(cx, &key, target == "FRONT", &values)?,
         "SET" => add_to_set(cx, &key, &values)?,
         "HASH" => set_fields(cx, &key, &values)?,
         _ => set_scores(cx, &key, &values)?,
     };
-    if cx.is_journaling() {
+    if changes > 0 && cx.is_journaling() {
         let mut effect = vec![command, key.bytes];
         match target {
             "ZSET" => effect.extend(values.chunks_exact(2).flat_map(|pair| [pair[1], pair[0]])),
@@ -700,47 +762,50 @@ fn push_to_list(
     key: &Key<'_>,
     front: bool,
     values: &[&[u8]],
-) -> Result<&'static [u8], CommandError> {
+) -> Result<(&'static [u8], u64), CommandError> {
     let limits = cx.db.list_limits();
     let (end, event) = if front { (End::Front, "lpush") } else { (End::Back, "rpush") };
     cx.db.add_to_list(key, Event(Class::LIST, event), |list| {
         values.iter().for_each(|value| list.push(end, ListInput::Bytes(value), &limits));
         values.len() as u64
     })?;
-    Ok(if front { b"LPUSH" } else { b"RPUSH" })
+    Ok((if front { b"LPUSH" } else { b"RPUSH" }, values.len() as u64))
 }
 
 fn add_to_set(
     cx: &mut Context<'_>,
     key: &Key<'_>,
     values: &[&[u8]],
-) -> Result<&'static [u8], CommandError> {
+) -> Result<(&'static [u8], u64), CommandError> {
     let limits = cx.db.set_limits();
+    let mut changes = 0;
     cx.db.add_to_set(key, Event(Class::SET, "sadd"), |set| {
-        values.iter().filter(|value| set.add(value, limits)).count() as u64
+        changes = values.iter().filter(|value| set.add(value, limits)).count() as u64;
+        changes
     })?;
-    Ok(b"SADD")
+    Ok((b"SADD", changes))
 }
 
 fn set_fields(
     cx: &mut Context<'_>,
     key: &Key<'_>,
     values: &[&[u8]],
-) -> Result<&'static [u8], CommandError> {
+) -> Result<(&'static [u8], u64), CommandError> {
     let limits = cx.db.hash_limits();
     cx.db.add_to_hash(key, Event(Class::HASH, "hset"), |hash| {
         let pairs = values.chunks_exact(2);
         pairs.for_each(|pair| _ = hash.set(pair[0], pair[1], limits));
         values.len() as u64 / 2
     })?;
-    Ok(b"HSET")
+    // As HSET does: a field that is set again has changed.
+    Ok((b"HSET", values.len() as u64 / 2))
 }
 
 fn set_scores(
     cx: &mut Context<'_>,
     key: &Key<'_>,
     values: &[&[u8]],
-) -> Result<&'static [u8], CommandError> {
+) -> Result<(&'static [u8], u64), CommandError> {
     let score = |text: &[u8]| {
         let number = base::num::parse_f64(text).filter(|number| !number.is_nan());
         number.ok_or(NO_SCORE)
@@ -748,11 +813,13 @@ fn set_scores(
     let pairs = values.chunks_exact(2).map(|pair| Ok((pair[0], score(pair[1])?)));
     let pairs = pairs.collect::<Result<Vec<_>, CommandError>>()?;
     let limits = cx.db.zset_limits();
+    let mut changes = 0;
     cx.db.add_to_zset(key, Event(Class::ZSET, "zadd"), |zset| {
-        pairs.iter().for_each(|(member, score)| _ = zset.insert(member, *score, limits));
-        pairs.len() as u64
+        let inserted = pairs.iter().map(|(member, score)| zset.insert(member, *score, limits));
+        changes = inserted.filter(|insertion| *insertion != Insertion::Same).count() as u64;
+        changes
     })?;
-    Ok(b"ZADD")
+    Ok((b"ZADD", changes))
 }
 
 const fn row(

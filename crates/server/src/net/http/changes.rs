@@ -13,8 +13,9 @@ use engine::http::Facts;
 use engine::persistence::backlog::{Gone, Position};
 use http::answer::{Answer, Envelope};
 use http::json;
-use http::reply::{self, Piece, Pieces, Strings};
+use http::reply::{Piece, Pieces};
 use http::tag::Tags;
+use http::translation::{self, Strings};
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use resp::reply::Reply;
@@ -31,7 +32,11 @@ impl Form for ChangeEvents {
         let mut own = Output::new();
         change.reply(position, &mut Reply::new(&mut own, true));
         // The event written just now is complete.
-        let _ = reply::write_json(&mut Pieces::new(&own.bytes()), Strings::Tagged, output);
+        let _ = translation::write(
+            &mut Pieces::of(&own),
+            translation::Form::Json(Strings::Tagged),
+            output,
+        );
         output.extend_from_slice(b"\n\n");
     }
 

@@ -1,19 +1,22 @@
 //! A request on its way to its answer.
 
+mod streaming;
 mod view;
 mod walks;
 mod want;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use base::limits;
 use engine::changes::filter::Filter;
 use engine::http::{ABSENT, CREATED, Facts, REPLACED, UNCONDITIONAL};
 use engine::session::{Session, Transaction};
 use http::answer::{Answer, Envelope, JSON};
-use http::json;
-use http::reply::{self, Piece, Pieces, Strings};
+use http::reply::{Piece, Pieces};
 use http::request::Refusal;
-use http::tag::{self, Tags};
+use http::tag::{Tag, Tags, Variant};
+use http::translation::{Form, Progress, Strings, Translation};
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use resp::reply::Reply;
@@ -22,8 +25,9 @@ use super::changes::{Step, Wait, begin_events, position_of, told_gone};
 use super::etcd::answer::{Step as EventStep, Watch, answer_node};
 use super::prepared::Prepared;
 
+use streaming::Streaming;
 pub(super) use walks::{List, Tree};
-pub(super) use want::{Form, Get, Question, Want};
+pub(super) use want::{Get, Question, Want};
 
 /// The form in which a client that sends commands gets replies.
 #[derive(Clone, Copy, Debug)]
@@ -40,18 +44,19 @@ pub(super) enum Kind {
     Get(Want),
     /// PUT, PATCH, POST or DELETE of a key.
     Write,
-    /// Many keys.
-    Mget,
     /// Figures, in the format of OpenMetrics or in the older one of Prometheus.
     Metrics { open: bool },
     /// One command.
     One(Style),
-    /// Commands one after the other: how many replies are still to come, and the answer so far.
-    Pipeline { style: Style, left: usize, text: Vec<u8> },
+    /// Commands one after the other: how many replies are still to come, those that have come, and whether
+    /// the head of the answer is written.
+    Pipeline { style: Style, left: usize, replies: Box<Streaming>, begun: bool },
     /// Commands as one, with EXEC after them.
     Transaction { style: Style, left: usize, begun: bool, condition: Condition },
     /// A command whose reply is the answer.
     Json,
+    /// An answer whose head is written. It goes on as the client takes it.
+    Streaming(Box<Streaming>),
     /// A command whose reply is a number, and the name of that number.
     Count(&'static str),
     /// A result of a database, and the versions of it that the client has.
@@ -75,6 +80,8 @@ pub(super) enum Kind {
 pub(super) enum Condition {
     /// On nothing.
     None,
+    /// A command of the transaction was refused: the reply that says why.
+    Spoilt(Vec<u8>),
     /// The command before it decides.
     Open,
     /// It may run as long as the key stays as it is.
@@ -86,6 +93,13 @@ pub(super) enum Condition {
 impl Kind {
     pub(super) fn ready(prepared: Prepared) -> Kind {
         Kind::Ready(Box::new(prepared))
+    }
+
+    /// This many commands, one after the other.
+    pub(super) fn pipeline(style: Style, left: usize, chunked: bool) -> Kind {
+        let translation = Translation::row_of_outcomes(left, style.strings);
+        let replies = Box::new(Streaming::new(translation, chunked));
+        Kind::Pipeline { style, left, replies, begun: false }
     }
 
     /// Whether the answer goes on until the connection ends.
@@ -121,6 +135,10 @@ pub(super) enum Next {
     Watches(OwnedArguments),
     /// The same, after the written part is sent.
     GoesOn(OwnedArguments),
+    /// The answer is begun, and goes on as the client takes it.
+    Streams(Box<Streaming>),
+    /// The answer breaks off.
+    Breaks,
 }
 
 impl Exchange {
@@ -171,20 +189,61 @@ impl Exchange {
         }
     }
 
-    /// Bytes of memory of an answer that replies are still to be added to.
-    pub(super) fn gathered(&self) -> usize {
+    /// The replies of which an answer is still to be made.
+    fn gathered(&self) -> Option<&Streaming> {
         match &self.kind {
-            Kind::Pipeline { text, .. } => text.capacity(),
-            _ => 0,
+            Kind::Pipeline { replies: streaming, .. } | Kind::Streaming(streaming) => {
+                Some(streaming)
+            }
+            _ => None,
         }
     }
 
-    /// Bytes that such an answer has so far.
+    /// Bytes of memory that they keep alive.
+    pub(super) fn gathered_memory(&self) -> usize {
+        self.gathered().map_or(0, Streaming::memory)
+    }
+
+    /// Bytes that they have.
     pub(super) fn gathered_length(&self) -> usize {
+        self.gathered().map_or(0, Streaming::len)
+    }
+
+    /// Whether its answer goes on when the client has taken what is written.
+    #[inline]
+    pub(super) fn streams(&self) -> bool {
         match &self.kind {
-            Kind::Pipeline { text, .. } => text.len(),
-            _ => 0,
+            Kind::Pipeline { replies, begun, .. } => *begun && replies.len() > 0,
+            Kind::Streaming(_) => true,
+            _ => false,
         }
+    }
+
+    /// Writes the next piece of such an answer.
+    pub(super) fn go_on(&mut self, output: &mut Output) -> Next {
+        match &mut self.kind {
+            Kind::Streaming(streaming) => match streaming.write(output) {
+                Progress::Complete => Next::Answered,
+                Progress::Part => Next::Waits,
+                Progress::BreaksOff => Next::Breaks,
+            },
+            // It breaks off where the next reply is to come.
+            Kind::Pipeline { replies, begun: true, .. } => {
+                let _ = replies.write(output);
+                Next::Waits
+            }
+            _ => Next::Waits,
+        }
+    }
+
+    /// Makes its answer one that goes on as the client takes it.
+    pub(super) fn stream(&mut self, streaming: Box<Streaming>) {
+        self.kind = Kind::Streaming(streaming);
+    }
+
+    /// Whether the client waits for a change of a key, and takes nothing from the data.
+    pub(super) fn only_waits(&self) -> bool {
+        matches!(self.kind, Kind::Wait(..))
     }
 
     /// Prepares the session for its next command.
@@ -213,16 +272,13 @@ impl Exchange {
     pub(super) fn take_reply(
         &mut self,
         (now, steady): (u64, u64),
-        reply: &Output,
+        reply: &mut Output,
         output: &mut Output,
     ) -> Next {
         let Exchange { envelope, kind, .. } = self;
         // These look at the reply where it lies: it may be large, or shared.
         match kind {
-            Kind::Get(want) => {
-                answer_get(want.parts(), envelope, now, reply, output);
-                return Next::Answered;
-            }
+            Kind::Get(want) => return answer_get(want.parts(), envelope, now, reply, output),
             Kind::Wait(wait, get) => {
                 return take_of_wait(
                     (wait, get.as_deref()),
@@ -251,6 +307,34 @@ impl Exchange {
                 answer_node(reply, envelope, now, output);
                 return Next::Answered;
             }
+            Kind::Pipeline { left, replies, begun, .. } => {
+                *left -= 1;
+                let is_last = *left == 0;
+                take_of_pipeline(reply, replies);
+                let next = go_on_with_pipeline(replies, (is_last, begun), envelope, now, output);
+                if !(is_last && matches!(next, Next::Waits)) {
+                    return next;
+                }
+                let Kind::Pipeline { replies, .. } = std::mem::replace(kind, Kind::Json) else {
+                    return Next::Breaks;
+                };
+                return Next::Streams(replies);
+            }
+            Kind::One(style) => {
+                let status = match Pieces::of(reply).next() {
+                    Some(Piece::Error(text)) => status_of(text),
+                    _ => 200,
+                };
+                let form = Translation::outcome(style.strings);
+                return answer_in(form, (status, JSON), envelope, now, (reply, output), |_| {});
+            }
+            Kind::Json if !matches!(Pieces::of(reply).next(), Some(Piece::Error(_))) => {
+                let form = Translation::new(Form::Json(Strings::Tagged));
+                return answer_in(form, (200, JSON), envelope, now, (reply, output), |_| {});
+            }
+            Kind::Transaction { style, left: 1, condition, .. } => {
+                return answer_exec((*style, condition), envelope, now, reply, output);
+            }
             _ => {}
         }
         let bytes = reply.bytes();
@@ -258,7 +342,8 @@ impl Exchange {
         let answered = |()| Next::Answered;
         let next = match kind {
             Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) => None,
-            Kind::Watch(_) | Kind::Node => None,
+            Kind::Watch(_) | Kind::Node | Kind::Json | Kind::One(_) => None,
+            Kind::Pipeline { .. } | Kind::Streaming(_) => None,
             Kind::Follow(filter) => position_of(&mut pieces).map(|position| {
                 let from = begin_events(position, envelope, now, output);
                 Next::Follows(Filter::clone(filter), from)
@@ -267,30 +352,22 @@ impl Exchange {
             Kind::Metrics { open } => {
                 answer_metrics(&mut pieces, *open, envelope, now, output).map(answered)
             }
-            Kind::Mget => answer_mget(&mut pieces, envelope, now, output).map(answered),
-            Kind::One(style) => {
-                answer_one(&mut pieces, *style, envelope, now, output).map(answered)
-            }
-            Kind::Pipeline { style, left, text } => {
-                Some(take_of_pipeline(&mut pieces, (*style, left, text), envelope, now, output))
-            }
             Kind::Transaction { condition: condition @ Condition::Open, .. } => {
                 *condition = condition_of(&bytes);
                 Some(Next::Waits)
             }
-            Kind::Transaction { style, left, condition, .. } => {
+            Kind::Transaction { left, condition, .. } => {
                 *left -= 1;
-                match *left {
-                    0 => answer_exec(&mut pieces, (*style, condition), envelope, now, output)
-                        .map(answered),
-                    // The reply is QUEUED, or an error that makes EXEC fail.
-                    _ => Some(Next::Waits),
+                // The reply is QUEUED, or an error that makes EXEC fail.
+                let is_refused = matches!(pieces.next(), Some(Piece::Error(_)));
+                if is_refused && matches!(condition, Condition::None | Condition::Met) {
+                    *condition = Condition::Spoilt(bytes.to_vec());
                 }
+                Some(Next::Waits)
             }
             Kind::Count(name) => {
                 answer_count(&mut pieces, name, envelope, now, output).map(answered)
             }
-            Kind::Json => answer_json(pieces.clone(), envelope, now, output).map(answered),
             Kind::List(list) => take_of_list(&mut pieces, list, envelope, now, output),
             Kind::Tree(tree) => take_of_tree(&mut pieces, tree, envelope, now, output),
         };
@@ -305,11 +382,13 @@ impl Exchange {
         let mut reply = Output::new();
         Reply::new(&mut reply, true).error(b"STOPPING the server stops");
         match self.kind {
+            // What the client has of these is a part of an answer, and no error can follow it.
+            Kind::Pipeline { begun: true, .. } | Kind::Streaming(_) => {}
             // These would wait for more replies.
             Kind::Pipeline { .. } | Kind::Transaction { .. } => {
                 answer_error(Pieces::new(&reply.bytes()), &self.envelope, times.0, output);
             }
-            _ => drop(self.take_reply(times, &reply, output)),
+            _ => drop(self.take_reply(times, &mut reply, output)),
         }
     }
 }
@@ -319,7 +398,7 @@ fn take_of_wait(
     (wait, get): (&mut Wait, Option<&Get>),
     envelope: &mut Envelope,
     (now, steady): (u64, u64),
-    reply: &Output,
+    reply: &mut Output,
     output: &mut Output,
 ) -> Next {
     let tags = get.and_then(|get| get.none_match.as_ref());
@@ -328,7 +407,7 @@ fn take_of_wait(
         Step::Reads(argv) => return Next::Reads(argv),
         Step::Answer => {
             envelope.position = wait.position();
-            answer_get((None, get), envelope, now, reply, output);
+            return answer_get((None, get), envelope, now, reply, output);
         }
         Step::Nothing => {
             envelope.position = wait.position();
@@ -339,27 +418,99 @@ fn take_of_wait(
     Next::Answered
 }
 
+/// Writes a reply in the form that the client takes: at once, or piece by piece if it is long. `say` adds to
+/// the head of the answer.
+fn answer_in(
+    form: Translation,
+    (status, content_type): (u16, &str),
+    envelope: &mut Envelope,
+    now: u64,
+    (reply, output): (&mut Output, &mut Output),
+    say: impl FnOnce(&mut Answer<'_>),
+) -> Next {
+    let mut streaming = Box::new(Streaming::new(form, !envelope.is_1_0));
+    streaming.add(reply);
+    if streaming.len() > limits::HTTP_WHOLE {
+        return stream((status, content_type), streaming, envelope, now, output, say);
+    }
+    let Some(text) = streaming.whole() else {
+        answer_error(Pieces::new(b""), envelope, now, output);
+        return Next::Answered;
+    };
+    let mut answer = Answer::begin(output, envelope, status, now);
+    say(&mut answer);
+    answer.text_body(content_type, &text);
+    Next::Answered
+}
+
+/// Begins an answer that goes on as the client takes it.
+fn stream(
+    (status, content_type): (u16, &str),
+    mut streaming: Box<Streaming>,
+    envelope: &mut Envelope,
+    now: u64,
+    output: &mut Output,
+    say: impl FnOnce(&mut Answer<'_>),
+) -> Next {
+    if envelope.is_1_0 {
+        // Only the end of the connection tells the end of the answer.
+        (envelope.close, envelope.keeps_1_0) = (true, false);
+    }
+    let mut answer = Answer::begin(output, envelope, status, now);
+    say(&mut answer);
+    streaming.end_head(answer, content_type);
+    if envelope.head {
+        return Next::Answered;
+    }
+    match streaming.write(output) {
+        Progress::Complete => Next::Answered,
+        Progress::Part => Next::Streams(streaming),
+        Progress::BreaksOff => Next::Breaks,
+    }
+}
+
 /// Adds the reply of one of several commands.
-fn take_of_pipeline(
-    pieces: &mut Pieces<'_>,
-    (style, left, text): (Style, &mut usize, &mut Vec<u8>),
-    envelope: &Envelope,
+fn take_of_pipeline(reply: &mut Output, replies: &mut Streaming) {
+    // Looking through a long reply takes long.
+    if reply.len() > limits::HTTP_WHOLE || Pieces::of(reply).are_whole() {
+        return replies.add(reply);
+    }
+    // The replies of the other commands still belong to this request.
+    let mut own = Output::new();
+    Reply::new(&mut own, true).error(b"ERR the reply is not as expected");
+    replies.add(&mut own);
+}
+
+/// Answers what has come of several commands, if that is all, or so much that the client is to take it first.
+fn go_on_with_pipeline(
+    replies: &mut Streaming,
+    (is_last, begun): (bool, &mut bool),
+    envelope: &mut Envelope,
     now: u64,
     output: &mut Output,
 ) -> Next {
-    *left -= 1;
-    let (last, before) = (*left == 0, text.len());
-    if reply::write_outcome(pieces, style.strings, text).is_none() {
-        // The replies of the other commands still belong to this request.
-        text.truncate(before);
-        text.extend_from_slice(br#"{"error":"ERR the reply is not as expected"}"#);
+    if !*begun && replies.len() <= limits::HTTP_WHOLE {
+        if !is_last {
+            return Next::Waits;
+        }
+        match replies.whole() {
+            Some(text) => Answer::begin(output, envelope, 200, now).text_body(JSON, &text),
+            None => answer_error(Pieces::new(b""), envelope, now, output),
+        }
+        return Next::Answered;
     }
-    text.push(if last { b']' } else { b',' });
-    if !last {
-        return Next::Waits;
+    if !std::mem::replace(begun, true) {
+        if envelope.is_1_0 {
+            (envelope.close, envelope.keeps_1_0) = (true, false);
+        }
+        replies.end_head(Answer::begin(output, envelope, 200, now), JSON);
     }
-    Answer::begin(output, envelope, 200, now).text_body(JSON, text);
-    Next::Answered
+    match replies.write(output) {
+        Progress::Complete => Next::Answered,
+        Progress::BreaksOff if is_last => Next::Breaks,
+        // It breaks off where the next reply is to come.
+        Progress::Part | Progress::BreaksOff => Next::Waits,
+    }
 }
 
 /// What the reply to the condition of a transaction says.
@@ -372,25 +523,39 @@ fn condition_of(reply: &[u8]) -> Condition {
 
 /// The answer to a transaction, when EXEC has replied.
 fn answer_exec(
-    pieces: &mut Pieces<'_>,
     (style, condition): (Style, &Condition),
-    envelope: &Envelope,
+    envelope: &mut Envelope,
     now: u64,
+    reply: &mut Output,
     output: &mut Output,
-) -> Option<()> {
-    match condition {
+) -> Next {
+    match (condition, Pieces::of(reply).next()) {
         // EXEC was refused because a queued command had been refused.
-        Condition::Refused(reply) => {
-            if answer_write(&mut Pieces::new(reply), envelope, now, output).is_none() {
-                answer_error(Pieces::new(reply), envelope, now, output);
+        (Condition::Refused(why), _) => {
+            if answer_write(&mut Pieces::new(why), envelope, now, output).is_none() {
+                answer_error(Pieces::new(why), envelope, now, output);
             }
         }
-        Condition::Met if pieces.clone().next() == Some(Piece::Null) => {
+        (Condition::Spoilt(why), _) => answer_spoilt(why, envelope, now, output),
+        (Condition::Met, Some(Piece::Null)) => {
             Answer::begin(output, envelope, 412, now).error(b"the key has changed meanwhile");
         }
-        _ => return answer_transaction(pieces, style, envelope, now, output),
+        (_, Some(Piece::Array(_))) => {
+            let form = Translation::outcomes(style.strings);
+            return answer_in(form, (200, JSON), envelope, now, (reply, output), |_| {});
+        }
+        _ => answer_error(Pieces::of(reply), envelope, now, output),
     }
-    Some(())
+    Next::Answered
+}
+
+/// Answers a transaction of which a command was refused, and says why.
+fn answer_spoilt(why: &[u8], envelope: &Envelope, now: u64, output: &mut Output) {
+    let Some(Piece::Error(why)) = Pieces::new(why).next() else {
+        return answer_error(Pieces::new(why), envelope, now, output);
+    };
+    let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
+    Answer::begin(output, envelope, status_of(why), now).error(&in_own_words(&text));
 }
 
 /// Takes names of keys; the answer has all of them.
@@ -474,6 +639,14 @@ fn status_of(text: &[u8]) -> u16 {
     }
 }
 
+/// An error of a command, as this server says it to clients of its own addresses: some have the words of
+/// Redis, which clients of Redis look for.
+fn in_own_words(text: &[u8]) -> Cow<'_, [u8]> {
+    let Some(at) = memchr::memmem::find(text, b"Redis") else { return Cow::Borrowed(text) };
+    let rest = in_own_words(&text[at + b"Redis".len()..]);
+    Cow::Owned([&text[..at], b"Dunlin", &rest].concat())
+}
+
 /// Answers a reply that is an error, or not the expected one.
 fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &mut Output) {
     match pieces.next() {
@@ -481,7 +654,7 @@ fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &
             Answer::begin(output, envelope, 410, now).text_body(JSON, &told_gone(text));
         }
         Some(Piece::Error(text)) => {
-            Answer::begin(output, envelope, status_of(text), now).error(text);
+            Answer::begin(output, envelope, status_of(text), now).error(&in_own_words(text));
         }
         _ => Answer::begin(output, envelope, 500, now).error(b"ERR the reply is not as expected"),
     }
@@ -494,10 +667,21 @@ struct State<'s> {
 }
 
 impl State<'_> {
-    /// Tells the client the version, and for how long it may keep the answer.
+    /// Tells the client the version, and for how long it may keep the answer. `variant` is the form of a
+    /// value that has several.
     #[inline]
-    fn write(&self, answer: &mut Answer<'_>) {
-        answer.version(self.facts.version);
+    fn write(&self, variant: Option<Variant>, answer: &mut Answer<'_>) {
+        match variant {
+            None => answer.version(self.facts.version),
+            Some(variant) => {
+                // A cache keeps each form for clients that ask for it.
+                answer.header("Vary", b"Accept");
+                // A hash of which a field has expired has no version of which a client could say that it
+                // is still the same.
+                let version = Some(self.facts.version).filter(|version| *version > 0);
+                answer.represents(version.map(|version| Tag::new(version, variant)));
+            }
+        }
         match self.facts.expire_at {
             None => answer.header("Cache-Control", b"no-cache"),
             Some(expire_at) => self.write_age(answer, expire_at),
@@ -518,115 +702,135 @@ impl State<'_> {
 /// The answer to GET and HEAD of a key.
 #[inline]
 fn answer_get(
-    want: (Option<u64>, Option<&Get>),
-    envelope: &Envelope,
+    want: (Option<Tag>, Option<&Get>),
+    envelope: &mut Envelope,
     now: u64,
-    reply: &Output,
+    reply: &mut Output,
     output: &mut Output,
-) {
+) -> Next {
     let bytes = reply.first_slice();
-    if let Some((facts, rest)) = Facts::usual(bytes) {
-        let found = (facts, &mut Pieces::new(rest));
-        if answer_found(found, want, envelope, now, reply, output).is_none() {
-            answer_error(Pieces::new(b""), envelope, now, output);
+    let mut pieces = match Facts::usual(bytes) {
+        Some((facts, rest)) if facts.type_name == STRING => {
+            let found = (facts, &mut Pieces::new(rest));
+            if answer_string(found, want, envelope, now, reply, output).is_none() {
+                answer_error(Pieces::new(b""), envelope, now, output);
+            }
+            return Next::Answered;
         }
-        return;
-    }
-    let mut pieces = Pieces::new(bytes);
+        _ => Pieces::new(bytes),
+    };
     match pieces.next() {
         Some(Piece::Array(3)) => {}
         Some(Piece::Null) => {
-            return Answer::begin(output, envelope, 404, now).error(b"there is no such key");
+            Answer::begin(output, envelope, 404, now).error(b"there is no such key");
+            return Next::Answered;
         }
-        _ => return answer_error(Pieces::new(reply.first_slice()), envelope, now, output),
+        _ => {
+            answer_error(Pieces::new(bytes), envelope, now, output);
+            return Next::Answered;
+        }
     }
     let facts = match pieces.next() {
         Some(Piece::Bytes(facts)) => Facts::read(facts),
         _ => None,
     };
-    let answered = facts
-        .and_then(|facts| answer_found((facts, &mut pieces), want, envelope, now, reply, output));
-    if answered.is_none() {
-        answer_error(Pieces::new(b""), envelope, now, output);
-    }
-}
-
-#[inline]
-fn answer_found(
-    (facts, pieces): (Facts<'_>, &mut Pieces<'_>),
-    (unless, get): (Option<u64>, Option<&Get>),
-    envelope: &Envelope,
-    now: u64,
-    reply: &Output,
-    output: &mut Output,
-) -> Option<()> {
-    let state = State { facts, now };
-    let is_string = facts.type_name == "string";
-    if get.is_some_and(|get| get.matches.as_ref().is_some_and(|tags| !tags.has(facts.version))) {
-        let mut answer = Answer::begin(output, envelope, 412, now);
-        answer.version(facts.version);
-        answer.error(b"the key has another version");
-        return Some(());
-    }
-    let none_match = get.and_then(|get| get.none_match.as_ref());
-    if unless == Some(facts.version) || none_match.is_some_and(|tags| tags.has(facts.version)) {
-        let mut answer = Answer::begin(output, envelope, 304, now);
-        state.write(&mut answer);
-        if !is_string {
-            answer.header("Vary", b"Accept");
+    let answered = match facts {
+        Some(facts) if facts.type_name == STRING => {
+            answer_string((facts, &mut pieces), want, envelope, now, reply, output)
+                .map(|()| Next::Answered)
         }
-        answer.empty();
-        return Some(());
-    }
-    let cursor = match pieces.next()? {
-        Piece::Bytes(cursor) => Some(cursor),
-        _ => None,
+        Some(facts) => {
+            let (type_name, version, expire_at) = (facts.type_name, facts.version, facts.expire_at);
+            let facts = Facts { version, expire_at, type_name, content_type: None };
+            let cursor = match pieces.next() {
+                Some(Piece::Bytes(cursor)) => Some(Some(cursor.to_vec())),
+                Some(Piece::Null) => Some(None),
+                _ => None,
+            };
+            let taken = pieces.taken();
+            cursor.map(|cursor| {
+                reply.advance(taken);
+                let state = State { facts, now };
+                answer_collection((&state, cursor), want, envelope, reply, output)
+            })
+        }
+        None => None,
     };
-    if is_string {
-        let length = pieces.length()?;
-        // A large string is stored elsewhere; its length is the last thing written here.
-        let value = match pieces.rest().get(..length) {
-            Some(bytes) => Value::Here(bytes),
-            None => Value::Apart(reply.first_shared()?),
-        };
-        answer_string(&value, &state, get, envelope, output);
-        return Some(());
-    }
-    let Some(form) = get.map_or(Some(Form::Json), |get| get.form) else {
-        Answer::begin(output, envelope, 406, now).error(
-            b"the value is a collection: there are application/json, text/plain and \
-                     application/msgpack",
-        );
-        return Some(());
-    };
-    let joined = reply.bytes();
-    let mut pieces = Pieces::new(&joined);
-    // Up to the value, as above.
-    (0..3).try_for_each(|_| pieces.next().map(|_| ()))?;
-    let (content_type, mut body) = (content_type(form), Vec::new());
-    match form {
-        Form::Json => reply::write_json(&mut pieces, Strings::Tagged, &mut body)?,
-        Form::Text => reply::write_lines(&mut pieces, &mut body)?,
-        Form::MsgPack => reply::write_msgpack(&mut pieces, &mut body)?,
-    }
-    let mut answer = Answer::begin(output, envelope, 200, now);
-    state.write(&mut answer);
-    // A cache keeps each form for clients that ask for it.
-    answer.header("Vary", b"Accept");
-    answer.header("X-Type", facts.type_name.as_bytes());
-    if let Some(cursor) = cursor {
-        answer.header("X-Cursor", cursor);
-    }
-    answer.text_body(content_type, &body);
-    Some(())
+    answered.unwrap_or_else(|| {
+        answer_error(Pieces::new(b""), envelope, now, output);
+        Next::Answered
+    })
 }
 
-fn content_type(form: Form) -> &'static str {
-    match form {
-        Form::Json => JSON,
-        Form::Text => "text/plain; charset=utf-8",
-        Form::MsgPack => "application/msgpack",
+/// The name of the type whose values are answered as they are.
+const STRING: &str = "string";
+
+/// Answers a client whose conditions are not met, or who has the value already. Returns whether that is
+/// so. `variant` is the form of a value that has several.
+#[inline]
+fn answer_condition(
+    state: &State<'_>,
+    (unless, get): (Option<Tag>, Option<&Get>),
+    variant: Option<Variant>,
+    envelope: &Envelope,
+    output: &mut Output,
+) -> bool {
+    let version = state.facts.version;
+    if get.is_some_and(|get| get.matches.as_ref().is_some_and(|tags| !tags.has(version))) {
+        let mut answer = Answer::begin(output, envelope, 412, state.now);
+        answer.version(version);
+        answer.error(b"the key has another version");
+        return true;
     }
+    let form = variant.unwrap_or_default();
+    let none_match = get.and_then(|get| get.none_match.as_ref());
+    let known = unless
+        .filter(|tag| tag.is_of(version, form))
+        .or_else(|| none_match.and_then(|tags| tags.of(version, form)));
+    let Some(known) = known else { return false };
+    let mut answer = Answer::begin(output, envelope, 304, state.now);
+    state.write(variant, &mut answer);
+    if variant.is_some() && version > 0 {
+        // The client looks for this one among those that it has.
+        answer.represents_again(known);
+    }
+    answer.empty();
+    true
+}
+
+/// Answers a collection, of which the reply has the elements.
+fn answer_collection(
+    (state, cursor): (&State<'_>, Option<Vec<u8>>),
+    want: (Option<Tag>, Option<&Get>),
+    envelope: &mut Envelope,
+    reply: &mut Output,
+    output: &mut Output,
+) -> Next {
+    let variant = want.1.map_or(Some(Variant::Plain), |get| get.form);
+    let known_as = Some(variant.unwrap_or_default());
+    if answer_condition(state, want, known_as, envelope, output) {
+        return Next::Answered;
+    }
+    let (form, content_type) = match variant {
+        Some(Variant::Plain) => (Form::Json(Strings::Tagged), JSON),
+        Some(Variant::Text) => (Form::Lines, "text/plain; charset=utf-8"),
+        Some(Variant::MsgPack) => (Form::MsgPack, "application/msgpack"),
+        None => {
+            Answer::begin(output, envelope, 406, state.now).error(
+                b"the value is a collection: there are application/json, text/plain and \
+                     application/msgpack",
+            );
+            return Next::Answered;
+        }
+    };
+    let form = Translation::new(form);
+    answer_in(form, (200, content_type), envelope, state.now, (reply, output), |answer| {
+        state.write(variant, answer);
+        answer.header("X-Type", state.facts.type_name.as_bytes());
+        if let Some(cursor) = cursor {
+            answer.header("X-Cursor", &cursor);
+        }
+    })
 }
 
 /// A string value in a reply.
@@ -637,6 +841,31 @@ enum Value<'v> {
 
 #[inline]
 fn answer_string(
+    (facts, pieces): (Facts<'_>, &mut Pieces<'_>),
+    want: (Option<Tag>, Option<&Get>),
+    envelope: &Envelope,
+    now: u64,
+    reply: &Output,
+    output: &mut Output,
+) -> Option<()> {
+    let state = State { facts, now };
+    if answer_condition(&state, want, None, envelope, output) {
+        return Some(());
+    }
+    // The cursor, which a string has not.
+    pieces.next()?;
+    let length = pieces.length()?;
+    // A large string is stored elsewhere; its length is the last thing written here.
+    let value = match pieces.rest().get(..length) {
+        Some(bytes) => Value::Here(bytes),
+        None => Value::Apart(reply.first_shared()?),
+    };
+    write_string(&value, &state, want.1, envelope, output);
+    Some(())
+}
+
+#[inline]
+fn write_string(
     value: &Value<'_>,
     state: &State<'_>,
     get: Option<&Get>,
@@ -660,7 +889,7 @@ fn answer_string(
         Some(None) => 416,
     };
     let mut answer = Answer::begin(output, envelope, status, state.now);
-    state.write(&mut answer);
+    state.write(None, &mut answer);
     if content.is_some() {
         // A page that a client has stored must not act in the name of this server's own pages.
         answer.header("X-Content-Type-Options", b"nosniff");
@@ -722,110 +951,6 @@ fn answer_write(
     } else {
         answer.error(reason)
     }
-    Some(())
-}
-
-/// The answer to a question for many keys.
-fn answer_mget(
-    pieces: &mut Pieces<'_>,
-    envelope: &Envelope,
-    now: u64,
-    output: &mut Output,
-) -> Option<()> {
-    let Piece::Array(count) = pieces.next()? else { return None };
-    let mut text = b"[".to_vec();
-    for index in 0..count {
-        if index > 0 {
-            text.push(b',');
-        }
-        match pieces.next()? {
-            Piece::Null => text.extend_from_slice(b"null"),
-            Piece::Array(3) => write_entry(pieces, now, &mut text)?,
-            _ => return None,
-        }
-    }
-    text.push(b']');
-    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
-    Some(())
-}
-
-fn write_entry(pieces: &mut Pieces<'_>, now: u64, text: &mut Vec<u8>) -> Option<()> {
-    let Piece::Bytes(facts) = pieces.next()? else { return None };
-    let facts = Facts::read(facts)?;
-    text.extend_from_slice(b"{\"etag\":\"\\\"");
-    text.extend_from_slice(tag::digits(facts.version, &mut [0; 16]));
-    text.extend_from_slice(b"\\\"\",\"ttl\":");
-    match facts.expire_at {
-        Some(at) => {
-            let left = at.saturating_sub(now);
-            text.extend_from_slice(format!("{}.{:03}", left / 1000, left % 1000).as_bytes());
-        }
-        None => text.extend_from_slice(b"null"),
-    }
-    text.extend_from_slice(b",\"type\":");
-    json::write_str(text, facts.type_name);
-    text.extend_from_slice(b",\"content_type\":");
-    match facts.content_type {
-        Some(content_type) => json::write_text(text, content_type),
-        None => text.extend_from_slice(b"null"),
-    }
-    // The collection is complete, so its cursor says nothing.
-    pieces.next()?;
-    text.extend_from_slice(b",\"value\":");
-    reply::write_json(pieces, Strings::Tagged, text)?;
-    text.push(b'}');
-    Some(())
-}
-
-fn answer_one(
-    pieces: &mut Pieces<'_>,
-    style: Style,
-    envelope: &Envelope,
-    now: u64,
-    output: &mut Output,
-) -> Option<()> {
-    let status = match pieces.clone().next()? {
-        Piece::Error(text) => status_of(text),
-        _ => 200,
-    };
-    let mut text = Vec::new();
-    reply::write_outcome(pieces, style.strings, &mut text)?;
-    Answer::begin(output, envelope, status, now).text_body(JSON, &text);
-    Some(())
-}
-
-fn answer_json(
-    mut pieces: Pieces<'_>,
-    envelope: &Envelope,
-    now: u64,
-    output: &mut Output,
-) -> Option<()> {
-    if matches!(pieces.clone().next()?, Piece::Error(_)) {
-        return None;
-    }
-    let mut text = Vec::new();
-    reply::write_json(&mut pieces, Strings::Tagged, &mut text)?;
-    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
-    Some(())
-}
-
-fn answer_transaction(
-    pieces: &mut Pieces<'_>,
-    style: Style,
-    envelope: &Envelope,
-    now: u64,
-    output: &mut Output,
-) -> Option<()> {
-    let Piece::Array(count) = pieces.next()? else { return None };
-    let mut text = b"[".to_vec();
-    for index in 0..count {
-        if index > 0 {
-            text.push(b',');
-        }
-        reply::write_outcome(pieces, style.strings, &mut text)?;
-    }
-    text.push(b']');
-    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
     Some(())
 }
 

@@ -271,7 +271,7 @@ pub(super) fn run_plainly(
             output.lose_what_exceeds(usize::MAX);
             return None;
         }
-        exchanges.take_reply(engine, turn, session, &reply, output)
+        exchanges.take_reply(engine, turn, session, &mut reply, output)
     });
     reply.clear();
     REPLY.set(Some(reply));
@@ -297,7 +297,7 @@ pub(super) fn run(
         // The connection is closed, like one whose output itself has grown too long.
         output.lose_what_exceeds(usize::MAX);
     } else if matches!(outcome, Outcome::Done) || replied {
-        next = exchanges.take_reply(engine, turn, session, &reply, output);
+        next = exchanges.take_reply(engine, turn, session, &mut reply, output);
     }
     reply.clear();
     REPLY.set(Some(reply));
@@ -367,7 +367,7 @@ impl Input {
 impl Exchanges {
     /// Bytes of an answer that is not complete.
     pub(super) fn gathered(&self) -> usize {
-        self.waiting.front().map_or(0, Exchange::gathered)
+        self.waiting.front().map_or(0, Exchange::gathered_memory)
     }
 
     /// Writes answers that depend on no command.
@@ -387,7 +387,7 @@ impl Exchanges {
     /// Answers the first request that waits, and no other, because the server stops.
     pub(super) fn stop(&mut self, (now, steady): (u64, u64), output: &mut Output) {
         self.answer_ready(now, output);
-        if self.closed || self.following.is_some() {
+        if self.closed || self.following.is_some() || self.streams() {
             return;
         }
         if let Some(mut first) = self.waiting.pop_front() {
@@ -405,6 +405,47 @@ impl Exchanges {
         session.limit_output(config, output);
     }
 
+    /// Goes on after the first request, which is answered.
+    fn end_first(&mut self, now: u64, session: &mut Session, output: &mut Output) {
+        if let Some(first) = self.waiting.pop_front() {
+            self.closed |= first.envelope.close;
+        }
+        self.answer_ready(now, output);
+        session.close |= self.closed;
+    }
+
+    /// Ends the connection in the middle of an answer.
+    fn break_off(&mut self, session: &mut Session) {
+        self.waiting.clear();
+        self.closed = true;
+        session.close = true;
+    }
+
+    /// Whether the first request's answer goes on when the client has taken what is written.
+    #[inline]
+    pub(super) fn streams(&self) -> bool {
+        self.waiting.front().is_some_and(Exchange::streams)
+    }
+
+    /// Writes the next piece of such an answer.
+    pub(super) fn stream(&mut self, now: u64, session: &mut Session, output: &mut Output) {
+        match self.waiting.front_mut().map(|first| first.go_on(output)) {
+            Some(exchange::Next::Answered) => self.end_first(now, session, output),
+            Some(exchange::Next::Breaks) => self.break_off(session),
+            _ => {}
+        }
+    }
+
+    /// Bytes of replies of which answers are still to be made.
+    pub(super) fn gathered_length(&self) -> usize {
+        self.waiting.front().map_or(0, Exchange::gathered_length)
+    }
+
+    /// Whether the first request waits for a change of a key, and takes nothing from the data.
+    pub(super) fn only_waits(&self) -> bool {
+        self.waiting.front().is_some_and(Exchange::only_waits)
+    }
+
     /// Takes the reply of a command. Writes the answer when it was the last of its request. Returns
     /// what the request still has to do, if that follows from the reply.
     pub(super) fn take_reply(
@@ -412,16 +453,21 @@ impl Exchanges {
         engine: &Engine,
         turn: &Turn,
         session: &mut Session,
-        reply: &Output,
+        reply: &mut Output,
         output: &mut Output,
     ) -> Option<Pending> {
         let first = self.waiting.front_mut()?;
         match first.take_reply((turn.now, turn.steady), reply, output) {
             exchange::Next::Answered => {
-                self.closed |= first.envelope.close;
-                drop(self.waiting.pop_front());
-                self.answer_ready(turn.now, output);
-                session.close |= self.closed;
+                self.end_first(turn.now, session, output);
+                None
+            }
+            exchange::Next::Streams(streaming) => {
+                first.stream(streaming);
+                None
+            }
+            exchange::Next::Breaks => {
+                self.break_off(session);
                 None
             }
             exchange::Next::Waits => {

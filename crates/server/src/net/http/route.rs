@@ -15,10 +15,10 @@ use engine::host::LogLevel;
 use engine::registry::{HttpRows, Row};
 use http::answer::Envelope;
 use http::json::{self, Malformed};
-use http::reply::Strings;
 use http::request::{self, Head, range_in};
 use http::tag::{self, Tags};
 use http::target::{self, Target};
+use http::translation::Strings;
 use http::weight;
 use resp::args::{ArgRange, Arguments};
 
@@ -162,6 +162,7 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
     envelope.varies = !intake.config.http_cors_origins.is_empty();
     envelope.head = head.method == "HEAD";
     envelope.close = head.closes();
+    envelope.is_1_0 = head.is_1_0;
     envelope.keeps_1_0 = head.is_1_0 && !envelope.close;
     let text = if head.method == "OPTIONS" && head.target == "*" { "/" } else { head.target };
     let target = Target::split(text.as_bytes())?;
@@ -402,7 +403,7 @@ impl Route<'_> {
                     json::read_words(text, limits::HTTP_MGET, visit)
                 })?;
                 self.add(first, self.rows().mget);
-                Ok(Kind::Mget)
+                Ok(Kind::Json)
             }
             Place::Root(style) | Place::Command(style) => {
                 let first = self.begin();
@@ -410,7 +411,7 @@ impl Route<'_> {
                 self.add_named(first)?;
                 Ok(Kind::One(style))
             }
-            Place::Pipeline(style) => self.commands(body, style, None),
+            Place::Pipeline(style) => self.commands(body, (style, head.is_1_0), None),
             Place::Health => Ok(Kind::ready(Prepared::status(200, "ok"))),
             Place::Readiness if self.intake.engine.loading.is_on() => {
                 Ok(Kind::ready(Prepared::status(503, "loading")))
@@ -459,6 +460,12 @@ impl Route<'_> {
                 Ok((Kind::Get(Want::of(get(head))), database))
             }
             "PUT" => {
+                if head.header("content-range").is_some() {
+                    // RFC 9110, section 14.4: who does not know what a partial PUT means refuses it.
+                    return Err(
+                        (400, "PUT stores a whole value, and Content-Range names a part").into()
+                    );
+                }
                 self.body(body);
                 let database = self.parameters(target, |route, name, value| {
                     Ok(name == b"ttl" && {
@@ -466,7 +473,8 @@ impl Route<'_> {
                         true
                     })
                 })?;
-                if let Some(content_type) = head.header("content-type") {
+                let content_type = head.header("content-type");
+                if let Some(content_type) = content_type.filter(|name| !is_of_a_form(name)) {
                     self.word(b"TYPE");
                     self.here(content_type);
                 }
@@ -493,7 +501,15 @@ impl Route<'_> {
                 b"since" | b"timeout" => {
                     return Err((422, "since and timeout go with wait=true").into());
                 }
-                b"fields" => route.pair(b"FIELDS", value)?,
+                b"fields" => {
+                    // A comma in a name is escaped, so names are found before they are decoded.
+                    let names = || value.split(|byte| *byte == b',');
+                    route.word(b"FIELDS");
+                    route.word(names().count().to_string().as_bytes());
+                    for name in names() {
+                        route.word(&query_part(name)?);
+                    }
+                }
                 b"limit" => route.pair(b"LIMIT", value)?,
                 b"cursor" => route.pair(b"CURSOR", value)?,
                 b"range" => {
@@ -604,15 +620,15 @@ impl Route<'_> {
             // If-None-Match compares weakly: a tag that a cache has made weak still names the version.
             match tag::parse(lists, name == "if-match") {
                 Tags::Any => self.word(any),
-                Tags::Versions(versions) => {
-                    if versions.is_empty() && one == b"MATCH" {
+                Tags::Listed(tags) => {
+                    if tags.is_empty() && one == b"MATCH" {
                         // Tags of other servers name no version.
                         self.word(one);
                         self.word(b"0");
                     }
-                    for version in versions {
+                    for tag in tags {
                         self.word(one);
-                        self.word(version.to_string().as_bytes());
+                        self.word(tag.version().to_string().as_bytes());
                     }
                 }
             }
@@ -782,6 +798,13 @@ fn options(methods: &str) -> Kind {
         ("Access-Control-Max-Age", b"600".to_vec()),
     ];
     Kind::ready(Prepared { status: 204, headers, content_type: "", body: Cow::default() })
+}
+
+/// Whether a content type is that of a web form. Some programs, such as curl, give it to any body for which
+/// they are told no type, so it says nothing about a value.
+fn is_of_a_form(content_type: &[u8]) -> bool {
+    let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    media.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
 }
 
 /// Whether a command concerns the connection that it arrives on.

@@ -96,7 +96,7 @@ impl Worker {
             let (count, ns) = self.reading_on;
             self.reading_on = (count + 1, ns + begun.elapsed_ns());
         }
-        connection.go_on();
+        connection.go_on(self.turn.now);
         connection.look_at_output_limit();
         let over_limit = connection.doom == Some(OVER_OUTPUT_LIMIT);
         let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };
@@ -209,14 +209,15 @@ impl Worker {
         }
         let Worker { connections, engine, turn, .. } = self;
         let mut left: Vec<_> = connections.iter_mut().flatten().collect();
-        left.retain(|connection| !connection.output.is_empty());
+        left.retain(|connection| connection.has_output());
         loop {
             let (mut sent, now) = (0, base::clock::steady_ms());
             left.retain_mut(|connection| {
                 connection.writable = true;
                 connection.release_replies(engine.journal.covered(), &turn.stats);
+                connection.go_on(turn.now);
                 sent += connection.send(limits::WRITE_PER_TURN);
-                let is_to_be_sent = !connection.output.is_empty();
+                let is_to_be_sent = connection.has_output();
                 connection.doom.is_none() && (is_to_be_sent || connection.lingers(now))
             });
             if left.is_empty() || now >= until {

@@ -2,7 +2,7 @@
 
 use http::answer::{Answer, Envelope, JSON};
 use http::reply::{Piece, Pieces};
-use http::tag::{self, Tags};
+use http::tag::{self, Tag, Tags, Variant};
 use resp::output::Output;
 
 /// Says where the result came from: a kept one, fresh or stale, or the database just now.
@@ -23,8 +23,10 @@ pub(super) fn answer_view(
     let (Piece::Integer(age), Piece::Integer(fresh)) = (pieces.next()?, pieces.next()?) else {
         return None;
     };
-    let known = version.and_then(tag::version);
-    let unchanged = known.is_some_and(|version| none_match.is_some_and(|tags| tags.has(version)));
+    let version = version.and_then(tag::version);
+    let known =
+        version.zip(none_match).and_then(|(version, tags)| tags.of(version, Variant::Plain));
+    let unchanged = known.is_some();
     let length = pieces.length()?;
     let body = match pieces.rest().get(..length) {
         Some(bytes) => Ok(bytes),
@@ -32,9 +34,8 @@ pub(super) fn answer_view(
         None => Err(reply.first_shared()?),
     };
     let mut answer = Answer::begin(output, envelope, if unchanged { 304 } else { 200 }, now);
-    if let Some(version) = version {
-        answer.tag(version);
-    }
+    let own = version.map(|version| Tag::new(version, Variant::Plain));
+    answer.represents(known.or(own));
     answer.header("X-Cache", state);
     answer.number("Age", age.unsigned_abs());
     answer.header("Cache-Control", format!("max-age={fresh}").as_bytes());

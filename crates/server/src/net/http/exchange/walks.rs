@@ -3,8 +3,12 @@
 use base::limits;
 use engine::http::{FAILED, REPLACED, UNCONDITIONAL};
 use http::json;
-use http::reply::{self, Piece, Pieces, Strings};
+use http::reply::{Piece, Pieces};
+use http::translation::{self, Form, Strings};
 use resp::args::OwnedArguments;
+
+/// Keys that one step looks at.
+const MOST_AT_ONCE: usize = 1000;
 
 /// Characters that have a meaning in a pattern lose it.
 fn literally(prefix: &[u8]) -> Vec<u8> {
@@ -25,17 +29,43 @@ pub(in crate::net::http) struct List {
     names: Vec<u8>,
     found: usize,
     steps: usize,
+    /// Keys that the next step looks at, and the same as text.
+    looks_at: (usize, String),
 }
 
 impl List {
     pub(in crate::net::http) fn new(prefix: &[u8], limit: usize) -> List {
         let pattern = [&literally(prefix)[..], b"*"].concat();
-        List { pattern, limit, names: Vec::new(), found: 0, steps: 0 }
+        let mut list = List {
+            pattern,
+            limit,
+            names: Vec::new(),
+            found: 0,
+            steps: 0,
+            looks_at: (0, String::new()),
+        };
+        list.look_at(limit);
+        list
     }
 
     /// The command that goes on at a cursor.
     pub(in crate::net::http) fn scan<'w>(&'w self, cursor: &'w [u8]) -> [&'w [u8]; 6] {
-        [b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", b"1000"]
+        [b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", self.looks_at.1.as_bytes()]
+    }
+
+    fn look_at(&mut self, keys: usize) {
+        let keys = keys.clamp(1, MOST_AT_ONCE);
+        self.looks_at = (keys, keys.to_string());
+    }
+
+    /// Chooses how many keys the next step looks at, after one that has found so many names: as many as
+    /// have the rest of the names, if the others are like these.
+    fn look_for_the_rest(&mut self, names: usize) {
+        let looked_at = self.looks_at.0;
+        self.look_at(match names {
+            0 => looked_at * 4,
+            _ => (self.limit.saturating_sub(self.found) * looked_at).div_ceil(names),
+        });
     }
 
     /// Takes the result of a SCAN. Returns the answer's text, or the next command.
@@ -50,10 +80,11 @@ impl List {
             if self.found > 0 {
                 self.names.push(b',');
             }
-            reply::write_json(pieces, Strings::Tagged, &mut self.names)?;
+            translation::write(pieces, Form::Json(Strings::Tagged), &mut self.names)?;
             self.found += 1;
         }
         self.steps += 1;
+        self.look_for_the_rest(count);
         if cursor != b"0" && self.found < self.limit && self.steps < limits::HTTP_LIST_STEPS {
             return Some(Err(owned(&self.scan(cursor))));
         }

@@ -1,14 +1,6 @@
 //! What a GET or HEAD of a key asks for.
 
-use http::tag::Tags;
-
-/// The form of a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::net::http) enum Form {
-    Json,
-    Text,
-    MsgPack,
-}
+use http::tag::{Tag, Tags, Variant};
 
 /// What a GET or HEAD of a key asks for besides its address.
 pub(in crate::net::http) enum Want {
@@ -22,7 +14,7 @@ pub(in crate::net::http) enum Want {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net::http) struct Question {
     /// The client has this version, and asks for another one.
-    pub(in crate::net::http) unless: Option<u64>,
+    pub(in crate::net::http) unless: Option<Tag>,
 }
 
 impl Want {
@@ -38,7 +30,7 @@ impl Want {
     }
 
     /// The version that the client has, if that is all, or the options.
-    pub(super) fn parts(&self) -> (Option<u64>, Option<&Get>) {
+    pub(super) fn parts(&self) -> (Option<Tag>, Option<&Get>) {
         match self {
             Want::Plain(question) => (question.unless, None),
             Want::With(get) => (None, Some(get)),
@@ -53,16 +45,16 @@ pub(in crate::net::http) struct Get {
     pub(in crate::net::http) range: Option<(Option<u64>, Option<u64>)>,
     pub(in crate::net::http) if_range: Option<Tags>,
     /// Absent if the client accepts none of the forms.
-    pub(in crate::net::http) form: Option<Form>,
+    pub(in crate::net::http) form: Option<Variant>,
 }
 
 impl Get {
     /// The version that the client has, if it names one and nothing else.
-    fn only_version(&self) -> Option<u64> {
-        let Some(Tags::Versions(versions)) = &self.none_match else { return None };
+    fn only_version(&self) -> Option<Tag> {
+        let Some(Tags::Listed(tags)) = &self.none_match else { return None };
         let is_all = self.matches.is_none() && self.range.is_none() && self.if_range.is_none();
-        match versions[..] {
-            [version] if is_all && self.form == Some(Form::Json) => Some(version),
+        match tags[..] {
+            [tag] if is_all && self.form == Some(Variant::Plain) => Some(tag),
             _ => None,
         }
     }

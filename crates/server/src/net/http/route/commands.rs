@@ -44,14 +44,14 @@ impl Route<'_> {
                 Condition::Open
             }
         };
-        Ok((self.commands(body, style, Some(condition))?, database))
+        Ok((self.commands(body, (style, head.is_1_0), Some(condition))?, database))
     }
 
     /// Commands in a row; as one transaction if `transaction` is given.
     pub(super) fn commands(
         &mut self,
         body: Body<'_>,
-        style: Style,
+        (style, is_1_0): (Style, bool),
         transaction: Option<Condition>,
     ) -> Routed<Kind> {
         let text = self.body_of_its_own(body);
@@ -83,7 +83,7 @@ impl Route<'_> {
             (_, Some(condition)) => {
                 Kind::Transaction { style, left: left + 1, begun: false, condition }
             }
-            (_, None) => Kind::Pipeline { style, left, text: b"[".to_vec() },
+            (_, None) => Kind::pipeline(style, left, !is_1_0),
         })
     }
 

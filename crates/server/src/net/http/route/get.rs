@@ -1,10 +1,10 @@
 //! The options of a GET: conditions, a range, and the form in which the client wants the value.
 
 use http::request::Head;
-use http::tag::{self, Tags};
+use http::tag::{self, Tags, Variant};
 use http::weight;
 
-use crate::net::http::exchange::{Form, Get};
+use crate::net::http::exchange::Get;
 
 /// The options of a GET besides its address, if it has any.
 pub(super) fn get(head: &Head<'_>) -> Option<Box<Get>> {
@@ -21,22 +21,22 @@ pub(super) fn get(head: &Head<'_>) -> Option<Box<Get>> {
     // A range would be of no use to a client that has no other part.
     let if_range = head.header("if-range").map(|tag| match tag::parse([tag].into_iter(), true) {
         // That is a word of other conditions, and no tag.
-        Tags::Any => Tags::Versions(Vec::new()),
+        Tags::Any => Tags::Listed(Vec::new()),
         tags => tags,
     });
-    let form = if has_accept { accepted(head) } else { Some(Form::Json) };
+    let form = if has_accept { accepted(head) } else { Some(Variant::Plain) };
     Some(Box::new(Get { none_match, matches, range, if_range, form }))
 }
 
 /// The form in which a client wants a collection: the one with the largest weight, or the first of
 /// those with the same.
-fn accepted(head: &Head<'_>) -> Option<Form> {
+fn accepted(head: &Head<'_>) -> Option<Variant> {
     let forms = [
-        ("application/json", Form::Json),
-        ("text/plain", Form::Text),
-        ("application/msgpack", Form::MsgPack),
+        ("application/json", Variant::Plain),
+        ("text/plain", Variant::Text),
+        ("application/msgpack", Variant::MsgPack),
     ];
-    let mut best: Option<(u16, usize, Form)> = None;
+    let mut best: Option<(u16, usize, Variant)> = None;
     for (content_type, form) in forms {
         let Some((weight, place)) = weight::of_type(head.all("accept"), content_type) else {
             continue;
@@ -49,7 +49,7 @@ fn accepted(head: &Head<'_>) -> Option<Form> {
     }
     // An empty list takes anything.
     let says_nothing = weight::items(head.all("accept")).next().is_none();
-    best.map(|(_, _, form)| form).or(says_nothing.then_some(Form::Json))
+    best.map(|(_, _, form)| form).or(says_nothing.then_some(Variant::Plain))
 }
 
 /// Whether a client gives OpenMetrics at least the weight of the earlier format of Prometheus.
