@@ -3,7 +3,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
@@ -74,6 +75,24 @@ fn write_until_refused(server: &Server, refusal: &str) -> Result<u32> {
     bail!("there are not so many numbers")
 }
 
+/// Sees to it that a server which loads a copy of the files has all keys up to this number.
+fn ensure_kept(directory: &Path, options: &[(&str, &str)], acknowledged: u32) -> Result<()> {
+    let (copy, from) = (tempfile::tempdir()?, directory.join("appendonlydir"));
+    let to = copy.path().join("appendonlydir");
+    fs::create_dir(&to)?;
+    for name in names(&from)? {
+        fs::copy(from.join(&name), to.join(&name))?;
+    }
+    let other = start(copy.path(), options)?;
+    let mut reader = other.connect()?;
+    ensure!(reader.call_text("GET first")? == Reply::Bulk(b"1".to_vec()));
+    for number in 1..=acknowledged {
+        let there = reader.call_text(&format!("EXISTS key:{number}"))?;
+        ensure!(there == Reply::Integer(1), "key:{number} is lost");
+    }
+    Ok(())
+}
+
 fn full_beside_the_append_only_file(policy: &str) -> Result<()> {
     let test = "a_full_disk_refuses_writes_until_there_is_room";
     let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
@@ -98,21 +117,7 @@ fn full_beside_the_append_only_file(policy: &str) -> Result<()> {
     ensure!(!names(&volume.path().join("appendonlydir"))?.iter().any(|it| it.contains("temp-")));
 
     // What was acknowledged is in the files that are there.
-    if policy == "always" {
-        let copy = tempfile::tempdir()?;
-        let directory = copy.path().join("appendonlydir");
-        fs::create_dir(&directory)?;
-        for name in names(&volume.path().join("appendonlydir"))? {
-            fs::copy(volume.path().join("appendonlydir").join(&name), directory.join(&name))?;
-        }
-        let other = start(copy.path(), &options)?;
-        let mut reader = other.connect()?;
-        ensure!(reader.call_text("GET first")? == Reply::Bulk(b"1".to_vec()));
-        for number in 1..=acknowledged {
-            let there = reader.call_text(&format!("EXISTS key:{number}"))?;
-            ensure!(there == Reply::Integer(1), "key:{number} is lost");
-        }
-    }
+    ensure_kept(volume.path(), &options, acknowledged)?;
 
     make_room(&volume)?;
     wait_until("recovery", || Ok(client.call_text("SET first 2")? == ok()))?;
@@ -266,5 +271,71 @@ fn a_read_only_disk_gets_no_append_only_file() -> Result<()> {
     drop(server);
     let again = start(volume.path(), &[("appendonly", "yes")])?;
     ensure!(again.connect()?.call_text("GET first")? == Reply::Bulk(b"2".to_vec()));
+    Ok(())
+}
+
+/// A server whose process makes a system call fail or wait that concerns the append-only file.
+fn start_with_fault(options: &[(&str, &str)], fault: &str) -> Result<Option<Server>> {
+    if Command::new("strace").arg("--version").output().is_err() {
+        return Ok(None);
+    }
+    let mut server = Server::start(Target::Dunlin, options)?;
+    let file = server.directory().join("appendonlydir/appendonly.aof.1.incr.aof");
+    let file = file.to_str().context("a path in UTF-8")?.to_owned();
+    let inject = format!("inject=write,writev:{fault}");
+    let words = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", &file];
+    server.set_wrapper(&[&words[..], &["-e", "trace=write,writev", "-e", &inject]].concat());
+    server.terminate()?;
+    server.start_again()?;
+    Ok(Some(server))
+}
+
+/// While one worker waits for the disk, another one must not acknowledge what is in memory alone.
+#[test]
+fn nothing_is_acknowledged_beside_a_write_that_takes_long() -> Result<()> {
+    let options = [("appendonly", "yes"), ("appendfsync", "no"), ("threads", "4"), ("save", "")];
+    let Some(mut server) = start_with_fault(&options, "delay_enter=30000000:when=2+")? else {
+        return Ok(());
+    };
+    let mut clients = (0..8).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+    ensure!(clients[0].call_text("SET first 1")? == ok());
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&["SET", &format!("key:{number}"), "1"])?;
+    }
+    // The worker that writes is stuck; the clients of others are served.
+    let mut acknowledged = Vec::new();
+    for (number, client) in clients.iter_mut().enumerate() {
+        if client.has_input(Duration::from_millis(200))? {
+            acknowledged.push(number);
+        }
+    }
+    server.kill();
+    server.set_wrapper(&[]);
+    server.start_again()?;
+    let mut client = server.connect()?;
+    ensure!(client.call_text("GET first")? == Reply::Bulk(b"1".to_vec()));
+    for number in acknowledged {
+        let there = client.call_text(&format!("EXISTS key:{number}"))?;
+        ensure!(there == Reply::Integer(1), "key:{number} was acknowledged and is lost");
+    }
+    Ok(())
+}
+
+/// The client whose write fails is not told that it succeeded; what was kept in memory is written later.
+#[test]
+fn a_write_that_fails_is_not_acknowledged() -> Result<()> {
+    for policy in ["everysec", "no"] {
+        let options = [("appendonly", "yes"), ("appendfsync", policy), ("save", "")];
+        let Some(server) = start_with_fault(&options, "error=ENOSPC:when=2")? else {
+            return Ok(());
+        };
+        let mut client = server.connect()?;
+        ensure!(client.call_text("SET first 1")? == ok());
+        client.send(&["SET", "second", "2"])?;
+        ensure!(matches!(client.receive(), Ok(Received::Closed)), "it was acknowledged");
+        let mut client = server.connect()?;
+        wait_until("recovery", || Ok(client.call_text("SET third 3")? == ok()))?;
+        ensure!(client.call_text("GET second")? == Reply::Bulk(b"2".to_vec()));
+    }
     Ok(())
 }

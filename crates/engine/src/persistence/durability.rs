@@ -4,7 +4,11 @@
 //! Each slot keeps the journal's offset after its last write. A reply carries the largest offset of the
 //! slots that its command held ([`Session::depends_on`]), and that of the journal's end if the command
 //! has looked at more than it named. The sender of replies compares that with [`Journal::covered`].
-//! While replies wait for nothing, none of this is kept.
+//! While replies do not wait for syncs, none of this is kept.
+//!
+//! Under `everysec` and `no` the replies of a client that has written wait until the system has what it
+//! wrote ([`Turn::awaits_write`]). That is so before they would leave, unless writing is slow or fails.
+//! Replies that only tell of others' writes do not wait.
 //!
 //! This file also has the checks that stop writes: a journal that has failed, and a disk that does not
 //! keep up with the journal, or with a snapshot of data that writes are about to change.
@@ -43,6 +47,22 @@ impl Context<'_> {
         if self.db.effects.defers_replies {
             self.session.depends_on = self.engine.journal.end();
         }
+    }
+}
+
+impl Turn {
+    /// The offset for which the replies of a session have to wait, where replies do not wait for syncs:
+    /// the system does not have its last write yet. Must be called after the journal was told of it.
+    #[inline]
+    pub fn awaits_write(&mut self, engine: &Engine, session: &Session) -> Option<u64> {
+        let is_covered = session.written_to <= self.covered || self.look_again(engine, session);
+        (!is_covered).then_some(session.written_to)
+    }
+
+    #[cold]
+    fn look_again(&mut self, engine: &Engine, session: &Session) -> bool {
+        self.covered = engine.journal.covered();
+        session.written_to <= self.covered || self.defers_replies()
     }
 }
 

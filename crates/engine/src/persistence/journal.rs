@@ -30,8 +30,10 @@ pub trait Journal: Send + Sync {
     }
 
     /// Tells that something was appended. Called once for many appends, without locks, before the
-    /// replies leave.
-    fn nudge(&self) {}
+    /// replies leave. Returns what is covered then.
+    fn nudge(&self) -> u64 {
+        self.covered()
+    }
 
     /// The offset after everything that was appended.
     fn end(&self) -> u64 {
@@ -42,6 +44,9 @@ pub trait Journal: Send + Sync {
     fn covered(&self) -> u64 {
         u64::MAX
     }
+
+    /// Asks that the host is told as soon as more is covered. The caller looks once more afterwards.
+    fn tell_when_covered(&self) {}
 
     /// The offset up to which everything survives a stop of the machine.
     fn synced(&self) -> u64 {

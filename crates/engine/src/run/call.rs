@@ -483,7 +483,7 @@ impl Engine {
     fn finish_effects(&self, presence: Presence<'_>, turn: &mut Turn) {
         let effects = &mut turn.effects;
         for (waiter, reply) in effects.woken.drain(..) {
-            waiter.leave(reply);
+            waiter.leave(reply, self.journal.end());
             self.host.wake(&waiter.client);
         }
         for watch in effects.forgotten_watches.drain(..) {

@@ -61,6 +61,8 @@ pub struct Turn {
     pub(crate) beside_script: bool,
     /// No condition made commands be refused or wait at the last look: [`Engine::is_usual`].
     pub(crate) plain: bool,
+    /// The journal covered at least this much at the last look.
+    pub(crate) covered: u64,
 }
 
 /// What the clocks showed, and when they were read.
@@ -109,6 +111,7 @@ impl Turn {
             begun: Ticks::default(),
             beside_script: false,
             plain: false,
+            covered: 0,
         }
     }
 
@@ -264,7 +267,7 @@ impl Turn {
     #[inline]
     pub fn announce_appends(&mut self, engine: &Engine) {
         if std::mem::take(&mut self.effects.unannounced) {
-            engine.journal.nudge();
+            self.covered = engine.journal.nudge();
         }
     }
 

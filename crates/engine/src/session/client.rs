@@ -33,6 +33,8 @@ pub struct Served {
     pub wait: Arc<Wait>,
     /// The reply, in the protocol of that wait.
     pub reply: Output,
+    /// The journal's offset after what was written for the client; 0 if nothing was.
+    pub written_to: u64,
 }
 
 /// The words that clients set about themselves.

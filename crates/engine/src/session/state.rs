@@ -143,7 +143,7 @@ pub struct Session {
     /// The journal's offset that the replies so far depend on: see [`crate::persistence::durability`].
     pub depends_on: u64,
     /// The journal's offset after its last write; 0 before the first.
-    pub(crate) written_to: u64,
+    pub written_to: u64,
     /// CLIENT PAUSE suspends its next command.
     pub(crate) paused: bool,
     /// How far its next command has come already: KEYS, after it found a slot locked.

@@ -17,7 +17,7 @@ impl Engine {
     /// The same with a reply that other clients may get a copy of; the copy shares large parts.
     pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
         if waiter.wait.is_last_answer() && waiter.wait.claim() {
-            waiter.leave(reply);
+            waiter.leave(reply, 0);
             self.host.wake(&waiter.client);
         }
     }

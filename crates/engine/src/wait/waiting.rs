@@ -29,8 +29,9 @@ impl Waiter {
     }
 
     /// Leaves the reply for the client's worker, which has to be woken. The caller has claimed the wait.
-    pub(crate) fn leave(&self, reply: Output) {
-        let served = Served { wait: Arc::clone(&self.wait), reply };
+    /// `written_to` is the journal's offset after what was written for the client.
+    pub(crate) fn leave(&self, reply: Output, written_to: u64) {
+        let served = Served { wait: Arc::clone(&self.wait), reply, written_to };
         self.client.inbox.lock().served = Some(Box::new(served));
     }
 

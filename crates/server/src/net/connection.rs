@@ -25,7 +25,7 @@ pub(super) const OVER_OUTPUT_LIMIT: &str = "its output went over client-output-b
 /// Read buffers that a worker keeps for reuse.
 const POOLED_BUFFERS: usize = 256;
 
-/// Replies that wait until the journal is durable up to an offset.
+/// Replies that wait until the journal covers an offset.
 struct DeferredReply {
     /// Where they begin in the stream of all output; they end at the next such place.
     from: u64,
@@ -35,15 +35,27 @@ struct DeferredReply {
 
 /// All replies of a connection that wait for the journal, places and offsets ascending.
 #[derive(Default)]
-pub(super) struct Deferred(VecDeque<DeferredReply>);
+pub(super) struct Deferred {
+    replies: VecDeque<DeferredReply>,
+    /// Where the output ended when replies were added that had been written before.
+    held: u64,
+}
 
 impl Deferred {
     /// Lets the output behind this place wait for this offset of the journal.
     #[inline]
     pub(super) fn add(&mut self, from: u64, offset: u64) {
-        if self.0.back().is_none_or(|last| last.offset < offset) {
-            self.0.push_back(DeferredReply { from, offset, since: Ticks::now() });
+        if self.replies.back().is_none_or(|last| last.offset < offset) {
+            self.replies.push_back(DeferredReply { from, offset, since: Ticks::now() });
         }
+    }
+
+    /// Lets output wait that is written already, as far as it was neither sent nor waits.
+    #[cold]
+    fn hold(&mut self, output: &Output, offset: u64) {
+        let sent = output.end() - output.len() as u64;
+        self.add(sent.max(self.held), offset);
+        self.held = output.end();
     }
 }
 
@@ -325,10 +337,15 @@ impl Connection {
         self.deferred_replies.add(from, self.session.depends_on);
     }
 
+    /// Lets the replies of this turn, which are written already, wait for this offset of the journal.
+    pub(super) fn hold_replies(&mut self, offset: u64) {
+        self.deferred_replies.hold(&self.output, offset);
+    }
+
     /// Releases deferred replies that depend on nothing after this offset.
     pub(super) fn release_replies(&mut self, covered: u64, stats: &ThreadStats) {
         while let Some(first) =
-            self.deferred_replies.0.pop_front_if(|first| first.offset <= covered)
+            self.deferred_replies.replies.pop_front_if(|first| first.offset <= covered)
         {
             stats.stages.commit.record(first.since.elapsed_ns(), 1);
         }
@@ -366,12 +383,12 @@ impl Connection {
     /// Whether replies wait for the journal.
     #[inline]
     pub(super) fn defers_replies(&self) -> bool {
-        !self.deferred_replies.0.is_empty()
+        !self.deferred_replies.replies.is_empty()
     }
 
     /// Places in the output from which replies wait for more than the ones before.
     pub(super) fn deferred_count(&self) -> usize {
-        self.deferred_replies.0.len()
+        self.deferred_replies.replies.len()
     }
 
     /// Whether replies, or the client, wait for the journal.
@@ -383,7 +400,7 @@ impl Connection {
     /// Bytes of output that wait for nothing but the socket.
     fn sendable(&self) -> usize {
         let waiting = self.output.len();
-        let deferred = self.deferred_replies.0.front().map(|first| first.from);
+        let deferred = self.deferred_replies.replies.front().map(|first| first.from);
         let Some(from) = deferred.into_iter().chain(self.deferred_from).min() else {
             return waiting;
         };
@@ -605,7 +622,7 @@ impl Connection {
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
         client.argument_bytes.store(self.protocol.memory() + self.pending.memory(), Relaxed);
-        let deferred = self.deferred_replies.0.capacity() * size_of::<DeferredReply>();
+        let deferred = self.deferred_replies.replies.capacity() * size_of::<DeferredReply>();
         let gathered = self.protocol.gathered();
         let waiting = self.output.len() + self.protocol.gathered_length();
         client.note_output(waiting, self.output.memory() + deferred + gathered);

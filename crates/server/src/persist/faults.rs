@@ -158,13 +158,15 @@ impl Rig {
         }
         self.turn.announce_appends(&self.engine);
         let reply = Told::Reply(String::from_utf8(output.to_vec()).unwrap());
-        if !self.turn.defers_replies() {
-            return reply;
-        }
+        let awaits_write = self.turn.awaits_write(&self.engine, &self.session);
+        let awaited = match self.turn.defers_replies() {
+            true => self.session.depends_on,
+            false => awaits_write.unwrap_or_default(),
+        };
         self.wait_for("the journal", |rig| {
             // In this order: it has synced what it covers before it failed.
             let failed = rig.engine.journal.state().failed;
-            if rig.engine.journal.covered() >= rig.session.depends_on {
+            if rig.engine.journal.covered() >= awaited {
                 Some(reply.clone())
             } else {
                 failed.then_some(Told::Nothing)

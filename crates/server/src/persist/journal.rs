@@ -15,8 +15,9 @@
 //! writes it and has it synced. So a slow disk delays only the replies that depend on it, and everything
 //! appended during a sync shares the next one. Under `everysec` and `no`, where a reply depends on no
 //! sync, a worker gives its effects to the system before its replies leave: so the end of this process
-//! loses nothing that was acknowledged. While a sync of the same file makes writing slow, this is left
-//! to the thread, which does it at once.
+//! loses nothing that was acknowledged. While a sync of the same file makes writing slow, or another
+//! worker has been writing for long, this is left to the thread, which does it at once. The replies then
+//! wait for it.
 //!
 //! A position in the stream is an offset: bytes of effects since the journal began, counted over all
 //! files. Three of them tell how far things are: appended, written, synced.
@@ -138,15 +139,17 @@ impl ServerJournal {
 
     /// Announces that something was appended. Must be called without locks, once for many appends,
     /// before the replies leave. Writes the effects if replies depend on no sync, or else tells the
-    /// thread, which costs next to nothing while it is busy.
+    /// thread, which costs next to nothing while it is busy. Returns [`ServerJournal::covered`]: replies
+    /// that depend on more have to wait, also those of writers under `everysec` and `no`.
     #[inline]
-    pub fn nudge(&self) {
+    pub fn nudge(&self) -> u64 {
         if self.has_file() {
             self.write_or_tell();
         }
         if self.shared.stream.backlog.is_on() {
             self.shared.stream.backlog.wake();
         }
+        self.covered()
     }
 
     #[inline]
@@ -297,8 +300,8 @@ impl ServerJournal {
         self.shared.settings.write_delay_us.store(microseconds, Ordering::Relaxed);
     }
 
-    /// Replies that depend on effects up to this offset may leave, as far as `appendfsync` is
-    /// concerned. Only under `always` does a reply wait.
+    /// Replies that depend on effects up to this offset may leave: under `always` the effects are
+    /// durable, otherwise the system has them.
     #[inline]
     pub fn covered(&self) -> u64 {
         match self.shared.settings.policy() {
@@ -307,8 +310,16 @@ impl ServerJournal {
             }
             AppendFsync::Always if self.shared.settings.syncs_paused() => self.written(),
             AppendFsync::Always => self.synced(),
+            AppendFsync::EverySecond | AppendFsync::No if self.has_file() => self.written(),
             AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
         }
+    }
+
+    /// Asks that the observer is told as soon as more is covered, also if no sync is needed for that. The
+    /// caller looks once more afterwards, after a fence.
+    pub fn tell_when_covered(&self) {
+        let written = self.shared.settings.policy() != AppendFsync::Always;
+        self.shared.progress.write_awaited.store(written, Ordering::Relaxed);
     }
 
     /// The offset after everything that was appended.
@@ -427,8 +438,8 @@ impl Journal for ServerJournal {
         }
     }
 
-    fn nudge(&self) {
-        ServerJournal::nudge(self);
+    fn nudge(&self) -> u64 {
+        ServerJournal::nudge(self)
     }
 
     fn end(&self) -> u64 {
@@ -437,6 +448,10 @@ impl Journal for ServerJournal {
 
     fn covered(&self) -> u64 {
         ServerJournal::covered(self)
+    }
+
+    fn tell_when_covered(&self) {
+        ServerJournal::tell_when_covered(self);
     }
 
     fn synced(&self) -> u64 {

@@ -267,7 +267,7 @@ fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
             Unblocking::Error => reply.error(Unblocking::ERROR),
             Unblocking::Timeout => wait.reply_timed_out(&mut reply),
         }
-        client.inbox.lock().served = Some(Box::new(Served { wait, reply: output }));
+        client.inbox.lock().served = Some(Box::new(Served { wait, reply: output, written_to: 0 }));
     }
     cx.engine.host.wake(client);
     true

@@ -82,6 +82,9 @@ impl Worker {
         {
             self.parked.push(place);
         }
+        if let Some(offset) = self.turn.awaits_write(&self.engine, &connection.session) {
+            connection.hold_replies(offset);
+        }
         if connection.defers_replies() {
             connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
             if connection.defers_replies() && self.engine.journal.state().failed {
@@ -144,6 +147,7 @@ impl Worker {
         }
         self.awaiting_journal.push(place);
         self.coalescing.note_deferred();
+        self.engine.journal.tell_when_covered();
         self.mailbox.await_journal();
         let before = connection.deferred_count();
         connection.release_replies(self.engine.journal.covered(), &self.turn.stats);

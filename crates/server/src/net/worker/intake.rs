@@ -101,7 +101,8 @@ impl Worker {
             && Arc::ptr_eq(wait, &served.wait)
         {
             connection.pending.waits_for = WaitsFor::Nothing;
-            let Served { wait, reply } = *served;
+            let Served { wait, reply, written_to } = *served;
+            connection.session.written_to = connection.session.written_to.max(written_to);
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &wait);
             drop(inside);

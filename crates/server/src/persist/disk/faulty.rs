@@ -41,6 +41,9 @@ struct Faults {
     left: Option<usize>,
     write_at_most: Option<usize>,
     write_takes: Duration,
+    stalls_writes: bool,
+    /// Writes that wait now.
+    stalled_writes: usize,
     stalls_syncs: bool,
     /// Syncs wait of files whose names contain one of these.
     stalls_syncs_of: &'static [&'static str],
@@ -87,6 +90,24 @@ impl FaultyDisk {
     /// Makes each write take so long.
     pub fn write_takes(&self, duration: Duration) {
         self.0.lock().write_takes = duration;
+    }
+
+    /// Lets writes wait until this is undone.
+    pub fn stall_writes(&self, stall: bool) {
+        self.0.lock().stalls_writes = stall;
+    }
+
+    /// How many writes wait.
+    pub fn stalled_writes(&self) -> usize {
+        self.0.lock().stalled_writes
+    }
+
+    fn begin_write(&self) {
+        self.0.lock().stalled_writes += 1;
+        while self.0.lock().stalls_writes {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.0.lock().stalled_writes -= 1;
     }
 
     /// Lets syncs of files wait until this is undone.
@@ -255,6 +276,7 @@ struct FaultyFile {
 
 impl Write for FaultyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.disk.begin_write();
         self.disk.attempt(Operation::Write)?;
         let (most, takes) = {
             let faults = self.disk.0.lock();

@@ -124,6 +124,8 @@ pub(super) struct Settings {
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) written: AtomicU64,
+    /// A reply waits until more is written.
+    pub(super) write_awaited: AtomicBool,
     pub(super) synced: AtomicU64,
     /// Since when something is not durable, on [`base::clock::monotonic_ns`]; 0 if everything is.
     pub(super) unsynced_since_ns: AtomicU64,

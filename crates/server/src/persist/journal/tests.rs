@@ -214,7 +214,7 @@ fn under_always_a_reply_waits_for_the_sync_that_many_share() {
 fn the_policy_says_when_to_sync_and_can_change() {
     let rig = Rig::usual(AppendFsync::EverySecond);
     let first = rig.append(&["SET", "a", "1"]);
-    assert!(rig.journal.covered() >= first, "nobody waits under everysec");
+    assert!(rig.journal.covered() >= first, "nobody waits for a sync under everysec");
     rig.wait_for("the sync", |journal| journal.synced() == first);
     rig.journal.set_policy(AppendFsync::No);
     let second = rig.append(&["SET", "a", "2"]);
@@ -229,6 +229,52 @@ fn the_policy_says_when_to_sync_and_can_change() {
     assert_eq!(rig.journal.synced(), third, "the end makes everything durable");
 }
 
+/// Waits as a worker does: it asks to be told, looks once more, and looks again when it was told.
+fn wait_until_covered(rig: &Rig, offset: u64) {
+    loop {
+        let told = rig.told.progress.lock().len();
+        rig.journal.tell_when_covered();
+        if rig.journal.covered() >= offset {
+            return;
+        }
+        rig.wait_for("the news", |_| rig.told.progress.lock().len() > told);
+    }
+}
+
+/// Without syncs nothing but the write itself ends the wait.
+#[test]
+fn a_reply_waits_while_another_worker_writes_for_long() {
+    let rig = Rig::usual(AppendFsync::No);
+    let first = rig.append(&["SET", "a", "1"]);
+    wait_until_covered(&rig, first);
+    rig.disk.stall_writes(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| rig.append(&["SET", "a", "2"]));
+        rig.wait_for("the slow write", |_| rig.disk.stalled_writes() == 1);
+        let behind = append_batch(&rig.journal, 0, &[&["SET", "b", "1"]]);
+        assert!(rig.journal.nudge() < behind, "it is in this process only");
+        assert!(rig.journal.covered() < behind);
+        rig.disk.stall_writes(false);
+        wait_until_covered(&rig, behind);
+    });
+    assert_eq!(rig.commands("1").last().unwrap(), "SET b 1");
+    // Nobody waits for a file that there is not.
+    rig.journal.end_file();
+    assert_eq!(rig.journal.covered(), u64::MAX);
+}
+
+#[test]
+fn a_reply_waits_after_a_write_that_failed() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    rig.disk.fail(DiskOperation::Write, 0, libc::ENOSPC);
+    let offset = append_batch(&rig.journal, 0, &[&["SET", "a", "1"]]);
+    assert!(rig.journal.nudge() < offset);
+    assert!(rig.journal.has_failed(), "which changes the reply");
+    rig.disk.heal();
+    rig.journal.retry().unwrap();
+    assert!(rig.journal.covered() >= offset);
+}
+
 /// Replies that wait under one policy may not need to under another: their workers are told.
 #[test]
 fn a_change_of_the_policy_is_told() {
@@ -237,6 +283,7 @@ fn a_change_of_the_policy_is_told() {
     rig.disk.stall_syncs(true);
     let offset = rig.append(&["SET", "a", "1"]);
     assert!(rig.journal.covered() < offset);
+    rig.wait_for("the write", |journal| journal.written() >= offset);
     rig.journal.set_policy(AppendFsync::No);
     assert!(rig.journal.covered() >= offset);
     rig.disk.stall_syncs(false);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use config::AppendFsync;
-use store::sync::{Mutex, thread};
+use store::sync::{Mutex, fence, thread};
 
 use self::pending::{Left, SyncElsewhere};
 use super::queue::{Chunk, Opened, Switch, Work};
@@ -182,9 +182,7 @@ impl Writer {
         if self.stuck.take().is_some() {
             self.note_recovery();
         }
-        if self.shared.settings.syncs_paused() {
-            self.tell_progress();
-        }
+        self.tell_what_is_written();
         true
     }
 
@@ -239,6 +237,18 @@ impl Writer {
             left.end = switch.offset;
         } else if let Some(syncing) = &mut self.syncing {
             syncing.target = switch.offset;
+        }
+        self.tell_what_is_written();
+    }
+
+    /// Tells those who wait until more is written, if there are any.
+    fn tell_what_is_written(&self) {
+        // After it was noted what is written: who is not seen here sees that.
+        fence(Ordering::SeqCst);
+        let awaited = &self.shared.progress.write_awaited;
+        let is_awaited = awaited.load(Ordering::Relaxed) && awaited.swap(false, Ordering::Relaxed);
+        if is_awaited || self.shared.settings.syncs_paused() {
+            self.tell_progress();
         }
     }
 
