@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::change::{Change, Operation};
 use crate::command::{NOT_KEY, OW, RM, RW};
-use crate::persistence::batch::Batch;
+use crate::persistence::batch::{Batch, words_aside};
 use crate::registry::Registry;
 
 /// What a batch has changed, in order.
@@ -123,6 +123,12 @@ fn ranges_of(command: &[u8]) -> SmallVec<[(usize, usize); 6]> {
         ranges.push((from, length as usize));
         at = end + 2;
     }
+    let word = |index: usize| {
+        let &(from, length) = ranges.get(index)?;
+        command.get(from..from + length)
+    };
+    let aside = words_aside(word);
+    ranges.drain(..aside);
     ranges
 }
 

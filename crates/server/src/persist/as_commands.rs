@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::num::{write_f64, write_u64};
 use engine::http::ContentTypes;
+use engine::persistence::batch::ASIDE;
 use store::cut::{Head, Sink};
 use store::freeze::{Piece, PieceKind};
 use store::pack::Element;
@@ -161,9 +162,12 @@ impl<'f> CommandSink<'f> {
     fn end_key(&mut self) {
         self.put_command();
         if let Some(name) = self.content_types.name(std::mem::take(&mut self.label)) {
-            self.command.verb = "CONTENTTYPE";
-            self.command.argument(&name);
-            self.put_command();
+            let mut whole = Vec::new();
+            header(&mut whole, b'*', ASIDE.len() + 3);
+            ASIDE.iter().for_each(|word| bulk(&mut whole, word));
+            let words: [&[u8]; 3] = [b"CONTENTTYPE", &self.command.key, &name];
+            words.iter().for_each(|word| bulk(&mut whole, word));
+            self.put(&whole);
         }
         if let Some(at) = self.expire_at.take() {
             self.command.verb = "PEXPIREAT";

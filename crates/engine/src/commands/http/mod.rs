@@ -29,6 +29,7 @@ use crate::handler::elements::ReplyElements;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::http::{ABSENT, CREATED, ContentTypes, FAILED, Facts, REPLACED, UNCONDITIONAL};
 use crate::observe::notify::{Class, Event};
+use crate::persistence::batch::ASIDE;
 
 const NOT_A_COLLECTION: CommandError = CommandError::text(
     "WRONGTYPE fields, range, limit and cursor are of collections, and this is a string",
@@ -139,11 +140,12 @@ fn reply_written(cx: &mut Context<'_>, key: &Key<'_>, before: Option<u64>) {
 }
 
 /// Sets the content type of a key, here and in the journal.
-fn label(cx: &mut Context<'_>, key: &Key<'_>, label: u8) {
+fn set_label(cx: &mut Context<'_>, key: &Key<'_>, label: u8) {
     cx.db.set_label(key, label);
     if cx.is_journaling() {
         let name = cx.engine.content_types.name(label).unwrap_or_default();
-        cx.propagate(&[b"CONTENTTYPE", key.bytes, &name]);
+        let [command, info] = ASIDE;
+        cx.propagate(&[command, info, b"CONTENTTYPE", key.bytes, &name]);
     }
 }
 
@@ -180,7 +182,7 @@ fn content_type(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::WRONG_TYPE);
     }
     cx.db.changed(&key, Event(Class::STRING, "contenttype"));
-    cx.db.set_label(&key, label);
+    set_label(cx, &key, label);
     cx.reply.integer(1);
     Ok(())
 }
@@ -616,7 +618,7 @@ fn put(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     journal_set(cx, &key, bytes, expire_at);
     if kind != 0 {
-        label(cx, &key, kind);
+        set_label(cx, &key, kind);
     }
     reply_written(cx, &key, before);
     Ok(())
@@ -658,7 +660,7 @@ fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.db.set_string(&key, StringValue::from_bytes(&merged), expire_at, event);
     journal_set(cx, &key, &merged, expire_at);
     if kind != 0 {
-        label(cx, &key, kind);
+        set_label(cx, &key, kind);
     }
     reply_written(cx, &key, before);
     Ok(())

@@ -12,6 +12,7 @@ use std::io::{self, Read};
 
 use base::limits;
 use engine::persistence::backlog::Position;
+use engine::persistence::batch::words_aside;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
@@ -210,7 +211,8 @@ impl<R: Read> Scanner<R> {
     }
 
     fn arguments(&self) -> Arguments<'_> {
-        self.parser.arguments(self.view(), &self.ranges)
+        let all = self.parser.arguments(self.view(), &self.ranges);
+        all.skip(words_aside(|index| all.get(index)))
     }
 
     /// The bytes that the parser sees.
