@@ -35,7 +35,7 @@ pub use reader::{Checksum, FileReader, Function, Item, NEWEST_REDIS, NEWEST_VALK
 pub use writer::{Collection, FileWriter, Finished, Head, Preamble, WriteOptions};
 
 /// The name of the text that gives the content type of the keys after it. Only Dunlin knows it.
-const CONTENT_TYPE: &str = "content-type";
+pub const CONTENT_TYPE: &str = "content-type";
 
 /// The usage of a key, for eviction. Servers write one or the other, by their policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

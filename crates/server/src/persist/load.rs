@@ -190,6 +190,10 @@ impl<'l> Load<'l> {
         read.map_err(LoadError::reading(path))?;
         let has_rdb = begins_with_rdb(&magic);
         let input = Cursor::new(magic).chain(file);
+        if place.is_base && size == 0 && path.extension().is_some_and(|end| end == "rdb") {
+            // Loaded as a base without data, as Redis does, it would lose all silently.
+            return Err(LoadError::file(path, Problem::Empty));
+        }
         let good = if has_rdb {
             self.notice(match place.is_base {
                 true => "Reading RDB base file on AOF loading...",
@@ -223,7 +227,8 @@ impl<'l> Load<'l> {
         size: u64,
         torn: Torn,
     ) -> Result<(), LoadError> {
-        let problem = Problem::Torn { good: torn.good, tear: torn.tear };
+        let Torn { good, tear } = torn;
+        let problem = Problem::Torn { good, tear, is_followed: !place.is_last };
         if !place.is_last || !self.engine.config.load().aof_load_truncated {
             return Err(LoadError::file(path, problem));
         }

@@ -73,13 +73,13 @@ impl Expected {
     pub(super) fn decide(self, first: &[u8]) -> Kind {
         match first.first() {
             _ if begins_with_rdb(first) => Kind::Snapshot,
-            None if self == Expected::Snapshot => {
+            None if self.is_rdb() => {
                 Kind::Neither("the file is empty, which no RDB file is".to_owned())
             }
             Some(b'*' | b'#') if self == Expected::Snapshot => Kind::Neither(
                 "its name is that of an RDB file, but it begins as commands do".to_owned(),
             ),
-            // An empty base is loaded as one without data.
+            // An empty base of commands is one without data.
             None | Some(b'*' | b'#') => Kind::Commands,
             // Space that the file system had reserved for commands that were never written.
             Some(0) if !self.is_rdb() => Kind::Commands,

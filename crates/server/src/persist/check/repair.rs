@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base::crc::Crc64;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Gap, Snapshot};
 use crate::persist::aof::manifest::Manifest;
 use crate::persist::disk::{Disk, DiskFile, directory_of, temporary_of};
 
@@ -25,7 +25,8 @@ pub(super) enum Piece {
     Checksum,
 }
 
-/// The opcodes of an RDB file for "what follows is in this database" and "the file ends".
+/// The opcodes of an RDB file for "a named text", "what follows is in this database" and "the file ends".
+const AUX: u8 = 250;
 const SELECT: u8 = 254;
 const END: u8 = 255;
 
@@ -36,19 +37,31 @@ const FIRST_WITH_CHECKSUM: u32 = 5;
 pub(super) fn whole_snapshot(found: &Snapshot, version: u32) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = 0;
-    for (gap, database) in &found.gaps {
-        // A part that was left out may have selected the database of the next entries.
-        let mut select = vec![SELECT];
-        let written = rdb::Writer::new(&mut select, false).length(*database as u64);
-        debug_assert!(written.is_ok(), "writing to memory succeeds");
-        pieces.extend([Piece::Copy(at..gap.start), Piece::Bytes(select)]);
-        at = gap.end;
+    for gap in &found.gaps {
+        let attributes = attributes(gap);
+        debug_assert!(attributes.is_ok(), "writing to memory succeeds");
+        let bytes = Piece::Bytes(attributes.unwrap_or_default());
+        pieces.extend([Piece::Copy(at..gap.place.start), bytes]);
+        at = gap.place.end;
     }
     pieces.extend([Piece::Copy(at..found.good), Piece::Bytes(vec![END])]);
     if version >= FIRST_WITH_CHECKSUM {
         pieces.push(Piece::Checksum);
     }
     pieces
+}
+
+/// What a part that is left out may have said of the entries after it.
+fn attributes(gap: &Gap) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![SELECT];
+    rdb::Writer::new(&mut bytes, false).length(gap.database as u64)?;
+    if let Some(content_type) = &gap.content_type {
+        bytes.push(AUX);
+        let mut writer = rdb::Writer::new(&mut bytes, false);
+        writer.string(rdb::file::CONTENT_TYPE.as_bytes())?;
+        writer.string(content_type)?;
+    }
+    Ok(bytes)
 }
 
 /// The same pieces, or the whole file where there are none, with other bytes at the very beginning.

@@ -49,13 +49,24 @@ pub(super) struct Snapshot {
     /// What was wrong, in words; when there are several problems, the first.
     problems: Vec<String>,
     problem_count: u64,
-    /// Damaged entries, each with the bytes before it that belong to it, and the database of the
-    /// entries after it.
-    pub(super) gaps: Vec<(Range<u64>, usize)>,
+    /// Damaged entries.
+    pub(super) gaps: Vec<Gap>,
+    /// The content type of the last entry.
+    content_type: Option<Vec<u8>>,
     /// Where the last thing that could be read ends, besides the end of the file.
     pub(super) good: u64,
     pub(super) end: End,
     seen: Seen,
+}
+
+/// A damaged entry, and what it said of the entries after it.
+pub(super) struct Gap {
+    /// Its bytes, and those before it that belong to it.
+    pub(super) place: Range<u64>,
+    /// The database of the entries after it.
+    pub(super) database: usize,
+    /// Their content type, if it was another one before: empty for none.
+    pub(super) content_type: Option<Vec<u8>>,
 }
 
 /// The keys that were seen, each by 128 bits that cannot be predicted: names would take as much memory
@@ -164,6 +175,8 @@ impl Snapshot {
         let decoding = decoding();
         for entry in batch {
             let end = entry.value_offset() + entry.value_bytes() as u64;
+            let before = self.content_type.take();
+            self.content_type = entry.content_type().map(<[u8]>::to_vec);
             match self.entry(&entry, &decoding) {
                 Ok(loads) => {
                     self.unsupported += u64::from(!loads);
@@ -171,7 +184,13 @@ impl Snapshot {
                 }
                 Err(problem) => {
                     self.problem(problem);
-                    self.gaps.push((self.good..end, entry.database()));
+                    let changes = before != self.content_type;
+                    let present = || self.content_type.clone().unwrap_or_default();
+                    self.gaps.push(Gap {
+                        place: self.good..end,
+                        database: entry.database(),
+                        content_type: changes.then(present),
+                    });
                 }
             }
             self.good = end;

@@ -273,6 +273,41 @@ fn a_snapshot_is_kept_without_its_damaged_values() {
     }
 }
 
+/// What a damaged entry said of the entries after it stays.
+#[test]
+fn a_repair_keeps_content_types() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("dump.rdb");
+    let mut content = b"REDIS0010\xfe\x00\x00\x01a\x011".to_vec();
+    content.extend_from_slice(b"\xfa\x0ccontent-type\x03x/y\x0b\x01s\x03bad\x00\x01b\x012");
+    content.extend_from_slice(b"\xfa\x0ccontent-type\x00\x0b\x01t\x03bad\x00\x01c\x013\xff");
+    content.extend_from_slice(&crc64(&content).to_le_bytes());
+    fs::write(&file, &content).unwrap();
+    assert_eq!(fix(&file).0, Verdict::Changed);
+    assert_eq!(look(&file).0, Verdict::Good);
+    let mut reader = rdb::file::FileReader::open(File::open(&file).unwrap(), true).unwrap();
+    let mut found = Vec::new();
+    while let Some(item) = reader.next() {
+        if let rdb::file::Item::Entries(batch) = item.unwrap() {
+            for entry in &batch {
+                let content_type = entry.content_type().map(<[u8]>::to_vec);
+                found.push((entry.key().unwrap().to_vec(), content_type));
+            }
+        }
+    }
+    let expected = [(b"a", None), (b"b", Some(b"x/y".to_vec())), (b"c", None)];
+    assert_eq!(found, expected.map(|(key, content_type)| (key.to_vec(), content_type)));
+}
+
+#[test]
+fn an_empty_base_is_damaged() {
+    let home = directory(&[&commands(&["SET a 1"])]);
+    fs::write(home.path().join("a.1.base.rdb"), b"").unwrap();
+    let (verdict, report) = look(home.path());
+    assert_eq!(verdict, Verdict::Damaged, "{report}");
+    assert!(report.contains("the file is empty, which no RDB file is"), "{report}");
+}
+
 #[test]
 fn a_report_has_bounds() {
     let home = tempfile::tempdir().unwrap();

@@ -58,12 +58,16 @@ pub enum Problem {
         /// Why not.
         reason: String,
     },
+    /// It is an RDB file by its name, and empty.
+    Empty,
     /// It breaks off.
     Torn {
         /// Bytes before the part that is not whole.
         good: u64,
         /// How.
         tear: Tear,
+        /// Whether other files with commands follow.
+        is_followed: bool,
     },
     /// It contains something that is not a command.
     Damaged {
@@ -140,11 +144,22 @@ impl Problem {
             Problem::Library { name, reason } => {
                 write!(formatter, "{file}: the library of functions \"{name}\": {reason}")
             }
-            Problem::Torn { good, tear } => write!(
+            Problem::Empty => write!(
+                formatter,
+                "{file}: Short read or OOM loading DB: the file is empty, which no RDB file is"
+            ),
+            Problem::Torn { good, tear, is_followed: false } => write!(
                 formatter,
                 "Unexpected end of file reading the append only file {file}, good up to offset \
                  {good}: {tear}. `dunlin check --fix` cuts off the incomplete end; with \
                  aof-load-truncated the server does that to the last file itself"
+            ),
+            Problem::Torn { good, tear, is_followed: true } => write!(
+                formatter,
+                "Unexpected end of file reading the append only file {file}, good up to offset \
+                 {good}: {tear}. Other files follow: so a machine leaves them that stops during a \
+                 rewrite, when none of them was synced. They mean nothing without the missing part. \
+                 `dunlin check --fix` keeps everything before it, and sets the rest aside"
             ),
             Problem::Damaged { good, at, damage } => write!(
                 formatter,
