@@ -68,6 +68,79 @@ fn an_append_only_file_has_one_server() -> Result<()> {
     Ok(())
 }
 
+/// Another server may use the path of a directory that was renamed. The first one leaves it alone.
+#[test]
+fn a_directory_that_was_renamed_leaves_its_path_to_others() -> Result<()> {
+    let server = start(KEEPS)?;
+    let mut client = server.connect()?;
+    ensure!(client.call_text("SET key value")? == ok());
+    let home = server.directory();
+    fs::rename(home.join("appendonlydir"), home.join("old"))?;
+    let mut other = beside(&server, KEEPS)?;
+    ensure!(other.connect()?.call_text("SET own 1")? == ok());
+    client.call_text("BGREWRITEAOF")?;
+    let failed = "Background AOF rewrite failed: ";
+    wait_until("the rewrite to be refused", || Ok(server.log().contains(failed)))?;
+    ensure!(server.log().contains("another server uses it"), "{}", server.log_tail());
+    ensure!(client.call_text("SET key other")? == ok());
+    other.kill();
+    other.start_again()?;
+    ensure!(other.connect()?.call_text("GET own")? == Reply::Bulk(b"1".to_vec()));
+    Ok(())
+}
+
+/// The file that is locked for an RDB file was removed: whoever comes first has the right.
+#[test]
+fn a_lock_that_was_removed_is_no_right_any_more() -> Result<()> {
+    let saves = [("save", "3600 1")];
+    let server = start(&saves)?;
+    ensure!(server.connect()?.call_text("SAVE")? == ok());
+    let lock = server.directory().join(".dump.rdb.lock");
+    fs::remove_file(&lock)?;
+    ensure!(server.connect()?.call_text("SAVE")? == ok(), "it takes the right again");
+    ensure!(is_refused(beside(&server, &saves)));
+    fs::remove_file(&lock)?;
+    let other = beside(&server, &saves)?;
+    ensure!(other.connect()?.call_text("SAVE")? == ok());
+    ensure!(server.connect()?.call_text("SAVE")?.is_error());
+    ensure!(server.log().contains("another server uses it"), "{}", server.log_tail());
+    Ok(())
+}
+
+/// A file that is being written is claimed until it is written, whatever is saved beside it.
+#[test]
+fn a_file_that_is_being_written_stays_claimed() -> Result<()> {
+    let server = start(&[("save", "3600 1"), ("enable-protected-configs", "yes")])?;
+    let (mut client, mut saving) = (server.connect()?, server.connect()?);
+    client.call_text("DEBUG POPULATE 1000 key 10")?;
+    client.call_text("CONFIG SET rdb-key-save-delay 100000")?;
+    saving.send(&["SAVE"])?;
+    let text = |client: &mut tests::client::Client| client.call_text("INFO persistence");
+    wait_until("the save", || {
+        let page = text(&mut client)?;
+        let page = String::from_utf8_lossy(page.text().unwrap_or_default()).into_owned();
+        Ok(page.contains("rdb_bgsave_in_progress:1") || page.contains("current_save_keys_total:1000"))
+    })?;
+    ensure!(client.call_text("CONFIG SET dbfilename other.rdb")? == ok());
+    ensure!(client.call_text("FLUSHALL")? == ok());
+    wait_until("the other file", || Ok(server.directory().join("other.rdb").exists()))?;
+    ensure!(is_refused(beside(&server, &[("save", "3600 1")])), "{}", server.log_tail());
+    Ok(())
+}
+
+#[test]
+fn a_server_without_the_right_leaves_the_pid_file() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let file = home.path().join("pid");
+    let path = file.to_string_lossy();
+    let keeps = [KEEPS, &[("pidfile", &*path)]].concat();
+    let server = start(&keeps)?;
+    wait_until("the pid file", || Ok(file.exists()))?;
+    ensure!(is_refused(beside(&server, &keeps)));
+    ensure!(fs::read_to_string(&file)?.trim() == server.pid().to_string());
+    Ok(())
+}
+
 #[test]
 fn an_rdb_file_has_one_server() -> Result<()> {
     let saves = [("save", "3600 1")];

@@ -1,6 +1,6 @@
 //! The start and the stop of a server, each a list of steps in order.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -127,7 +127,6 @@ fn greet(config: &Config, log: &Log) {
 /// What the process sets up with the system before it has threads.
 struct Surroundings {
     supervisor: Option<Supervisor>,
-    pid_file: Option<PidFile>,
     title: Title,
     oom_score: OomScore,
     views: Views,
@@ -154,8 +153,7 @@ impl Surroundings {
             log.warning(format!("Unable to write oom_score_adj: {}", reason(&error)));
         }
         daemon::apply_huge_pages(config, log);
-        let pid_file = PidFile::write(config, is_daemon(config, supervisor), log);
-        Surroundings { supervisor, pid_file, title, oom_score, views }
+        Surroundings { supervisor, title, oom_score, views }
     }
 }
 
@@ -165,7 +163,8 @@ struct Running {
     outside: Arc<Outside>,
     cron: Cron,
     telling: Telling,
-    pid_file: Option<PidFile>,
+    /// Written when the files of the data are this server's.
+    pid_file: OnceCell<PidFile>,
     supervisor: Option<Supervisor>,
     stop: Stop,
 }
@@ -237,7 +236,7 @@ impl Running {
         threads: usize,
         log: &Arc<Log>,
     ) -> io::Result<Running> {
-        let Surroundings { supervisor, pid_file, title, oom_score, views } = surroundings;
+        let Surroundings { supervisor, title, oom_score, views } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
         let (wakers, disk) = (Arc::new(Wakers::new()), Arc::new(RealDisk) as Arc<dyn Disk>);
         let cuts = Arc::<Cuts>::default();
@@ -297,6 +296,7 @@ impl Running {
         memory::publish();
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
+        let pid_file = OnceCell::new();
         let running = Running { engine, outside, cron, telling, pid_file, supervisor, stop };
         // From the first client on: the amount of data to load shows later.
         running.engine.loading.begin(0);
@@ -337,6 +337,11 @@ impl Running {
     fn load(&self) -> Result<(), Failed> {
         self.claim_files()?;
         let log = &self.outside.log;
+        // Not before: another server that uses the files has one of its own.
+        let config = self.engine.config.load();
+        if let Some(file) = PidFile::write(&config, is_daemon(&config, self.supervisor), log) {
+            let _ = self.pid_file.set(file);
+        }
         let stopped = || self.stop.is_requested();
         match Load::new(&self.engine, Arc::clone(&self.outside.disk), &stopped).all() {
             Ok(_) => {
@@ -449,7 +454,10 @@ impl Running {
             log.warning("Error trying to save the DB, can't exit.");
         }
         let stops = saved || force;
-        if !stops {
+        if stops {
+            // Nothing is saved after that, and before the process ends.
+            self.outside.cuts.end();
+        } else {
             self.engine.let_writes_go_on();
             self.outside.append_only.let_rewrites_go_on();
         }
@@ -475,7 +483,7 @@ impl Running {
         self.outside.listings.stop();
         self.outside.views.stop();
         self.outside.append_only.stop();
-        if let Some(file) = self.pid_file {
+        if let Some(file) = self.pid_file.into_inner() {
             file.remove(log);
         }
         if let Err(error) = self.outside.listening.lock().remove_unix_socket() {

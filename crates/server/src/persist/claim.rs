@@ -4,20 +4,30 @@
 //! The lock is the kernel's (`flock`): it lasts as long as the process, however that ends. An
 //! append-only file is locked by its directory. An RDB file is replaced at each save, so an empty file
 //! beside it, with a name of its own, is locked instead.
+//!
+//! What is locked can be renamed or removed meanwhile, and another server can lock what takes its place. So
+//! a claim counts only while its path still leads to what it has locked.
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::disk::short_name;
 
+/// How often something is opened anew that was renamed or removed before it was locked.
+const TRIES: usize = 10;
+
 /// The right to write to some files. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Claim {
+    /// The file or directory that is claimed.
     path: PathBuf,
-    _locked: File,
+    /// The path of what is locked for it.
+    lock: PathBuf,
+    locked: File,
 }
 
 /// Another process has the right.
@@ -41,7 +51,7 @@ impl Claim {
     /// # Errors
     /// [`InUse`].
     pub fn directory(path: &Path) -> Result<Option<Claim>, InUse> {
-        lock(path, File::open(path))
+        lock(path, path.to_owned(), || File::open(path))
     }
 
     /// Claims an RDB file, whether it exists or not. `None` when the file system cannot lock, or when
@@ -51,7 +61,7 @@ impl Claim {
     /// [`InUse`].
     pub fn snapshot(path: &Path) -> Result<Option<Claim>, InUse> {
         let beside = beside(path);
-        let opened = match File::open(&beside) {
+        lock(path, beside.clone(), || match File::open(&beside) {
             // It does not stay open for writing: its file system can be remounted read-only meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => OpenOptions::new()
                 .create(true)
@@ -59,8 +69,7 @@ impl Claim {
                 .open(&beside)
                 .and_then(|_| File::open(&beside)),
             opened => opened,
-        };
-        lock(path, opened)
+        })
     }
 
     /// Claims an RDB file, unless no server has ever claimed it.
@@ -68,22 +77,47 @@ impl Claim {
     /// # Errors
     /// [`InUse`].
     pub fn known_snapshot(path: &Path) -> Result<Option<Claim>, InUse> {
-        lock(path, File::open(beside(path)))
+        let beside = beside(path);
+        lock(path, beside.clone(), || File::open(&beside))
     }
 
-    /// Whether the claim is for this file or directory.
-    pub fn covers(&self, path: &Path) -> bool {
+    /// Whether the claim is, or was once, for this file or directory.
+    pub fn is_for(&self, path: &Path) -> bool {
         self.path == path
+    }
+
+    /// Whether the claim is for this file or directory, and others see what it has locked.
+    pub fn covers(&self, path: &Path) -> bool {
+        self.is_for(path) && self.is_seen()
+    }
+
+    fn is_seen(&self) -> bool {
+        let identity = |found: io::Result<Metadata>| found.ok().map(|it| (it.dev(), it.ino()));
+        let own = identity(self.locked.metadata());
+        own.is_some() && identity(fs::metadata(&self.lock)) == own
     }
 }
 
-fn lock(path: &Path, opened: io::Result<File>) -> Result<Option<Claim>, InUse> {
-    let Ok(file) = opened else { return Ok(None) };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(Claim { path: path.to_owned(), _locked: file })),
-        Err(TryLockError::WouldBlock) => Err(InUse(path.to_owned())),
-        Err(TryLockError::Error(_)) => Ok(None),
+/// Locks what `open` opens at the path `lock`.
+fn lock(
+    path: &Path,
+    lock: PathBuf,
+    open: impl Fn() -> io::Result<File>,
+) -> Result<Option<Claim>, InUse> {
+    for _ in 0..TRIES {
+        let Ok(locked) = open() else { return Ok(None) };
+        match locked.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => break,
+            Err(TryLockError::Error(_)) => return Ok(None),
+        }
+        let claim = Claim { path: path.to_owned(), lock: lock.clone(), locked };
+        // It may have been renamed or removed between the two.
+        if claim.is_seen() {
+            return Ok(Some(claim));
+        }
     }
+    Err(InUse(path.to_owned()))
 }
 
 /// The file that is locked for an RDB file.
@@ -114,6 +148,27 @@ mod tests {
         assert!(Claim::snapshot(&file).unwrap().is_some());
         assert!(Claim::directory(home.path()).unwrap().is_some());
         assert!(Claim::directory(&file).unwrap().is_none(), "there is nothing to be locked");
+    }
+
+    #[test]
+    fn a_claim_ends_when_what_is_locked_is_renamed_or_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, old) = (home.path().join("directory"), home.path().join("old"));
+        std::fs::create_dir(&path).unwrap();
+        let claim = Claim::directory(&path).unwrap().unwrap();
+        std::fs::rename(&path, &old).unwrap();
+        assert!(!claim.covers(&path), "there is nothing");
+        std::fs::create_dir(&path).unwrap();
+        assert!(!claim.covers(&path), "it is another one");
+        let other = Claim::directory(&path).unwrap().unwrap();
+        assert_eq!(Claim::directory(&old).unwrap_err(), InUse(old), "it is still locked");
+        assert!(other.covers(&path));
+        let file = home.path().join("dump.rdb");
+        let claim = Claim::snapshot(&file).unwrap().unwrap();
+        std::fs::remove_file(beside(&file)).unwrap();
+        assert!(!claim.covers(&file));
+        let other = Claim::snapshot(&file).unwrap().unwrap();
+        assert!(other.covers(&file) && !claim.covers(&file));
     }
 
     #[test]

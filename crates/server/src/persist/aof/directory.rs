@@ -10,6 +10,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -158,6 +159,21 @@ impl AofDirectory {
         Ok(())
     }
 
+    /// Whether the files of the list are there.
+    pub fn has_its_files(&self) -> bool {
+        self.check_presence().is_ok()
+    }
+
+    /// Makes a file as a rewrite does, and removes it.
+    ///
+    /// # Errors
+    /// The system's: no rewrite can succeed.
+    pub fn try_to_make_files(&self) -> io::Result<()> {
+        let made = self.open_hidden_increment().and_then(|_| self.disk.sync_directory(&self.path));
+        self.discard_hidden_increment();
+        made
+    }
+
     /// Reads the list again, which another process may have changed since.
     ///
     /// # Errors
@@ -258,7 +274,9 @@ impl AofDirectory {
         let AofFile { name, .. } = changed.add_increment(&self.prefix);
         let path = self.path.join(&name);
         let file = self.disk.create(&path)?;
-        if let Err(error) = self.store(&mut manifest, changed) {
+        // A list never names a file that a stop of the machine can take away.
+        let listed = self.disk.sync_directory(&self.path);
+        if let Err(error) = listed.and_then(|()| self.store(&mut manifest, changed)) {
             if manifest.increments.last().is_none_or(|last| last.name != name) {
                 // An empty file that no list names does no harm; the first error is the one that
                 // matters.
@@ -446,6 +464,18 @@ pub fn make(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     }
     disk.make_directory(path)?;
     disk.sync_directory(crate::persist::disk::directory_of(path))
+}
+
+/// The names in all lists of a directory. None if it cannot be read, or a list has no meaning.
+pub fn listed_names(disk: &dyn Disk, path: &Path) -> Option<Vec<OsString>> {
+    let mut listed = Vec::new();
+    for name in disk.list(path).ok()? {
+        let is_list = name.as_bytes().ends_with(b".manifest");
+        if is_list && let Some(manifest) = read_manifest(disk, &path.join(&name)).ok()? {
+            listed.extend(manifest.live().chain(&manifest.history).map(|file| file.name.clone()));
+        }
+    }
+    Some(listed)
 }
 
 /// The list, or without one the files that are there.

@@ -38,8 +38,9 @@ pub struct Saver {
     order: Order,
     /// All data was removed, and this is still to be saved.
     emptied: Mutex<Option<Emptied>>,
-    /// The right to replace the file that was saved last, or will be.
-    claim: Mutex<Option<Claim>>,
+    /// The rights to replace the file that was saved last, or will be, and others that are being written:
+    /// whoever writes a file keeps the right to it until it is written.
+    claims: Mutex<Vec<Arc<Claim>>>,
     /// The file that is being written.
     unfinished: Mutex<Option<PathBuf>>,
     /// SAVEs that wait for the end of a rewrite: their files, each with all clients that have asked for it.
@@ -94,7 +95,7 @@ impl Saver {
             scheduled: AtomicBool::new(false),
             order: Order::default(),
             emptied: Mutex::default(),
-            claim: Mutex::default(),
+            claims: Mutex::default(),
             unfinished: Mutex::default(),
             awaiting: Mutex::default(),
         }
@@ -289,7 +290,7 @@ impl Saver {
         access: Access<'_>,
     ) -> io::Result<Written> {
         let temporary = stale::unfinished(&job.file, "");
-        self.claim(&job.file).map_err(io::Error::other)?;
+        let _claimed = self.claim(&job.file).map_err(io::Error::other)?;
         *self.unfinished.lock() = Some(temporary.clone());
         let incrementally = engine.config.load().rdb_save_incremental_fsync;
         let wanted = || !right.is_recalled() && !self.is_useless(job, place);
@@ -314,13 +315,17 @@ impl Saver {
         Ok(written)
     }
 
-    /// Makes sure that no other server saves to this file.
-    fn claim(&self, file: &Path) -> Result<(), InUse> {
-        let mut claim = self.claim.lock();
-        if claim.as_ref().is_none_or(|claim| !claim.covers(file)) {
-            *claim = Claim::snapshot(file)?;
+    /// Makes sure that no other server saves to this file, as long as the result is kept. There is none
+    /// where the file system cannot tell.
+    fn claim(&self, file: &Path) -> Result<Option<Arc<Claim>>, InUse> {
+        let mut claims = self.claims.lock();
+        if let Some(claim) = claims.iter().find(|claim| claim.covers(file)) {
+            return Ok(Some(Arc::clone(claim)));
         }
-        Ok(())
+        let claimed = Claim::snapshot(file)?.map(Arc::new);
+        claims.retain(|claim| Arc::strong_count(claim) > 1);
+        claims.extend(claimed.clone());
+        Ok(claimed)
     }
 
     /// Makes sure that no other server saves to the file that the settings name, if this one is going
@@ -329,7 +334,7 @@ impl Saver {
     /// # Errors
     /// Another one does.
     pub fn claim_file(&self, config: &Config) -> Result<(), InUse> {
-        if config.save.is_empty() { Ok(()) } else { self.claim(&file_of(config)) }
+        if config.save.is_empty() { Ok(()) } else { self.claim(&file_of(config)).map(drop) }
     }
 
     /// Removes what processes that have ended left unfinished of RDB files in the directory of the data.
@@ -337,9 +342,9 @@ impl Saver {
     /// far as no other server uses it. Returns the removed files.
     pub fn remove_stale(&self, config: &Config) -> Vec<PathBuf> {
         let own = file_of(config);
-        let claimed = self.claim.lock();
+        let claims = self.claims.lock();
         stale::remove_snapshots(&*self.disk, &own, |file| {
-            if claimed.as_ref().is_some_and(|claim| claim.covers(file)) {
+            if claims.iter().any(|claim| claim.covers(file)) {
                 return Some(None);
             }
             // A server that has written another file has left the file that is locked for it.

@@ -209,3 +209,29 @@ fn a_directory_that_cannot_be_trusted_is_refused() {
     let error = open(RealDisk, &home).err().unwrap().to_string();
     assert!(error.contains("appendonly.aof.manifest: line 1: "), "{error}");
 }
+
+/// A machine that stops leaves no list that names a file which is not there.
+#[test]
+fn the_name_of_an_increment_is_durable_before_a_list_has_it() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = FaultyDisk::new();
+    let directory = open(disk.clone(), &home).unwrap();
+    directory.open_increment().unwrap();
+    let operations = disk.operations();
+    let place = |wanted: Operation| operations.iter().position(|done| *done == wanted).unwrap();
+    let made = place(Operation::Create);
+    let synced = operations[made..].iter().position(|done| *done == Operation::SyncDirectory);
+    assert!(made + synced.unwrap() < place(Operation::Rename), "{operations:?}");
+}
+
+#[test]
+fn all_lists_of_a_directory_say_what_is_in_use() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = open(RealDisk, &home).unwrap();
+    assert_eq!(listed_names(&RealDisk, directory.path()), None, "there is none");
+    directory.open_increment().unwrap();
+    let listed = listed_names(&RealDisk, directory.path()).unwrap();
+    assert_eq!(listed, ["appendonly.aof.1.incr.aof"]);
+    fs::write(directory.path().join("other.manifest"), "?").unwrap();
+    assert_eq!(listed_names(&RealDisk, directory.path()), None);
+}

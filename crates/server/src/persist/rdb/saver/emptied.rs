@@ -55,7 +55,7 @@ impl Saver {
     fn write_emptied(&self, engine: &Engine, emptied: &Emptied) -> io::Result<()> {
         let filed = self.order.file(&emptied.file, emptied.place);
         let mut filed = filed.ok_or_else(not_wanted)?;
-        self.claim(&emptied.file).map_err(io::Error::other)?;
+        let _claimed = self.claim(&emptied.file).map_err(io::Error::other)?;
         // Not the name of a file that is being written at the same time.
         let temporary = stale::unfinished(&emptied.file, "emptied-");
         replace(&*self.disk, &emptied.file, &temporary, |file| {
