@@ -2,7 +2,8 @@
 //! failures, and the reference server on the same directory.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -171,17 +172,19 @@ fn under_always_messages_and_served_waiters_wait_too() -> Result<()> {
 }
 
 #[test]
-fn under_everysec_nobody_waits_and_waitaof_asks() -> Result<()> {
+fn under_everysec_a_reply_waits_for_the_write_and_waitaof_for_the_sync() -> Result<()> {
     let server = start(&[("appendonly", "yes"), ("appendfsync", "everysec")])?;
     let mut client = server.connect()?;
     set_slow(&mut client, SLOW)?;
     let begin = Instant::now();
-    ensure!(client.call_text("SET key value")? == ok(), "before it is synced, as follows:");
+    client.send(&["SET", "key", "value"])?;
+    client.send(&["WAITAOF", "1", "0", "10"])?;
+    ensure!(client.receive()? == Received::Reply(ok()));
+    ensure!(begin.elapsed() >= SLOW, "it waits for the write");
     let none = Reply::Array(vec![Reply::Integer(0), Reply::Integer(0)]);
-    ensure!(client.call_text("WAITAOF 1 0 10")? == none, "its time is up");
+    ensure!(client.receive()? == Received::Reply(none), "its time was up before");
     let one = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
     ensure!(client.call_text("WAITAOF 1 0 0")? == one);
-    ensure!(begin.elapsed() >= SLOW, "it waits for the sync");
     ensure!(client.call_text("WAITAOF 1 1 10")? == one, "there is no replica to wait for");
     let mut control = server.connect()?;
     client.send(&["WAITAOF", "1", "1", "0"])?;
@@ -476,6 +479,157 @@ fn a_directory_of_no_use_is_said_so() -> Result<()> {
     ensure!(figure(&mut client, "aof_enabled")? == "0");
     let directory = server.directory().to_str().context("a path")?.to_owned();
     ensure!(start(&[("appendonly", "yes"), ("dir", &directory)]).is_err());
+    Ok(())
+}
+
+/// Under `always` nothing counts as durable before the first base is complete.
+#[test]
+fn what_is_acknowledged_while_the_first_file_is_written_survives() -> Result<()> {
+    let mut server = start(&[("appendfsync", "always"), ("save", "")])?;
+    let (mut client, mut other) = (server.connect()?, server.connect()?);
+    client.call_text("DEBUG POPULATE 1000 key 100")?;
+    client.call_text("CONFIG SET rdb-key-save-delay 100000")?;
+    ensure!(client.call_text("CONFIG SET appendonly yes")? == ok());
+    other.send(&["SET", "late", "1"])?;
+    let acknowledged = other.has_input(SLOW)?;
+    ensure!(client.call_text("GET key:1")?.text().is_some(), "reads go on");
+    server.kill();
+    server.set_options(&[("appendonly", "yes")]);
+    server.start_again()?;
+    let there = server.connect()?.call_text("EXISTS late")?;
+    ensure!(!acknowledged || there == Reply::Integer(1), "it was acknowledged and is lost");
+    // The reply comes with the base.
+    let server = start(&[("appendfsync", "always"), ("save", "")])?;
+    let (mut client, mut other) = (server.connect()?, server.connect()?);
+    client.call_text("DEBUG POPULATE 1000 key 100")?;
+    ensure!(client.call_text("CONFIG SET appendonly yes")? == ok());
+    ensure!(other.call_text("SET late 1")? == ok());
+    ensure!(figure(&mut client, "aof_last_bgrewrite_status")? == "ok");
+    Ok(())
+}
+
+/// The answer of HTTP at this path.
+fn fetched(port: u16, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[test]
+fn a_first_file_that_cannot_be_written_is_told_everywhere() -> Result<()> {
+    for policy in ["always", "everysec"] {
+        let options = [("appendfsync", policy), ("save", ""), ("rdbcompression", "no")];
+        let (mut server, port) = Server::start_with_http(&options)?;
+        let mut client = server.connect()?;
+        client.call_text("DEBUG POPULATE 1000 key 1000")?;
+        ensure!(fetched(port, "/readyz")?.contains(r#"{"status":"ready"}"#));
+        limit_files(&server, Some(100 * 1024))?;
+        ensure!(client.call_text("CONFIG SET appendonly yes")? == ok());
+        let failed =
+            |client: &mut Client| Ok(figure(client, "aof_last_bgrewrite_status")? == "err");
+        wait_until("the failure", || failed(&mut client))?;
+        let written = client.call_text("SET late 1")?;
+        let refusal = b"MISCONF Errors writing to the AOF file: File too large".to_vec();
+        let expected = if policy == "always" { Reply::Error(refusal) } else { ok() };
+        ensure!(written == expected, "{policy}: {written:?}");
+        let ready = fetched(port, "/readyz")?;
+        ensure!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("File too large"), "{ready}");
+        let metrics = fetched(port, "/metrics")?;
+        ensure!(metrics.contains("dunlin_append_only_rewrite_last_failed 1"), "{metrics}");
+        // No file has the data.
+        ensure!(client.call_text("SHUTDOWN")?.is_error());
+        ensure!(server.log().contains("can't exit"), "{}", server.log_tail());
+        limit_files(&server, None)?;
+        wait_until("the base", || Ok(!failed(&mut client)?))?;
+        ensure!(client.call_text("SET late 2")? == ok());
+        ensure!(fetched(port, "/readyz")?.contains(r#"{"status":"ready"}"#));
+        ensure!(server.terminate()? == Some(0));
+        server.set_options(&[("appendonly", "yes")]);
+        server.start_again()?;
+        ensure!(server.connect()?.call_text("DBSIZE")? == Reply::Integer(1001));
+    }
+    Ok(())
+}
+
+/// A list never names files that are somewhere else.
+#[test]
+fn a_directory_that_is_renamed_gets_a_new_beginning() -> Result<()> {
+    let mut server = start(ALWAYS)?;
+    let mut client = server.connect()?;
+    ensure!(client.call_text("SET before 1")? == ok());
+    let path = server.directory().join("appendonlydir");
+    fs::rename(&path, server.directory().join("old"))?;
+    client.call_text("BGREWRITEAOF")?;
+    wait_until("a list", || Ok(listed(&server).is_ok_and(|names| !names.is_empty())))?;
+    let refused = || server.log().contains("was moved or removed");
+    ensure!(refused(), "{}", server.log_tail());
+    wait_until("writes", || {
+        let mut writer = server.connect()?;
+        writer.send(&["SET", "after", "1"])?;
+        Ok(matches!(writer.receive(), Ok(Received::Reply(reply)) if reply == ok()))
+    })?;
+    for (name, _) in listed(&server)?.iter().filter(|(_, kind)| kind != "h") {
+        ensure!(path.join(name).exists(), "{name}");
+    }
+    server.kill();
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("MGET before after")? == server_values(), "it has all");
+    Ok(())
+}
+
+fn server_values() -> Reply {
+    Reply::Array(vec![bulk("1"), bulk("1")])
+}
+
+/// Unfinished files are removed at the start, and no others.
+#[test]
+fn any_name_of_the_files_will_do() -> Result<()> {
+    for name in ["temp-rewriteaof-bg-1.aof", "temp-rewriteaof-", "temp-a.manifest"] {
+        let mut server = start(&[ALWAYS, &[("appendfilename", name)]].concat())?;
+        ensure!(server.connect()?.call_text("SET key value")? == ok());
+        server.kill();
+        server.start_again()?;
+        ensure!(server.connect()?.call_text("GET key")? == bulk("value"), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_does_not_start_with_an_empty_base() -> Result<()> {
+    let mut server = start(ALWAYS)?;
+    ensure!(server.terminate()? == Some(0));
+    fs::write(server.directory().join("appendonlydir/appendonly.aof.1.base.rdb"), b"")?;
+    ensure!(server.start_again().is_err());
+    ensure!(server.log().contains("the file is empty"), "{}", server.log_tail());
+    Ok(())
+}
+
+/// Redis knows nothing of content types, which are in the file all the same.
+#[test]
+fn the_reference_loads_a_file_with_content_types() -> Result<()> {
+    for preamble in ["yes", "no"] {
+        let options = [ALWAYS, &[("aof-use-rdb-preamble", preamble)]].concat();
+        let mut server = start(&options)?;
+        let directory = server.directory().to_str().context("a path")?.to_owned();
+        let mut client = server.connect()?;
+        client.call_text("MSET page 1 note 2")?;
+        client.call_text("CONTENTTYPE page text/html")?;
+        client.call_text("BGREWRITEAOF")?;
+        wait_for_rewrite(&mut client, 1)?;
+        client.call_text("CONTENTTYPE note text/plain")?;
+        let before = digest(&mut client)?;
+        server.kill();
+        let options = [("appendonly", "yes"), ("dir", directory.as_str())];
+        let mut reference = Server::start(Target::Reference, &options)?;
+        ensure!(digest(&mut reference.connect()?)? == before, "{}", reference.log_tail());
+        ensure!(reference.terminate()? == Some(0));
+        server.start_again()?;
+        let mut client = server.connect()?;
+        ensure!(client.call_text("CONTENTTYPE page")? == bulk("text/html"), "{preamble}");
+        ensure!(client.call_text("CONTENTTYPE note")? == bulk("text/plain"), "{preamble}");
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@
 //! This file also has the checks that stop writes: a journal that has failed, and a disk that does not
 //! keep up with the journal, or with a snapshot of data that writes are about to change.
 
+use config::Config;
 use resp::reply::Reply;
 
 use crate::command::{self, Spec};
@@ -79,6 +80,22 @@ pub(crate) fn admit(
         return Ok(());
     }
     refuse(&*engine.journal, session, command)
+}
+
+impl Engine {
+    /// Why clients' writes are refused, or are kept by nothing though an append-only file is turned on, if
+    /// so: for those who watch over the server.
+    pub fn trouble(&self, config: &Config) -> Option<String> {
+        if self.journal.state().failed {
+            let reason = self.journal.failure().unwrap_or_default();
+            return Some(format!("MISCONF Errors writing to the AOF file: {reason}"));
+        }
+        if self.saving.stops_writes(config) {
+            return Some("MISCONF The last save failed, and stop-writes-on-bgsave-error is set".into());
+        }
+        let cannot_begin = self.journal.beginning().then(|| self.journal.failure()).flatten();
+        cannot_begin.map(|reason| format!("the AOF file cannot be begun: {reason}"))
+    }
 }
 
 #[cold]

@@ -501,6 +501,8 @@ impl Engine {
         self.free_removed(effects);
         if std::mem::take(&mut effects.settings_changed) {
             turn.load_settings(self);
+            // The append-only file may have been turned on.
+            turn.look_at_journal(self);
             // The limit may have been lowered.
             self.evict(presence, turn);
         }

@@ -84,6 +84,8 @@ impl ServerJournal {
             stream: Stream::default(),
             has_file: AtomicBool::new(false),
             beginning: AtomicBool::new(false),
+            cannot_begin: Mutex::new(None),
+            is_stuck_beginning: AtomicBool::new(false),
             progress: Progress::default(),
             settings: Settings {
                 policy: AtomicU8::new(policy as u8),
@@ -193,11 +195,30 @@ impl ServerJournal {
         offset
     }
 
-    /// Says that the journal is turned on but has no file with a base yet, or that this is over.
+    /// Says that the journal is turned on but has no file with a base yet, or that this is over. Nothing
+    /// that is written meanwhile counts as durable: under `always` replies wait for the base, and writes
+    /// for the cut from which it is made.
     pub fn note_beginning(&self, beginning: bool) {
+        if beginning && !self.shared.beginning.load(Ordering::Relaxed) {
+            self.shared.refused_from.store(self.appended(), Ordering::Relaxed);
+        }
+        *self.shared.cannot_begin.lock() = None;
+        self.shared.is_stuck_beginning.store(false, Ordering::Relaxed);
         self.shared.beginning.store(beginning, Ordering::Release);
         self.shared.settings.changed.store(true, Ordering::Release);
         self.wake();
+    }
+
+    /// Says why the first base could not be written. Under `always` writes are refused until it is.
+    pub fn note_no_beginning(&self, reason: String) {
+        *self.shared.cannot_begin.lock() = Some(reason);
+        self.shared.is_stuck_beginning.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether effects are kept, if at all, in files that count only when a base is complete.
+    #[inline]
+    fn lacks_base(&self) -> bool {
+        self.refuses_writes() || self.shared.beginning.load(Ordering::Acquire)
     }
 
     /// Goes on in another file, which follows the present one. The present one is synced later, while
@@ -305,7 +326,7 @@ impl ServerJournal {
     #[inline]
     pub fn covered(&self) -> u64 {
         match self.shared.settings.policy() {
-            AppendFsync::Always if self.shared.refusing.load(Ordering::Acquire) => {
+            AppendFsync::Always if self.lacks_base() => {
                 self.shared.refused_from.load(Ordering::Relaxed)
             }
             AppendFsync::Always if self.shared.settings.syncs_paused() => self.written(),
@@ -430,11 +451,13 @@ impl Journal for ServerJournal {
     fn state(&self) -> State {
         let has_file = ServerJournal::has_file(self);
         let always = self.shared.settings.policy() == AppendFsync::Always;
+        let begins = always && self.beginning();
+        let cannot_begin = begins && self.shared.is_stuck_beginning.load(Ordering::Relaxed);
         State {
             listening: has_file || self.shared.stream.backlog.is_on(),
-            defers_replies: always && (has_file || self.refuses_writes()),
-            failed: (has_file && self.has_failed()) || self.refuses_writes(),
-            pressed: has_file && self.is_pressed(),
+            defers_replies: always && (has_file || begins || self.refuses_writes()),
+            failed: (has_file && self.has_failed()) || cannot_begin || self.refuses_writes(),
+            pressed: (has_file && self.is_pressed()) || (begins && !has_file && !cannot_begin),
         }
     }
 
@@ -456,7 +479,7 @@ impl Journal for ServerJournal {
 
     fn synced(&self) -> u64 {
         // Effects after a gap count when the base does.
-        match self.shared.refusing.load(Ordering::Acquire) {
+        match self.lacks_base() {
             true => self.shared.refused_from.load(Ordering::Relaxed),
             false => ServerJournal::synced(self),
         }
@@ -491,7 +514,9 @@ impl Journal for ServerJournal {
 
     fn failure(&self) -> Option<String> {
         let refusal = self.shared.refusal.lock().clone();
-        refusal.or_else(|| ServerJournal::failure(self).map(|failure| failure.reason()))
+        refusal
+            .or_else(|| ServerJournal::failure(self).map(|failure| failure.reason()))
+            .or_else(|| self.shared.cannot_begin.lock().clone())
     }
 }
 

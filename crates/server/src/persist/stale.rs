@@ -29,9 +29,9 @@ pub fn remove_snapshots<C>(
     claim: impl Fn(&Path) -> Option<C>,
 ) -> Vec<PathBuf> {
     let own_name = short_name(own);
-    remove(disk, directory_of(own), |rest| {
+    remove(disk, directory_of(own), |path, rest| {
         let (process, name) = process_and_file(rest)?;
-        if is_running(process) {
+        if is_running(process) || path == own {
             return None;
         }
         if name == own_name.as_bytes() {
@@ -50,27 +50,44 @@ fn process_and_file(rest: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// Removes the unfinished files, with names that begin with `prefix`, in the directory of an
-/// append-only file. The caller has claimed it. Returns the removed files.
-pub fn remove_unfinished(disk: &dyn Disk, directory: &Path, prefix: &OsStr) -> Vec<PathBuf> {
-    remove(disk, directory, |rest| {
-        (rest.starts_with(b"rewriteaof-") || rest.starts_with(prefix.as_bytes())).then_some(())
+/// append-only file. The caller has claimed it. Nothing is removed that is in `listed`, nor a list: an
+/// append-only file may have a name that begins as those of unfinished files do. Returns the removed files.
+pub fn remove_unfinished(
+    disk: &dyn Disk,
+    directory: &Path,
+    prefix: &OsStr,
+    listed: &[OsString],
+) -> Vec<PathBuf> {
+    remove(disk, directory, |path, rest| {
+        let name = path.file_name().unwrap_or_default();
+        let is_ours = is_base(rest) || rest.starts_with(prefix.as_bytes());
+        let stays = name.as_bytes().ends_with(b".manifest") || listed.iter().any(|it| it == name);
+        (is_ours && !stays).then_some(())
     })
 }
 
-/// Removes the files for which `claim` returns something, which it keeps until the file is removed.
+/// Whether a process was writing a base under this name: see `rewrite`.
+fn is_base(rest: &[u8]) -> bool {
+    let number = rest.strip_prefix(b"rewriteaof-bg-").and_then(|rest| rest.strip_suffix(b".aof"));
+    number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+}
+
+/// Removes the files for which `claim` returns something, which it keeps until the file is removed. It
+/// gets a file, and its name behind [`TEMPORARY_PREFIX`].
 fn remove<C>(
     disk: &dyn Disk,
     directory: &Path,
-    claim: impl Fn(&[u8]) -> Option<C>,
+    claim: impl Fn(&Path, &[u8]) -> Option<C>,
 ) -> Vec<PathBuf> {
     // In a directory that cannot be read, or does not exist yet, there is nothing to remove.
     let mut names = disk.list(directory).unwrap_or_default();
     names.retain(|name| {
         let rest = name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes());
-        let Some(rest) = rest.filter(|_| directory.join(name).is_file()) else { return false };
-        let claimed = claim(rest);
+        let path = directory.join(name);
+        let Some(rest) = rest.filter(|_| path.is_file()) else { return false };
+        let claimed = claim(&path, rest);
         // A file that cannot be removed does no harm.
-        claimed.is_some() && disk.remove(&directory.join(name)).is_ok()
+        claimed.is_some() && disk.remove(&path).is_ok()
     });
     names.iter().map(|name| directory.join(name)).collect()
 }
@@ -125,13 +142,34 @@ mod tests {
         };
         assert!(remove_snapshots(&RealDisk, &file, |_| None::<()>).is_empty());
         let mut removed = remove_snapshots(&RealDisk, &file, free);
-        removed.extend(remove_unfinished(&RealDisk, home.path(), OsStr::new("a.aof")));
+        removed.extend(remove_unfinished(&RealDisk, home.path(), OsStr::new("a.aof"), &[]));
         removed.sort();
         let mut expected = goes.map(|name| home.path().join(name)).to_vec();
         expected.sort();
         assert_eq!(removed, expected);
         stay.iter().for_each(|name| assert!(home.path().join(name).exists(), "{name}"));
         assert!(remove_snapshots(&RealDisk, &home.path().join("none/dump.rdb"), free).is_empty());
+    }
+
+    /// Files whose names look like those of unfinished ones.
+    #[test]
+    fn what_is_in_use_is_not_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let names = [
+            "temp-rewriteaof-a.1.base.rdb",
+            "temp-rewriteaof-a.manifest",
+            "temp-rewriteaof-bg-7.aof",
+            "temp-4194999-dump.rdb",
+        ];
+        names.iter().for_each(|name| fs::write(home.path().join(name), "x").unwrap());
+        let directory = home.path();
+        for prefix in ["temp-rewriteaof-a", "rewriteaof-a", "temp-rewriteaof-bg-7.aof"] {
+            let listed = ["temp-rewriteaof-bg-7.aof", "temp-rewriteaof-a.1.base.rdb"];
+            let listed = listed.map(OsString::from);
+            let prefix = OsStr::new(prefix);
+            assert!(remove_unfinished(&RealDisk, directory, prefix, &listed).is_empty());
+        }
+        assert!(remove_snapshots(&RealDisk, &directory.join(names[3]), |_| Some(())).is_empty());
     }
 
     #[test]

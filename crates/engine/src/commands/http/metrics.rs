@@ -5,6 +5,7 @@ use std::fmt::{Display, Write};
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::CommandResult;
+use crate::persistence::append_only::LastStatus;
 use crate::session::pubsub::Kind;
 
 /// Upper bounds of the buckets of a histogram, in nanoseconds. Each bound is near one of the
@@ -254,6 +255,12 @@ fn persistence(page: &mut Page, cx: &Context<'_>) {
     let help = "A rewrite of the append-only file is under way.";
     let rewrites = file.rewrites.current_seconds.is_some();
     page.gauge("dunlin_append_only_rewrite_in_progress", help, u8::from(rewrites));
+    let help = "The last rewrite of the append-only file failed.";
+    let failed = file.rewrites.last_status == LastStatus::Failed;
+    page.gauge("dunlin_append_only_rewrite_last_failed", help, u8::from(failed));
+    let help = "Writing to the append-only file has failed, so that writes are refused.";
+    let failed = file.last_write == LastStatus::Failed;
+    page.gauge("dunlin_append_only_write_failed", help, u8::from(failed));
     let Some(writing) = file.writing else { return };
     page.gauge("dunlin_append_only_size_bytes", "Size of the append-only file.", writing.size);
     let help = "Bytes that were not written to the append-only file yet.";

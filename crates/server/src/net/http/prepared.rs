@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use config::Config;
+use engine::engine::Engine;
 use http::answer::JSON;
 use http::json;
 
@@ -27,6 +29,20 @@ impl Prepared {
     }
 
     pub(super) fn status(status: u16, word: &str) -> Prepared {
-        Prepared::json(status, format!("{{\"status\":\"{word}\"}}").into_bytes())
+        let mut body = b"{\"status\":".to_vec();
+        json::write_str(&mut body, word);
+        body.push(b'}');
+        Prepared::json(status, body)
+    }
+
+    /// Whether the server has its data and takes writes, as far as the disk is concerned.
+    pub(super) fn readiness(engine: &Engine, config: &Config) -> Prepared {
+        if engine.loading.is_on() {
+            return Prepared::status(503, "loading");
+        }
+        match engine.trouble(config) {
+            Some(trouble) => Prepared::status(503, &trouble),
+            None => Prepared::status(200, "ready"),
+        }
     }
 }

@@ -413,10 +413,9 @@ impl Route<'_> {
             }
             Place::Pipeline(style) => self.commands(body, (style, head.is_1_0), None),
             Place::Health => Ok(Kind::ready(Prepared::status(200, "ok"))),
-            Place::Readiness if self.intake.engine.loading.is_on() => {
-                Ok(Kind::ready(Prepared::status(503, "loading")))
+            Place::Readiness => {
+                Ok(Kind::ready(Prepared::readiness(self.intake.engine, self.intake.config)))
             }
-            Place::Readiness => Ok(Kind::ready(Prepared::status(200, "ready"))),
             Place::Description => {
                 let text = description(self.intake.config, &self.intake.offer.views);
                 Ok(Kind::ready(Prepared::json(200, text)))

@@ -45,8 +45,8 @@ pub struct AppendOnly {
     cuts: Arc<Cuts>,
     telling: Arc<Telling>,
     state: Mutex<State>,
-    /// The right to use the directory.
-    claim: Mutex<Option<Claim>>,
+    /// The right to use the directory, and others that the journal may still write to.
+    claims: Mutex<Vec<Claim>>,
     /// Locked while the files are loaded, and while others take their place.
     files: Mutex<()>,
     /// A rewrite has ended.
@@ -169,7 +169,7 @@ impl AppendOnly {
             cuts,
             telling,
             state: Mutex::default(),
-            claim: Mutex::default(),
+            claims: Mutex::default(),
             files: Mutex::default(),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -215,22 +215,28 @@ impl AppendOnly {
         let path = home.join(OsStr::from_bytes(&config.appenddirname));
         // The thread that writes into it reports why it cannot be made.
         let _ = directory::make(&*self.disk, &path);
-        if self.claim_directory(&path)? {
+        self.claim_directory(&path)?;
+        // Only where the file system can tell that no other server uses it.
+        let is_claimed = !self.claims.lock().is_empty();
+        let listed = directory::listed_names(&*self.disk, &path).filter(|_| is_claimed);
+        if let Some(listed) = listed {
             let prefix = OsStr::from_bytes(&config.appendfilename);
-            for path in stale::remove_unfinished(&*self.disk, &path, prefix) {
+            for path in stale::remove_unfinished(&*self.disk, &path, prefix, &listed) {
                 self.log.notice(format!("Removed the unfinished file {}", path.display()));
             }
         }
         Ok(())
     }
 
-    /// Returns whether the file system can tell that no other server uses it.
+    /// Claims the directory unless it is claimed. Returns whether another one had this path before.
     fn claim_directory(&self, path: &Path) -> Result<bool, InUse> {
-        let mut claim = self.claim.lock();
-        if claim.as_ref().is_none_or(|claim| !claim.covers(path)) {
-            *claim = Claim::directory(path)?;
+        let mut claims = self.claims.lock();
+        if claims.iter().any(|claim| claim.covers(path)) {
+            return Ok(false);
         }
-        Ok(claim.is_some())
+        let is_another = claims.iter().any(|claim| claim.is_for(path));
+        claims.extend(Claim::directory(path)?);
+        Ok(is_another)
     }
 
     // ---- Beginning and end ----------------------------------------------------------------------
@@ -258,6 +264,7 @@ impl AppendOnly {
         let has_data = databases.into_iter().any(|index| !engine.keyspace.is_empty(index));
         if directory.live_files().is_empty() && has_data {
             // Data that was loaded from elsewhere is in no file of this directory.
+            directory.try_to_make_files().map_err(|error| words(&error))?;
             self.begin(directory);
             return Ok(());
         }
@@ -293,20 +300,22 @@ impl AppendOnly {
     /// Begins an append-only file for data that is already there: CONFIG SET appendonly yes.
     ///
     /// # Errors
-    /// Its directory is of no use; the reason is in the log.
+    /// Its directory is of no use, or no files can be made there; the reason is in the log.
     pub fn turn_on(self: &Arc<Self>, config: &Config) -> Result<(), String> {
         if self.state.lock().mode != Mode::Off {
             return Ok(());
         }
-        let directory = self.open_directory(config).map_err(|error| {
+        let refuse = |error: &dyn std::fmt::Display| {
             self.log.warning(format!("Can't open the AOF: {error}"));
             "Unable to turn on AOF. Check server logs.".to_owned()
-        })?;
-        // A directory that is not there yet is claimed when it is made.
+        };
+        let directory = self.open_directory(config).map_err(|error| refuse(&error))?;
+        directory.make().map_err(|error| refuse(&error))?;
         self.claim_directory(directory.path()).map_err(|in_use| {
-            self.log.warning(format!("Can't open the AOF: {in_use}"));
+            refuse(&in_use);
             format!("Unable to turn on AOF. {in_use}")
         })?;
+        directory.try_to_make_files().map_err(|error| refuse(&error))?;
         self.begin(directory);
         Ok(())
     }
@@ -363,19 +372,26 @@ impl AppendOnly {
     /// # Errors
     /// Why the files lack something that was acknowledged.
     pub fn keep_all(&self) -> Result<(), String> {
-        if self.state.lock().mode != Mode::On {
-            return Ok(());
-        }
         let words = |failure: Failure| failure.to_string();
-        if !self.needs_repair() && self.journal.retry().is_ok() && self.journal.flush().is_ok() {
-            return Ok(());
+        match self.state.lock().mode {
+            Mode::Off => return Ok(()),
+            Mode::Beginning => self.log.warning("The AOF has no base. Writing it before exiting."),
+            Mode::On => {
+                let is_whole = !self.needs_repair() && self.journal.retry().is_ok();
+                if is_whole && self.journal.flush().is_ok() {
+                    return Ok(());
+                }
+                self.log.warning("The AOF lacks the last writes. Rewriting it before exiting.");
+            }
         }
-        self.log.warning("The AOF lacks the last writes. Rewriting it before exiting.");
         let engine = self.engine().ok_or("there is no data any more")?;
         // Another reader of a cut is less important now.
         let right = self.cuts.take_at_once(Reader::Rewrite);
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
         self.run_rewrite(&engine, right, plan, directory, true);
+        if self.state.lock().mode != Mode::On {
+            return Err("its first base could not be written".to_owned());
+        }
         // Effects that the base has are skipped at once, not when the journal's thread hears of it.
         match self.journal.retry() {
             Ok(()) if self.needs_repair() => Err("the AOF could not be rewritten".to_owned()),
@@ -394,7 +410,7 @@ impl AppendOnly {
             }
         }
         self.journal.stop();
-        *self.claim.lock() = None;
+        self.claims.lock().clear();
     }
 
     // ---- Rewrites -------------------------------------------------------------------------------
@@ -468,7 +484,14 @@ impl AppendOnly {
         );
         let outcome = opened.and_then(|directory| {
             directory.make()?;
-            self.claim_directory(directory.path()).map_err(io::Error::other)?;
+            let path = directory.path();
+            let is_another = self.claim_directory(path).map_err(io::Error::other)?;
+            if matches!(plan, Plan::GoOn { .. }) && (is_another || !directory.has_its_files()) {
+                // A list there would name files that are not there. All data makes a new beginning.
+                let reason = format!("{} was moved or removed", path.display());
+                self.journal.refuse_writes(Some(reason.clone()));
+                return Err(io::Error::other(reason));
+            }
             if matches!(plan, Plan::Anew { repairs: false, .. }) {
                 // A rewrite that went on when it was opened may have changed the list.
                 directory.read_again().map_err(io::Error::other)?;
@@ -517,6 +540,8 @@ impl AppendOnly {
                 state.not_before = None;
                 if current {
                     state.mode = Mode::On;
+                    let path = directory.path();
+                    self.claims.lock().retain(|claim| claim.covers(path));
                     self.journal.note_beginning(false);
                     self.journal.refuse_writes(None);
                     self.look_at_sizes(&mut state, directory);
@@ -531,10 +556,10 @@ impl AppendOnly {
                 self.log.warning(format!("Background AOF rewrite failed: {reason}"));
                 state.rewrites.last_status = LastStatus::Failed;
                 state.rewrites.failures += 1;
-                let pause = match plan {
-                    Plan::Anew { repairs: true, .. } => repair_pause(state.rewrites.failures),
-                    Plan::Anew { repairs: false, .. } => RETRY_PAUSE,
-                    Plan::GoOn { .. } | Plan::BaseAlone => pause_after(state.rewrites.failures),
+                let lacks_base = matches!(plan, Plan::Anew { .. }) || self.needs_repair();
+                let pause = match lacks_base {
+                    true => retry_pause(began.map(|began| began.elapsed())),
+                    false => pause_after(state.rewrites.failures),
                 };
                 state.not_before = Some(Instant::now() + pause);
                 let begun = match plan {
@@ -544,6 +569,10 @@ impl AppendOnly {
                 if current && begun {
                     // A file without its base is worth nothing.
                     self.journal.end_file();
+                }
+                if current && state.mode == Mode::Beginning {
+                    self.journal.note_no_beginning(reason);
+                    self.telling.waiting.note_failure();
                 }
             }
         }
@@ -661,9 +690,23 @@ fn pause_after(failures: u64) -> Duration {
     (FAILURE_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE_MAX)
 }
 
-/// How long to wait before files are repaired again, after this many failures in a row: each attempt
-/// may write all data.
-fn repair_pause(failures: u64) -> Duration {
-    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
-    (RETRY_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE)
+/// How long to wait before a base that is missing is written again, after an attempt that took so long.
+/// An attempt may write all data; one that fails at once costs little, and the disk may be well soon.
+fn retry_pause(took: Option<Duration>) -> Duration {
+    took.unwrap_or_default().clamp(RETRY_PAUSE, FAILURE_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After an outage a disk that is well is used at once, unless the attempts themselves take long.
+    #[test]
+    fn an_attempt_that_fails_at_once_is_soon_repeated() {
+        let [short, long, longest] = [10, 20_000, 600_000].map(Duration::from_millis);
+        assert_eq!(retry_pause(None), RETRY_PAUSE);
+        assert_eq!(retry_pause(Some(short)), RETRY_PAUSE);
+        assert_eq!(retry_pause(Some(long)), long);
+        assert_eq!(retry_pause(Some(longest)), FAILURE_PAUSE);
+    }
 }

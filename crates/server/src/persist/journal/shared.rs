@@ -148,6 +148,9 @@ pub(super) struct Shared {
     pub(super) has_file: AtomicBool,
     /// The first file has no value yet, or is not even begun.
     pub(super) beginning: AtomicBool,
+    /// Why that does not end, if it is known, and whether it is.
+    pub(super) cannot_begin: Mutex<Option<String>>,
+    pub(super) is_stuck_beginning: AtomicBool,
     pub(super) progress: Progress,
     pub(super) settings: Settings,
     pub(super) timing: Timing,
@@ -171,7 +174,7 @@ pub(super) struct Shared {
     pub(super) refusal: Mutex<Option<String>>,
     /// Whether there is such a reason.
     pub(super) refusing: AtomicBool,
-    /// What was durable when the refusing began.
+    /// What was durable when the refusing, or the beginning, began.
     pub(super) refused_from: AtomicU64,
     pub(super) settled: Condvar,
     pub(super) observer: Arc<dyn Observer>,
