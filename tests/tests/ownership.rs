@@ -119,7 +119,8 @@ fn a_file_that_is_being_written_stays_claimed() -> Result<()> {
     wait_until("the save", || {
         let page = text(&mut client)?;
         let page = String::from_utf8_lossy(page.text().unwrap_or_default()).into_owned();
-        Ok(page.contains("rdb_bgsave_in_progress:1") || page.contains("current_save_keys_total:1000"))
+        Ok(page.contains("rdb_bgsave_in_progress:1")
+            || page.contains("current_save_keys_total:1000"))
     })?;
     ensure!(client.call_text("CONFIG SET dbfilename other.rdb")? == ok());
     ensure!(client.call_text("FLUSHALL")? == ok());

@@ -91,7 +91,9 @@ impl Engine {
             return Some(format!("MISCONF Errors writing to the AOF file: {reason}"));
         }
         if self.saving.stops_writes(config) {
-            return Some("MISCONF The last save failed, and stop-writes-on-bgsave-error is set".into());
+            return Some(
+                "MISCONF The last save failed, and stop-writes-on-bgsave-error is set".into(),
+            );
         }
         let cannot_begin = self.journal.beginning().then(|| self.journal.failure()).flatten();
         cannot_begin.map(|reason| format!("the AOF file cannot be begun: {reason}"))

@@ -285,9 +285,9 @@ fn a_repair_keeps_content_types() {
     fs::write(&file, &content).unwrap();
     assert_eq!(fix(&file).0, Verdict::Changed);
     assert_eq!(look(&file).0, Verdict::Good);
-    let mut reader = rdb::file::FileReader::open(File::open(&file).unwrap(), true).unwrap();
+    let reader = rdb::file::FileReader::open(File::open(&file).unwrap(), true).unwrap();
     let mut found = Vec::new();
-    while let Some(item) = reader.next() {
+    for item in reader {
         if let rdb::file::Item::Entries(batch) = item.unwrap() {
             for entry in &batch {
                 let content_type = entry.content_type().map(<[u8]>::to_vec);
