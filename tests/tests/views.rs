@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 use tests::certificates::Certificates;
-use tests::client::Reply;
+use tests::client::{Client, Received, Reply};
 use tests::mariadb::Mariadb;
 use tests::observe::wait_until;
 use tests::postgresql::Postgresql;
@@ -38,6 +38,18 @@ fn example(url: &str) -> Result<String> {
     let own = "sqlite:departments.db";
     ensure!(text.contains(own));
     Ok(text.replace(own, url))
+}
+
+fn text(reply: &Reply) -> Result<String> {
+    Ok(String::from_utf8_lossy(reply.text().context("a text")?).into_owned())
+}
+
+/// The key of the only result of a view that is kept.
+fn kept_key(control: &mut Client, view: &str) -> Result<String> {
+    let keys = control.call_text(&format!("KEYS view:{view}@*"))?;
+    let keys = keys.elements().context("an array")?;
+    let [key] = &*keys else { bail!("not one key: {keys:?}") };
+    text(key)
 }
 
 /// A view of SQLite with one statement.
@@ -121,6 +133,10 @@ fn the_example_works_with_mariadb() -> Result<()> {
                  NULL AS none, DATE '2026-02-03' AS day, TIMESTAMP '2026-02-03 04:05:06' AS moment, \
                  X'FF00' AS bytes, 18446744073709551615 AS large\"\nttl = 0.2\nstale = 100\n\
                  parameters = { n = { type = \"integer\" } }\n\
+                 [views.midnight]\nttl = 1\nselect = \"SELECT TIMESTAMP '2026-02-03 00:00:00' AS moment, \
+                 CAST('2026-02-03' AS DATETIME(3)) AS exact, TIME '00:00:00' AS time, \
+                 CAST('01:02:03.25' AS TIME(2)) AS part, CAST(0.1 AS FLOAT) AS tenth, \
+                 CAST(1e-7 AS FLOAT) AS small\"\n\
                  [views.slow]\nselect = \"SELECT SLEEP(20) AS slept\"\nttl = 1\n";
     let file = example(&format!("{}\"\ntimeout = 2 #", mariadb.url()))? + types;
     let (server, port, _directory) = start(&file, &[])?;
@@ -128,6 +144,8 @@ fn the_example_works_with_mariadb() -> Result<()> {
     let mut web = Web::connect(port)?;
     let row = r#"[{"whole":8,"half":0.5,"exact":"1.10","none":null,"day":"2026-02-03","moment":"2026-02-03 04:05:06","bytes":{"base64":"/wA="},"large":18446744073709551615}]"#;
     assert_eq!(had(&mut web, "types?n=7", "miss"), row);
+    let midnight = r#"[{"moment":"2026-02-03 00:00:00","exact":"2026-02-03 00:00:00.000","time":"00:00:00","part":"01:02:03.25","tenth":0.1,"small":1e-7}]"#;
+    assert_eq!(had(&mut web, "midnight", "miss"), midnight);
     let begun = Instant::now();
     assert_eq!(get(&mut web, "slow")?.status, 502);
     ensure!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
@@ -510,20 +528,112 @@ fn who_cannot_delete_what_is_forgotten_says_so() -> Result<()> {
     let views = one("SELECT random() AS chance", "ttl = 60\ntags = [\"t\"]");
     let (server, port, _directory) = start(&views, &[("busy-reply-threshold", "50")])?;
     let (mut web, mut control) = (Web::connect(port)?, server.connect()?);
-    let first = had(&mut web, "v", "miss");
-    // A script keeps the result, and nobody else gets at it.
     let mut script = server.connect()?;
-    script.send(&["EVAL", "while true do end", "1", "view:v"])?;
-    wait_until("a script that runs for long", || Ok(control.call_text("GET view:v")?.is_error()))?;
-    let refused = web.ask("DELETE /v1/views?tag=t", &[], b"")?;
-    ensure!(refused.status == 503 && refused.text().contains("BUSY"), "{refused:?}");
-    ensure!(control.call_text("SCRIPT KILL")? == Reply::Status(b"OK".to_vec()));
-    // It is not answered all the same, and can be deleted still.
-    wait_until("the end of the script", || Ok(!control.call_text("GET view:v")?.is_error()))?;
-    ensure!(control.call_text("EXISTS view:v view-tag:t")? == Reply::Integer(2));
-    ensure!(had(&mut web, "v", "miss") != first);
-    let forgotten = web.ask("DELETE /v1/views?tag=t", &[], b"")?;
-    ensure!(forgotten.text() == "{\"forgotten\":1}", "{forgotten:?}");
+    for locks_the_list in [false, true] {
+        let first = had(&mut web, "v", "miss");
+        let result = kept_key(&mut control, "v")?;
+        // A script keeps a key, and nobody else gets at it.
+        let key = if locks_the_list { "view-tag:t" } else { &*result };
+        let type_of = format!("TYPE {key}");
+        script.send(&["EVAL", "while true do end", "1", key])?;
+        wait_until("a script that runs for long", || Ok(control.call_text(&type_of)?.is_error()))?;
+        let refused = web.ask("DELETE /v1/views?tag=t", &[], b"")?;
+        ensure!(refused.status == 503 && refused.text().contains("BUSY"), "{key}: {refused:?}");
+        ensure!(control.call_text("SCRIPT KILL")? == Reply::Status(b"OK".to_vec()));
+        wait_until("the end of the script", || Ok(!control.call_text(&type_of)?.is_error()))?;
+        ensure!(matches!(script.receive()?, Received::Reply(reply) if reply.is_error()));
+        // It is not answered all the same, and can be deleted still.
+        ensure!(control.call_text(&format!("EXISTS {result} view-tag:t"))? == Reply::Integer(2));
+        ensure!(had(&mut web, "v", "miss") != first);
+        let forgotten = web.ask("DELETE /v1/views?tag=t", &[], b"")?;
+        ensure!(forgotten.text() == "{\"forgotten\":1}", "{forgotten:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn no_statement_runs_for_clients_that_have_gone() -> Result<()> {
+    let views = one(SLOW, "ttl = 60\nparameters.n = { type = \"integer\", default = 0 }")
+        .replace("random() AS chance", ":n AS n")
+        .replace("data.db\"", "data.db\"\nconnections = 1");
+    let (server, port, _directory) = start(&views, &[])?;
+    let mut web = Web::connect(port)?;
+    let mut gone: Vec<TcpStream> = Vec::new();
+    for n in 1..=6 {
+        let mut own = TcpStream::connect(("127.0.0.1", port))?;
+        own.write_all(
+            format!("GET /v1/views/v?n={n} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes(),
+        )?;
+        gone.push(own);
+    }
+    let mut control = server.connect()?;
+    wait_until("six requests", || {
+        Ok(text(&control.call_text("INFO clients")?)?.contains("blocked_clients:6"))
+    })?;
+    drop(gone);
+    wait_until("that they have gone", || {
+        Ok(text(&control.call_text("INFO clients")?)?.contains("blocked_clients:0"))
+    })?;
+    // After them in the queue of the one connection.
+    had(&mut web, "v?n=7", "miss");
+    let kept = control.call_text("KEYS view:v@*")?;
+    let kept = kept.elements().context("an array")?.len();
+    ensure!(kept <= 2, "the first statement had begun, the last one was asked for: {kept}");
+    // A client that comes after all gets its answer.
+    had(&mut web, "v?n=6", "miss");
+    Ok(())
+}
+
+#[test]
+fn a_slot_that_is_locked_for_long_delays_no_result() -> Result<()> {
+    let views = one("SELECT :n AS n", "ttl = 60\nparameters.n = { type = \"integer\" }")
+        + "[views.w]\nselect = \"SELECT 1 AS n\"\nttl = 60\n";
+    let (server, port, _directory) = start(&views, &[("busy-reply-threshold", "600000")])?;
+    let mut script = server.connect()?;
+    // Three seconds of its processor's time.
+    let text = "local from = os.clock() while os.clock() - from < 3 do end";
+    script.send(&["EVAL", text, "1", "view-tag:v"])?;
+    sleep(Duration::from_millis(200));
+    // A connection of the other worker.
+    let mut web = None;
+    while web.is_none() {
+        let mut own = Web::connect(port)?;
+        own.set_patience(Duration::from_millis(300))?;
+        web = own.ask("GET /healthz", &[], b"").is_ok().then_some(own);
+    }
+    let mut web = web.context("a connection")?;
+    web.set_patience(Duration::from_secs(30))?;
+    // None of them can be kept. Each would take a second if it waited for that.
+    for n in 0..4 {
+        had(&mut web, &format!("v?n={n}"), "miss");
+    }
+    had(&mut web, "w", "miss");
+    had(&mut web, "w", "hit");
+    ensure!(!script.is_readable()?, "the script runs still");
+    while !script.has_input(Duration::from_secs(1))? {}
+    ensure!(script.receive()? == Received::Reply(Reply::Nil));
+    had(&mut web, "v?n=0", "miss");
+    had(&mut web, "v?n=0", "hit");
+    Ok(())
+}
+
+#[test]
+fn a_restart_with_another_file_brings_no_result_of_the_earlier_one() -> Result<()> {
+    let (mut server, port, directory) =
+        start(&one("SELECT 'x' AS secret, 1 AS n", "ttl = 600"), &[("appendonly", "yes")])?;
+    let first = had(&mut Web::connect(port)?, "v", "miss");
+    ensure!(first.contains("secret"), "{first}");
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
+    let file = directory.path().join("views.toml");
+    let text = fs::read_to_string(&file)?;
+    fs::write(&file, text.replace("'x' AS secret, ", ""))?;
+    server.start_again()?;
+    assert_eq!(had(&mut Web::connect(port)?, "v", "miss"), "[{\"n\":1}]");
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
+    // With the first file again, its result is there still.
+    fs::write(&file, text)?;
+    server.start_again()?;
+    assert_eq!(had(&mut Web::connect(port)?, "v", "hit"), first);
     Ok(())
 }
 
@@ -543,7 +653,8 @@ fn a_result_says_how_old_it_is_and_outlives_a_restart() -> Result<()> {
     let head = web.ask("HEAD /v1/views/v", &[], b"")?;
     ensure!(head.status == 200 && head.header("content-length") == kept.header("content-length"));
     // It is a key like any other.
-    let value = web.ask("GET /v1/keys/view%3Av", &[], b"")?;
+    let key = kept_key(&mut server.connect()?, "v")?;
+    let value = web.ask(&format!("GET /v1/keys/{}", key.replace(':', "%3A")), &[], b"")?;
     ensure!(value.text() == first && value.header("content-type") == Some("application/json"));
     ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
     server.start_again()?;
@@ -628,8 +739,11 @@ fn the_file_is_read_anew() -> Result<()> {
     had(&mut web, "w", "miss");
     let begun = Instant::now();
     loop {
-        let left = control.call_text("EXISTS view:v view:stays view-tag:v view-tag:stays")?;
-        if left == Reply::Integer(0) {
+        let left = control.call_text("KEYS view*")?;
+        let names = left.clone().elements().context("an array")?;
+        let names = names.iter().map(text).collect::<Result<Vec<_>>>()?;
+        let is_new = |name: &String| name.contains(":w") || name == "view-tag:both";
+        if names.iter().all(is_new) {
             break;
         }
         ensure!(begun.elapsed() < Duration::from_secs(10), "{left:?}");

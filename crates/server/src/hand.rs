@@ -15,8 +15,9 @@ use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::gate::Gate;
 
-/// How often a command that finds its slots locked is tried, and the pause between.
-const TRIES: usize = 5000;
+/// How long a command waits for slots that others keep locked, if nothing else was said.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause before a command that has found its slots locked is tried again.
 const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
 
 /// Waits for slots, but not for long.
@@ -39,6 +40,7 @@ impl Policy for Tries<'_> {
 
 /// See the module's text.
 pub struct Hand {
+    patience: Duration,
     engine: Arc<Engine>,
     turn: Turn,
     gate: Gate,
@@ -50,7 +52,16 @@ impl Hand {
     pub fn new(engine: Arc<Engine>, thread: &str) -> Hand {
         let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
         let session = Session::new(Arc::new(client), true);
-        Hand { turn: Turn::new(&engine, thread), gate: engine.gates.register(), session, engine }
+        let (turn, gate) = (Turn::new(&engine, thread), engine.gates.register());
+        Hand { patience: PATIENCE, turn, gate, session, engine }
+    }
+
+    /// Does something whose commands wait this long for slots that others keep locked.
+    pub fn with_patience<T>(&mut self, patience: Duration, act: impl FnOnce(&mut Hand) -> T) -> T {
+        let before = std::mem::replace(&mut self.patience, patience);
+        let result = act(self);
+        self.patience = before;
+        result
     }
 
     /// Runs a command as a client would send it. Returns its reply, or nothing where it cannot run now.
@@ -74,11 +85,12 @@ impl Hand {
         argv: &OwnedArguments,
         keys: &[KeyAt],
     ) -> Option<Output> {
-        let Hand { engine, turn, gate, session } = self;
+        let Hand { patience, engine, turn, gate, session } = self;
         let mut output = Output::new();
         let request = Request { argv: argv.view(), row, keys, busy: None };
         let call = Call { turn, session, request, output: &mut output };
-        let outcome = engine.drive(call, gate, Tries { engine, left: TRIES });
+        let left = (patience.as_micros() / PAUSE_OF_TRIES.as_micros()) as usize;
+        let outcome = engine.drive(call, gate, Tries { engine, left });
         turn.announce_appends(engine);
         matches!(outcome, Outcome::Done).then_some(output)
     }

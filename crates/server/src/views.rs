@@ -5,9 +5,7 @@
 //! all of them. A worker that asks holds a slot, so it only looks into a map here and puts a request
 //! into a queue of bounded length.
 //!
-//! Results are kept by commands as clients send them, so they are journalled, expire and are evicted as
-//! anything else is. The keys of a tag are members of a sorted set, of the name that [`tag_key`] makes,
-//! by the time when they expire: expired ones are taken out when another one is added.
+//! `results` keeps results under keys, and forgets them.
 //!
 //! A result that was read before a tag was forgotten must not be kept after it. So every view has an
 //! epoch, which grows when one of its tags is forgotten. A flight knows the epoch in which it began,
@@ -16,7 +14,10 @@
 //!
 //! When the file of views is read anew, a new pool of threads replaces the present one. The old pool
 //! does its remaining work and ends, and keeps nothing more. Results of views that have changed are
-//! forgotten; until they are, requests for them do not look at kept results.
+//! forgotten; until they are, requests for them do not look at kept results. After a restart with another
+//! file nobody forgets them, but their keys name another definition, so nobody finds them either.
+
+mod results;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -31,7 +32,6 @@ use config::Config;
 use engine::engine::Engine;
 use engine::host::{LogLevel, ViewRequest};
 use engine::wait::waiting::Waiter;
-use http::reply::{Piece, Pieces};
 use parking_lot::Mutex;
 use resp::output::Output;
 use views::{Connection, Failure, Offer, View, Views};
@@ -39,6 +39,7 @@ use views::{Connection, Failure, Offer, View, Views};
 use crate::hand::Hand;
 use crate::process::log::Log;
 use crate::process::paths::{path, reason};
+use crate::views::results::Results;
 
 /// Requests that wait for the connections of one database.
 const QUEUE: usize = 4096;
@@ -47,15 +48,11 @@ const QUEUE: usize = 4096;
 const PAUSE_AFTER_FAILURE: u64 = 1000;
 /// The pause before results that cannot be forgotten now are tried again.
 const PAUSE_OF_SETTLING: Duration = Duration::from_millis(100);
-/// Keys of a tag that are deleted by one command.
-const KEYS_AT_ONCE: usize = 100;
 
 const TOO_MANY: &[u8] = b"-BUSY too many requests wait for the database\r\n";
 const FAILED: &[u8] = b"-DATABASE the database does not answer as it should: see the log\r\n";
 const REFUSED: &[u8] = b"-REFUSED the database refuses the request: see the log\r\n";
 const NO_VIEW: &[u8] = b"-ERR there is no such view\r\n";
-const LOCKED: &[u8] = b"-BUSY the results are locked by somebody else for too long\r\n";
-const STOPPING: &[u8] = b"-BUSY the server stops\r\n";
 
 /// A request on its way to a thread.
 enum Job {
@@ -80,6 +77,15 @@ enum Job {
 struct Flight {
     epoch: u64,
     waiters: Vec<Waiter>,
+    /// It renews a stale result, which clients have already.
+    renews: bool,
+}
+
+impl Flight {
+    /// Whether anybody wants its result: not if all who asked have gone.
+    fn is_wanted(&self) -> bool {
+        self.renews || self.waiters.iter().any(|waiter| waiter.wait.is_waiting())
+    }
 }
 
 /// State that all pools share, one after the other.
@@ -87,9 +93,7 @@ struct Common {
     log: Arc<Log>,
     /// Set once, when there is an engine.
     engine: OnceLock<Weak<Engine>>,
-    /// Locked while results are kept or forgotten. True when the server stops: then nothing more is
-    /// kept.
-    keeping: Mutex<bool>,
+    results: Results,
     /// The present pool, when there is one.
     pool: OnceLock<ArcSwap<Pool>>,
     /// Of threads that have ended.
@@ -137,21 +141,6 @@ fn said(reply: &[u8]) -> Output {
     output
 }
 
-/// Deletes keys. Returns how many there were, or the reply of the command if it was refused.
-fn unlink(hand: &mut Hand, keys: &[&[u8]]) -> Result<usize, Vec<u8>> {
-    let words: Vec<&[u8]> = [&b"UNLINK"[..]].iter().chain(keys).copied().collect();
-    let reply = hand.run(&words).unwrap_or_else(|| LOCKED.to_vec());
-    match Pieces::new(&reply).next() {
-        Some(Piece::Integer(count)) => Ok(usize::try_from(count).unwrap_or(0)),
-        _ => Err(reply),
-    }
-}
-
-/// The sorted set of the keys that have a tag.
-fn tag_key(tag: &[u8]) -> Vec<u8> {
-    [b"view-tag:", tag].concat()
-}
-
 impl Keeper {
     /// Reads the file with the views of databases, if the settings name one.
     ///
@@ -173,7 +162,7 @@ impl Keeper {
         let common = Arc::new(Common {
             log: Arc::clone(log),
             engine: OnceLock::new(),
-            keeping: Mutex::new(false),
+            results: Results::default(),
             pool: OnceLock::new(),
             hands: Mutex::default(),
         });
@@ -232,7 +221,7 @@ impl Keeper {
 
     /// Nothing is kept any more: the data is about to be saved for the last time.
     pub fn stop(&self) {
-        *self.common.keeping.lock() = true;
+        self.common.results.stop();
     }
 }
 
@@ -295,6 +284,9 @@ impl Pool {
 
     fn fill(&self, key: Box<[u8]>, waiter: Option<Waiter>) {
         let shared = &self.shared;
+        // The file may have been read anew since the request came.
+        let present = shared.offer.views.present_key(&key).map(|key| key.into_bytes().into());
+        let key: Box<[u8]> = present.unwrap_or(key);
         let Ok((view, _)) = shared.offer.views.at_key(&key) else {
             return waiter.into_iter().for_each(|waiter| shared.answer(&waiter, NO_VIEW));
         };
@@ -305,16 +297,19 @@ impl Pool {
         let epoch = shared.epoch(&view.name);
         {
             let mut flights = shared.flights.lock();
+            let renews = waiter.is_none();
             if let Some(flight) = flights.get_mut(&key).filter(|flight| flight.epoch == epoch) {
                 flight.waiters.extend(waiter);
+                flight.renews |= renews;
                 return;
             }
             let waiters = waiter.into_iter().collect();
-            let earlier = flights.insert(key.clone(), Flight { epoch, waiters });
+            let earlier = flights.insert(key.clone(), Flight { epoch, waiters, renews });
             if let (Some(earlier), Some(flight)) = (earlier, flights.get_mut(&key)) {
                 // Clients that wait for a result that was forgotten meanwhile get the newer one as
                 // well.
                 flight.waiters.extend(earlier.waiters);
+                flight.renews |= earlier.renews;
             }
         }
         self.put(view.database, Job::Fill { key, epoch });
@@ -368,13 +363,33 @@ impl Shared {
     /// For the views with this tag, results that were asked for up to now are no longer kept.
     fn begin_epochs(&self, tag: &[u8]) {
         self.offer.forget(tag, base::clock::now_ms());
-        for (name, view) in &self.offer.views.views {
-            if view.tags.iter().any(|own| own.as_bytes() == tag)
-                && let Some(epoch) = self.epochs.get(name)
-            {
+        for name in self.views_with(tag) {
+            if let Some(epoch) = self.epochs.get(name) {
                 epoch.fetch_add(1, SeqCst);
             }
         }
+    }
+
+    /// Whether a flight's statement is to run. A flight that nobody waits for any more ends here, as does
+    /// one whose waiters a later flight has taken over.
+    fn takes_off(&self, key: &[u8], epoch: u64) -> bool {
+        let mut flights = self.flights.lock();
+        let Some(flight) = flights.get(key).filter(|flight| flight.epoch == epoch) else {
+            return false;
+        };
+        let is_wanted = flight.is_wanted();
+        if !is_wanted {
+            flights.remove(key);
+        }
+        is_wanted
+    }
+
+    /// The views with a tag. A tag that is the name of a view may be one of an earlier file.
+    fn views_with<'v>(&'v self, tag: &'v [u8]) -> impl Iterator<Item = &'v str> {
+        let views = self.offer.views.views.values();
+        let tagged = views.filter(move |view| view.tags.iter().any(|own| own.as_bytes() == tag));
+        let own = std::str::from_utf8(tag).ok().filter(|own| self.offer.changed.contains(*own));
+        tagged.map(|view| &*view.name).chain(own)
     }
 
     /// Ends a flight, and answers its waiters.
@@ -436,15 +451,12 @@ impl Worker {
     fn settle(&mut self) {
         let offer = Arc::clone(&self.shared.offer);
         let names: Vec<&[u8]> = offer.changed.iter().map(String::as_bytes).collect();
-        while !self.shared.is_retired.load(SeqCst) && !*self.shared.common.keeping.lock() {
+        let shared = Arc::clone(&self.shared);
+        while !shared.is_retired.load(SeqCst) && !shared.common.results.is_stopped() {
             // What is refused is tried again: see below.
             let _ = self.forget(&names);
             let Some(hand) = &mut self.hand else { return };
-            let is_gone = |name: &&[u8]| {
-                let reply = hand.run(&[b"EXISTS", &tag_key(name)]);
-                reply.is_some_and(|reply| reply == b":0\r\n")
-            };
-            if names.iter().all(is_gone) {
+            if names.iter().all(|name| Results::has_none(hand, name)) {
                 return offer.settle();
             }
             // Writes are refused now, as they are when the disk is full.
@@ -457,6 +469,9 @@ impl Worker {
         let Ok((view, call)) = shared.offer.views.at_key(key) else {
             return shared.land(key, epoch, &said(NO_VIEW));
         };
+        if !shared.takes_off(key, epoch) {
+            return;
+        }
         let json = match self.with_connection(view, false, |connection| connection.query(&call)) {
             Ok(json) => json,
             Err(reply) => return shared.land(key, epoch, &said(reply)),
@@ -475,29 +490,8 @@ impl Worker {
     fn keep(&mut self, view: &View, key: &[u8], epoch: u64, json: &[u8]) {
         let Some(hand) = &mut self.hand else { return };
         let shared = &self.shared;
-        let stopping = shared.common.keeping.lock();
-        let is_retired = shared.is_retired.load(SeqCst);
-        if *stopping || is_retired || shared.epoch(&view.name) != epoch {
-            return;
-        }
-        let time = (view.ttl + view.stale).as_millis();
-        let now = u128::from(base::clock::now_us() / 1000);
-        let (expires, now) = ((now + time).to_string(), now.to_string());
-        let time = time.to_string();
-        let time = time.as_bytes();
-        for tag in &view.tags {
-            let tag = tag_key(tag.as_bytes());
-            // Without its tags it could not be forgotten.
-            if !hand.succeeds(&[b"ZADD", &tag, expires.as_bytes(), key]) {
-                return;
-            }
-            hand.run(&[b"ZREMRANGEBYSCORE", &tag, b"-inf", now.as_bytes()]);
-            hand.run(&[b"PEXPIRE", &tag, time, b"NX"]);
-            hand.run(&[b"PEXPIRE", &tag, time, b"GT"]);
-        }
-        if hand.succeeds(&[b"SET", key, json, b"PX", time]) {
-            hand.run(&[b"CONTENTTYPE", key, b"application/json"]);
-        }
+        let may = || !shared.is_retired.load(SeqCst) && shared.epoch(&view.name) == epoch;
+        shared.common.results.keep(hand, view, key, json, may);
     }
 
     fn change(&mut self, view: &[u8], body: &[u8]) -> Vec<u8> {
@@ -536,37 +530,9 @@ impl Worker {
     /// The reply of the first command that was refused. The others were tried all the same.
     fn forget(&mut self, tags: &[&[u8]]) -> Result<usize, Vec<u8>> {
         let Some(hand) = &mut self.hand else { return Ok(0) };
-        let stopping = self.shared.common.keeping.lock();
-        if *stopping {
-            return Err(STOPPING.to_vec());
-        }
-        let (mut forgotten, mut refusal) = (0, None);
-        for tag in tags {
-            let tag = tag_key(tag);
-            // Where it is no list of results, there is none that could be deleted.
-            let Some(reply) = hand.run(&[b"ZRANGE", &tag, b"0", b"-1"]) else { continue };
-            let mut pieces = Pieces::new(&reply);
-            let Some(Piece::Array(count)) = pieces.next() else { continue };
-            let keys: Vec<&[u8]> = (0..count)
-                .filter_map(|_| match pieces.next() {
-                    Some(Piece::Bytes(key)) => Some(key),
-                    _ => None,
-                })
-                .collect();
-            let mut refused = None;
-            for keys in keys.chunks(KEYS_AT_ONCE) {
-                match unlink(hand, keys) {
-                    Ok(count) => forgotten += count,
-                    Err(reply) => refused = Some(reply),
-                }
-            }
-            // The list says what is left to delete, so it stays with that.
-            if refused.is_none() {
-                refused = unlink(hand, &[&tag]).err();
-            }
-            refusal = refusal.or(refused);
-        }
-        refusal.map_or(Ok(forgotten), Err)
+        let shared = &self.shared;
+        let views = tags.iter().flat_map(|tag| shared.views_with(tag));
+        shared.common.results.forget(hand, tags, views)
     }
 
     /// Uses the thread's connection to the database of a view: once if the action `changes` rows. A failure

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
+use crate::address;
 use crate::encryption::{self, Encryption};
 use crate::kind::Kind;
 use crate::parameter::{Parameter, Value};
@@ -12,6 +14,8 @@ use crate::statement::{Marks, Statement, marked};
 
 /// Keys of views begin with this.
 const KEY_PREFIX: &str = "view:";
+/// Bytes of a definition's hash that a key shows.
+const DIGEST_BYTES: usize = 8;
 /// Longest name of a view.
 const LONGEST_NAME: usize = 64;
 /// Default threads, and so connections, of a database.
@@ -92,6 +96,9 @@ pub struct View {
     select: Statement,
     parameters: Vec<(String, Parameter)>,
     write: Option<(Statement, Vec<(String, Parameter)>)>,
+    /// A hash of all that its results depend on, in hexadecimal. It is a part of their keys, so that a
+    /// view never answers with a result of an earlier definition.
+    digest: String,
 }
 
 /// A statement with its bound values.
@@ -110,13 +117,22 @@ pub struct Views {
     pub views: BTreeMap<String, View>,
 }
 
+/// What a key names.
+struct Asked<'v, 'k> {
+    view: &'v View,
+    /// The definition that it was made for.
+    digest: &'k str,
+    /// The parameters.
+    given: Vec<(String, String)>,
+}
+
 impl Views {
     /// Reads the file.
     ///
     /// # Errors
     /// What is wrong with it, for the operator.
     pub fn parse(text: &str) -> Result<Views, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: File = toml::from_str(text).map_err(|error| explained(text, &error))?;
         let mut databases = Vec::new();
         for (name, entry) in file.databases {
             databases
@@ -136,19 +152,9 @@ impl Views {
     /// The views of an earlier file whose results are not those of this one's.
     #[must_use]
     pub fn changed_since(&self, earlier: &Views) -> BTreeSet<String> {
-        let is_same = |before: &View, now: &View| {
-            let database = |views: &Views, view: &View| {
-                let Database { url, begin, .. } = &views.databases[view.database];
-                (url.clone(), begin.clone())
-            };
-            database(earlier, before) == database(self, now)
-                && (&before.select, &before.parameters) == (&now.select, &now.parameters)
-                && (before.ttl, before.stale, &before.tags) == (now.ttl, now.stale, &now.tags)
-        };
-        let changed = earlier
-            .views
-            .iter()
-            .filter(|(name, before)| self.views.get(*name).is_none_or(|now| !is_same(before, now)));
+        let changed = earlier.views.iter().filter(|(name, before)| {
+            self.views.get(*name).is_none_or(|now| before.digest != now.digest)
+        });
         changed.map(|(name, _)| name.clone()).collect()
     }
 
@@ -157,17 +163,35 @@ impl Views {
     /// # Errors
     /// There is none.
     pub fn at_key(&self, key: &[u8]) -> Result<(&View, Call<'_>), String> {
+        let Asked { view, digest, given } = self.asked_for(key)?;
+        if view.digest != digest {
+            return Err("there is no such view".to_owned());
+        }
+        Ok((view, view.select(&view.values(&given)?)))
+    }
+
+    /// The key of these views for the result that a key of an earlier file asks for.
+    ///
+    /// # Errors
+    /// There is no such view, or it does not have these parameters.
+    pub fn present_key(&self, key: &[u8]) -> Result<String, String> {
+        let Asked { view, given, .. } = self.asked_for(key)?;
+        view.key(&given)
+    }
+
+    fn asked_for<'k>(&self, key: &'k [u8]) -> Result<Asked<'_, 'k>, String> {
         let text = std::str::from_utf8(key).map_err(|_| "the key is no text")?;
         let text = text.strip_prefix(KEY_PREFIX).ok_or("it is no key of a view")?;
-        let (name, query) = text.split_once('?').unwrap_or((text, ""));
+        let (head, query) = text.split_once('?').unwrap_or((text, ""));
+        let (name, digest) = head.split_once('@').unwrap_or((head, ""));
         let view = self.views.get(name).ok_or("there is no such view")?;
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Ok((name.to_owned(), decoded(value).ok_or("the key is not encoded")?))
         });
-        let pairs = pairs.collect::<Result<Vec<_>, String>>()?;
-        Ok((view, view.select(&view.values(&pairs)?)))
+        let given = pairs.collect::<Result<Vec<_>, String>>()?;
+        Ok(Asked { view, digest, given })
     }
 }
 
@@ -180,10 +204,18 @@ impl DatabaseEntry {
         let kind = Kind::of(&self.url)
             .ok_or("its url begins with sqlite:, mariadb:, mysql: or postgres:")?;
         let (url, encryption) = encryption::split(&self.url, kind)?;
+        address::check(&url, kind).map_err(|reason| format!("its url is wrong: {reason}"))?;
         let timeout = seconds("timeout", self.timeout.unwrap_or(TIMEOUT), 0.001)?;
         let (name, begin) = (name.to_owned(), self.begin);
         Ok(Database { name, connections, url, encryption, kind, begin, timeout })
     }
+}
+
+/// What is wrong with the text, and in which line. It does not show the line, which may have a password.
+fn explained(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    format!("TOML parse error at line {line}: {}", error.message())
 }
 
 fn seconds(what: &str, value: f64, least: f64) -> Result<Duration, String> {
@@ -232,7 +264,7 @@ impl ViewEntry {
         };
         let mut tags: BTreeSet<String> = self.tags.into_iter().collect();
         tags.insert(name.to_owned());
-        Ok(View {
+        let mut view = View {
             name: name.to_owned(),
             database,
             ttl: seconds("ttl", self.ttl, 0.001)?,
@@ -241,11 +273,42 @@ impl ViewEntry {
             select,
             parameters,
             write,
-        })
+            digest: String::new(),
+        };
+        view.digest = view.digest_with(&databases[database]);
+        Ok(view)
     }
 }
 
 impl View {
+    /// A hash of the definition: the statement and its parameters, where it runs, for how long results are
+    /// kept, and what forgets them. Keys show it to every client, so the password of the address is no part
+    /// of it.
+    fn digest_with(&self, database: &Database) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |part: &str| {
+            // With its length, so that no two lists of parts are the same text.
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        match database.kind {
+            Kind::Sqlite => add(&database.url),
+            Kind::Mariadb | Kind::Postgres => add(&without_password(&database.url)),
+        }
+        add(&self.select.text);
+        self.select.places.iter().for_each(|place| add(&self.parameters[*place].0));
+        for (name, parameter) in &self.parameters {
+            add(name);
+            add(&parameter.schema().to_string());
+        }
+        add(&format!("{:?} {:?}", self.ttl, self.stale));
+        for part in self.tags.iter().chain(&database.begin) {
+            add(part);
+        }
+        let hash = hash.finalize();
+        hash[..DIGEST_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The key that the result for these parameters is kept under. Those that are missing have their
     /// defaults, and the order does not matter.
     ///
@@ -253,7 +316,7 @@ impl View {
     /// A parameter is wrong, unknown or missing.
     pub fn key(&self, given: &[(String, String)]) -> Result<String, String> {
         let values = self.values(given)?;
-        let mut key = format!("{KEY_PREFIX}{}", self.name);
+        let mut key = format!("{KEY_PREFIX}{}@{}", self.name, self.digest);
         for (at, ((name, _), value)) in self.parameters.iter().zip(&values).enumerate() {
             key.push(if at == 0 { '?' } else { '&' });
             key.push_str(name);
@@ -331,6 +394,17 @@ impl View {
     }
 }
 
+/// An address without the password that it may have before its host or among its parameters.
+fn without_password(url: &str) -> String {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let (before, host) = address.rsplit_once('@').unwrap_or(("", address));
+    // The first colon is that of the scheme.
+    let user = before.match_indices(':').nth(1).map_or(before, |(at, _)| &before[..at]);
+    let is_secret = |pair: &&str| pair.split('=').next() == Some("password");
+    let rest: Vec<&str> = query.split('&').filter(|pair| !is_secret(pair)).collect();
+    format!("{user}@{host}?{}", rest.join("&"))
+}
+
 fn described(
     parameters: &[(String, Parameter)],
 ) -> impl Iterator<Item = (&str, serde_json::Value)> {
@@ -396,10 +470,12 @@ mod tests {
     fn a_key_says_all_of_a_request() {
         let views = Views::parse(FILE).unwrap();
         let view = &views.views["departments"];
-        assert_eq!(view.key(&[]).unwrap(), "view:departments?name=&rows=10");
+        let digest = &view.digest;
+        assert_eq!(digest.len(), 2 * DIGEST_BYTES);
+        assert_eq!(view.key(&[]).unwrap(), format!("view:departments@{digest}?name=&rows=10"));
         let given = pairs(&[("rows", "20"), ("name", "a&b=\u{e9}")]);
         let key = view.key(&given).unwrap();
-        assert_eq!(key, "view:departments?name=a%26b%3D%C3%A9&rows=20");
+        assert_eq!(key, format!("view:departments@{digest}?name=a%26b%3D%C3%A9&rows=20"));
         let (same, call) = views.at_key(key.as_bytes()).unwrap();
         assert_eq!(same.name, "departments");
         assert_eq!(call.values, [Value::Text("a&b=\u{e9}".into()), Value::Integer(20)]);
@@ -414,11 +490,22 @@ mod tests {
         ] {
             assert!(view.key(&wrong).is_err(), "{wrong:?}");
         }
-        for wrong in
-            ["view:other", "departments", "view:departments?rows=x", "view:departments?name=%f"]
-        {
+        let own = format!("view:departments@{digest}");
+        for wrong in [
+            "view:other",
+            "departments",
+            &own.replace("view:", ""),
+            &format!("{own}?rows=x"),
+            &format!("{own}?name=%f"),
+            // Of another definition, or of a time when keys did not say which.
+            "view:departments@0123456789abcdef?name=&rows=10",
+            "view:departments?name=&rows=10",
+        ] {
             assert!(views.at_key(wrong.as_bytes()).is_err(), "{wrong}");
         }
+        let present = views.present_key(b"view:departments@0123456789abcdef?name=&rows=10");
+        assert_eq!(present, view.key(&[]));
+        assert!(views.present_key(b"view:departments@0123456789abcdef?rows=x").is_err());
     }
 
     #[test]
@@ -466,6 +553,25 @@ mod tests {
     }
 
     #[test]
+    fn a_key_shows_nothing_of_a_password() {
+        let key = |url: &str| {
+            let views = Views::parse(&FILE.replace("sqlite::memory:", url)).unwrap();
+            views.views["departments"].key(&[]).unwrap()
+        };
+        assert_eq!(key("mysql://u:one@h/d"), key("mysql://u:t:w@o@h/d"));
+        assert_eq!(key("postgres://u@h/d?password=one"), key("postgres://u@h/d?password=two"));
+        for (one, other) in [
+            ("mysql://u:one@h/d", "mysql://v:one@h/d"),
+            ("mysql://u:one@h/d", "mysql://u:one@i/d"),
+            ("mysql://u:one@h/d", "mysql://u:one@h/e"),
+            ("postgres://u@h/d?options=a", "postgres://u@h/d?options=b"),
+            ("sqlite:a:b@c", "sqlite:a:d@c"),
+        ] {
+            assert_ne!(key(one), key(other));
+        }
+    }
+
+    #[test]
     fn a_wrong_file_is_refused_with_its_reason() {
         let with = |from: &str, to: &str| Views::parse(&FILE.replace(from, to)).unwrap_err();
         assert!(with("sqlite::memory:", "oracle:x").contains("database main"));
@@ -477,6 +583,9 @@ mod tests {
         assert!(with("default = 10", "default = 0").contains("out of range"));
         assert!(with("default = 10", "default = \"x\"").contains("another type"));
         assert!(with("ttl = 60", "tttl = 60").contains("tttl"));
+        let url = "url = \"sqlite::memory:\"";
+        let error = with(url, "url = \"mysql://u:secret@h/d\" x");
+        assert!(error.contains("line 3") && !error.contains("secret"), "{error}");
         assert!(
             with("[databases.main]\n        url = \"sqlite::memory:\"", "").contains("no database")
         );

@@ -5,6 +5,7 @@
 //! [`Connection`] runs statements and makes JSON of their rows. The caller decides which results are
 //! kept, and for how long.
 
+mod address;
 mod connection;
 mod definition;
 mod driver;

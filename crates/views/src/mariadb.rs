@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, OptsBuilder, Params, SslOpts};
+use mysql::{Conn, OptsBuilder, Params, SslOpts};
 
+use crate::address;
 use crate::definition::{Call, Database};
 use crate::driver::{Cell, Driver, Failure, Rows};
 use crate::encryption::{Encryption, Trust};
@@ -33,11 +35,7 @@ impl From<mysql::Error> for Failure {
 impl Mariadb {
     pub(crate) fn open(database: &Database) -> Result<Mariadb, Failure> {
         let Database { url, encryption, begin, timeout, .. } = database;
-        let url = match url.strip_prefix("mariadb:") {
-            Some(rest) => format!("mysql:{rest}"),
-            None => url.clone(),
-        };
-        let options = Opts::from_url(&url).map_err(mysql::Error::from)?;
+        let options = address::mariadb(url).map_err(mysql::Error::from)?;
         // Its library would go on over a socket of this machine, which is not encrypted.
         let prefers_socket = encryption.is_none() && options.get_prefer_socket();
         let options = OptsBuilder::from_opts(options)
@@ -94,44 +92,73 @@ fn parameters(call: &Call<'_>) -> Params {
     }
 }
 
-/// A date or a time as the database writes it.
-fn written(value: &mysql::Value) -> Option<String> {
-    let fraction = |micros: u32| match micros {
-        0 => String::new(),
-        micros => format!(".{micros:06}"),
-    };
-    Some(match *value {
-        mysql::Value::Date(year, month, day, hour, minute, second, micros) => {
-            let date = format!("{year:04}-{month:02}-{day:02}");
-            match (hour, minute, second, micros) {
-                (0, 0, 0, 0) => date,
-                _ => format!("{date} {hour:02}:{minute:02}:{second:02}{}", fraction(micros)),
+/// A column: how its values are written depends on its type, which they themselves do not tell.
+struct Column {
+    name: String,
+    kind: ColumnType,
+    /// Digits of a second's fraction.
+    decimals: usize,
+}
+
+impl Column {
+    fn new(own: &mysql::Column) -> Column {
+        let decimals = usize::from(own.decimals());
+        Column { name: own.name_str().into_owned(), kind: own.column_type(), decimals }
+    }
+
+    /// A date or a time as the database writes it.
+    fn written(&self, value: &mysql::Value) -> Option<String> {
+        Some(match *value {
+            mysql::Value::Date(year, month, day, hour, minute, second, micros) => {
+                let date = format!("{year:04}-{month:02}-{day:02}");
+                match self.kind {
+                    ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE => date,
+                    _ => {
+                        let fraction = self.fraction(micros);
+                        format!("{date} {hour:02}:{minute:02}:{second:02}{fraction}")
+                    }
+                }
             }
+            mysql::Value::Time(negative, days, hours, minutes, seconds, micros) => {
+                let sign = if negative { "-" } else { "" };
+                let hours = days * 24 + u32::from(hours);
+                let fraction = self.fraction(micros);
+                format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}")
+            }
+            _ => return None,
+        })
+    }
+
+    fn fraction(&self, micros: u32) -> String {
+        match self.decimals {
+            decimals @ 1..=6 => format!(".{micros:06}")[..=decimals].to_owned(),
+            // The database does not say how many there are.
+            _ if micros > 0 => format!(".{micros:06}"),
+            _ => String::new(),
         }
-        mysql::Value::Time(negative, days, hours, minutes, seconds, micros) => {
-            let sign = if negative { "-" } else { "" };
-            let hours = days * 24 + u32::from(hours);
-            format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(micros))
-        }
-        _ => return None,
-    })
+    }
+}
+
+/// The number of double precision with the fewest digits that is this one of single precision, as the
+/// database writes it: 0.1, and not 0.10000000149011612.
+fn widened(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or_else(|_| f64::from(number))
 }
 
 impl Driver for Mariadb {
     fn query(&mut self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         let result = self.0.exec_iter(call.sql, parameters(call))?;
-        let columns = result.columns();
-        let names: Vec<String> =
-            columns.as_ref().iter().map(|column| column.name_str().into_owned()).collect();
-        let mut told = Rows::new(names.iter().map(String::as_str));
+        let columns: Vec<Column> = result.columns().as_ref().iter().map(Column::new).collect();
+        let mut told = Rows::new(columns.iter().map(|column| column.name.as_str()));
         for row in result {
             let values = row?.unwrap();
-            let dates: Vec<Option<String>> = values.iter().map(written).collect();
+            let dates: Vec<Option<String>> =
+                columns.iter().zip(&values).map(|(column, value)| column.written(value)).collect();
             told.add(values.iter().zip(&dates).map(|(value, date)| match value {
                 mysql::Value::NULL => Cell::Null,
                 mysql::Value::Int(number) => Cell::Integer(*number),
                 mysql::Value::UInt(number) => Cell::Unsigned(*number),
-                mysql::Value::Float(number) => Cell::Number(f64::from(*number)),
+                mysql::Value::Float(number) => Cell::Number(widened(*number)),
                 mysql::Value::Double(number) => Cell::Number(*number),
                 mysql::Value::Bytes(bytes) => Cell::Bytes(bytes),
                 mysql::Value::Date(..) | mysql::Value::Time(..) => {
