@@ -4,11 +4,12 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Reply};
 use tests::etcd::Keys;
 use tests::random::{Random, Rounds};
 use tests::server::Server;
+use tests::web::Web;
 
 /// A server that journals, and that removes an expired node only when a request meets it.
 struct Subject {
@@ -320,5 +321,43 @@ fn a_long_answer_is_made_away_from_the_workers() -> Result<()> {
     subject.expect("GET / ", "200")?;
     ensure!(subject.expect("GET /many/n00007", "200")?.contains("v7"));
     ensure!(lists(&mut subject)? == 2);
+    Ok(())
+}
+
+/// How often the thread that does what takes long has stopped waiting for a job.
+fn jobs_of_the_other_thread(server: &Server) -> Result<u64> {
+    for task in std::fs::read_dir(format!("/proc/{}/task", server.pid()))? {
+        let status = std::fs::read_to_string(task?.path().join("status"))?;
+        let figure = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map(|text| text.trim().to_owned()).context("a figure")
+        };
+        if figure("Name:")? == "listings" {
+            return Ok(figure("voluntary_ctxt_switches:")?.parse()?);
+        }
+    }
+    bail!("there is no such thread")
+}
+
+#[test]
+fn a_large_directory_is_removed_beside_the_workers() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "2")])?;
+    let mut web = Web::connect(port)?;
+    let ask = |web: &mut Web, line: &str| web.ask(line, &[], b"");
+    // More than a worker removes at once.
+    for number in 0..1100 {
+        let path = format!("/v2/keys/large/{}/{number}", number % 3);
+        ensure!(ask(&mut web, &format!("PUT {path}?value=1"))?.status == 201);
+    }
+    ensure!(ask(&mut web, "PUT /v2/keys/small/1?value=1")?.status == 201);
+    let before = jobs_of_the_other_thread(&server)?;
+    ensure!(ask(&mut web, "DELETE /v2/keys/small?recursive=true")?.status == 200);
+    ensure!(jobs_of_the_other_thread(&server)? == before, "a worker does what is short itself");
+    let answer = ask(&mut web, "DELETE /v2/keys/large?recursive=true")?;
+    ensure!(answer.status == 200 && answer.text().contains("\"action\":\"delete\""), "{answer:?}");
+    ensure!(jobs_of_the_other_thread(&server)? > before, "the other thread does it");
+    ensure!(ask(&mut web, "GET /v2/keys/large")?.status == 404);
+    let left = server.connect()?.call_text("KEYS {etcd}/large*")?;
+    ensure!(left == Reply::Array(Vec::new()), "{left:?}");
     Ok(())
 }

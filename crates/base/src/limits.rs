@@ -234,6 +234,10 @@ pub const ETCD_DEPTH: usize = 256;
 /// Another thread makes longer ones, so that the worker's other clients go on.
 pub const ETCD_LISTED_BY_WORKER: usize = 256 * 1024;
 
+/// Nodes that a worker removes at once from the tree of etcd: with a directory of more, another thread
+/// does it, and only those who want the tree wait.
+pub const ETCD_REMOVED_BY_WORKER: usize = 1000;
+
 /// Events of the tree of `/v2/keys` that are kept for requests about the past: as many as in etcd.
 pub const ETCD_EVENTS: u64 = 1000;
 

@@ -69,6 +69,43 @@ pub fn apply(tree: &mut impl Tree, request: &Request<'_>, now: i64) -> Result<Ch
     }
 }
 
+/// Whether more than `most` nodes go with what a request removes.
+#[must_use]
+pub fn removes_many(tree: &impl Tree, request: &Request<'_>, most: usize) -> bool {
+    request.operation() == Operation::Delete
+        && request.recursive
+        && find(tree, request.path).is_ok_and(|node| node.is_directory())
+        && holds_many(tree, request.path, most)
+}
+
+/// Whether more than `most` nodes go with the node that expires next, and its time has come.
+///
+/// # Errors
+/// The tree does not have the required form.
+pub fn expires_many(tree: &impl Tree, now: i64, most: usize) -> Result<bool, Error> {
+    let next = tree.next_expiry()?.filter(|(at, _)| *at <= now);
+    Ok(next.is_some_and(|(_, path)| holds_many(tree, &path, most)))
+}
+
+/// Whether more than `most` nodes are below a directory. Looks at no more than about that many.
+fn holds_many(tree: &impl Tree, path: &[u8], most: usize) -> bool {
+    let mut left = most;
+    let mut directories = vec![path::inside(path).into_owned()];
+    while let Some(directory) = directories.pop() {
+        // Other data in place of a directory holds no nodes.
+        let Some(rest) = left.checked_sub(tree.count(&directory).unwrap_or(0)) else {
+            return true;
+        };
+        left = rest;
+        for (name, child) in tree.children(&directory).unwrap_or_default() {
+            if child.is_directory() {
+                directories.push(path::inside(&path::child(&directory, &name)).into_owned());
+            }
+        }
+    }
+    false
+}
+
 /// Removes the node that expires next, if its time has come. Returns nothing if there is none. To be
 /// called until then, or as often as there is time for.
 ///

@@ -212,6 +212,39 @@ fn a_deep_tree_is_shown_and_goes() {
 }
 
 #[test]
+fn removals_of_many_nodes_are_known_before() {
+    let mut tree = Memory::default();
+    for line in ["PUT /a/b/1 value=1", "PUT /a/b/2 value=1", "PUT /a/3 value=1", "PUT /e dir=true"]
+    {
+        run(&mut tree, line);
+    }
+    let removes_more = |line: &str, most| {
+        let (method, rest) = line.split_once(' ').unwrap();
+        let (path, fields) = rest.split_once(' ').unwrap_or((rest, ""));
+        let form = Form::read(fields.as_bytes(), b"").unwrap();
+        let request = Request::read(method.as_bytes(), path.as_bytes(), &form).unwrap();
+        change::removes_many(&tree, &request, most)
+    };
+    // The directory b, and three values.
+    assert!(removes_more("DELETE /a recursive=true", 3));
+    assert!(!removes_more("DELETE /a recursive=true", 4));
+    assert!(removes_more("DELETE /a/b recursive=true", 1));
+    for other in [
+        "DELETE /a dir=true",
+        "DELETE /a/3 recursive=true",
+        "DELETE /e recursive=true",
+        "DELETE /none recursive=true",
+        "PUT /a/3 value=2",
+    ] {
+        assert!(!removes_more(other, 0), "{other}");
+    }
+    run(&mut tree, "PUT /a dir=true&ttl=1&prevExist=true");
+    assert!(!change::expires_many(&tree, NOW, 3).unwrap(), "its time has not come");
+    assert!(change::expires_many(&tree, NOW + 2000, 3).unwrap());
+    assert!(!change::expires_many(&tree, NOW + 2000, 4).unwrap());
+}
+
+#[test]
 fn what_expires_is_told_in_the_order_of_time() {
     let mut tree = Memory::default();
     run(&mut tree, "PUT /d dir=true&ttl=2");

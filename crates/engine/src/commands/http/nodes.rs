@@ -1,7 +1,8 @@
 //! Requests for nodes of the tree: see [`crate::nodes`].
 //!
-//! A thread of the host does a read whose answer is long, because a worker would keep its other clients
-//! waiting meanwhile. A worker finds out when it writes the answer, up to a bound.
+//! A thread of the host does a read whose answer is long, and a removal of many nodes, because a worker
+//! would keep its other clients waiting meanwhile. Of a read a worker finds out when it writes the answer, up
+//! to a bound; of a removal before it removes anything.
 //!
 //! Their replies are the status of HTTP, the index of the tree, the index of the event if the request
 //! waited for one, and the body.
@@ -25,19 +26,29 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::nodes::hub::reply_event;
 use crate::nodes::kept::Kept;
 
+/// How much a thread does itself.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Bytes of the answer to a read.
+    listed: usize,
+    /// Nodes that are removed with one node.
+    removed: usize,
+}
+
 /// A request: the key of a directory, which gives the slot; the method; the path; and fields of the
 /// form, names and values.
 pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    run(cx, args, limits::ETCD_LISTED_BY_WORKER)
+    let (listed, removed) = (limits::ETCD_LISTED_BY_WORKER, limits::ETCD_REMOVED_BY_WORKER);
+    run(cx, args, Share { listed, removed })
 }
 
 /// The same, by a thread that may take its time.
 pub(super) fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    run(cx, args, usize::MAX)
+    run(cx, args, Share { listed: usize::MAX, removed: usize::MAX })
 }
 
-/// Runs a request, unless it is a read whose answer has more than `most` bytes.
-fn run(cx: &mut Context<'_>, args: &mut Args<'_>, most: usize) -> CommandResult {
+/// Runs a request, or leaves it to the thread that may take its time if it is more than this thread's share.
+fn run(cx: &mut Context<'_>, args: &mut Args<'_>, share: Share) -> CommandResult {
     // The effects that the tree gives are what the journal gets.
     cx.propagate_nothing();
     let _slot = args.key()?;
@@ -50,8 +61,8 @@ fn run(cx: &mut Context<'_>, args: &mut Args<'_>, most: usize) -> CommandResult 
     let done = Request::read(method, path, &form).and_then(|request| {
         let operation = request.operation();
         let done = match request.method {
-            Method::Get => read(cx, &request, most, &mut body),
-            _ => write(cx, &request, &mut body).map(Some),
+            Method::Get => read(cx, &request, share, &mut body),
+            _ => write(cx, &request, share, &mut body),
         };
         if !matches!(done, Ok(None)) {
             cx.engine.nodes.count(operation, done.is_ok());
@@ -69,28 +80,41 @@ fn run(cx: &mut Context<'_>, args: &mut Args<'_>, most: usize) -> CommandResult 
     Ok(())
 }
 
-/// Says nothing where the answer would be longer than `most` bytes.
+/// Says nothing where it would be more than the thread's share.
 fn read(
     cx: &mut Context<'_>,
     request: &Request<'_>,
-    most: usize,
+    share: Share,
     body: &mut Vec<u8>,
 ) -> Result<Option<(u16, u64)>, Error> {
     let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
     let how = (request.recursive, request.sorted);
-    let is_whole = listing::write_node(&tree, request.path, how, (tree.now(), most), body)?;
+    let is_whole = listing::write_node(&tree, request.path, how, (tree.now(), share.listed), body)?;
     Ok(if is_whole { Some((200, tree.index()?)) } else { None })
 }
 
+/// Says nothing where it would be more than the thread's share. Nodes may have expired then, but nothing of
+/// the request itself was done.
 fn write(
     cx: &mut Context<'_>,
     request: &Request<'_>,
+    share: Share,
     body: &mut Vec<u8>,
-) -> Result<(u16, u64), Error> {
+) -> Result<Option<(u16, u64)>, Error> {
     let mut tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
-    // A node that has expired by the clock is gone for the rest of the command.
-    tree.expire(limits::ETCD_EXPIRED_PER_WRITE)?;
     let now = tree.now();
+    // A node that has expired by the clock is gone for the rest of the command.
+    for _ in 0..limits::ETCD_EXPIRED_PER_WRITE {
+        if change::expires_many(&tree, now, share.removed)? {
+            return Ok(None);
+        }
+        if tree.expire(1)? == 0 {
+            break;
+        }
+    }
+    if change::removes_many(&tree, request, share.removed) {
+        return Ok(None);
+    }
     let change = change::apply(&mut tree, request, now)?;
     tree.tell(&change);
     let event = &change.event;
@@ -99,7 +123,7 @@ fn write(
     } else {
         event.write(body)
     }
-    Ok((if event.is_created() { 201 } else { 200 }, event.index()))
+    Ok(Some((if event.is_created() { 201 } else { 200 }, event.index())))
 }
 
 /// A client that waits: the key of a directory, the path, `ALL` for the nodes below too or else `ONE`,
