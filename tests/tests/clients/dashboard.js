@@ -171,6 +171,20 @@ async function keys(browser) {
   await page.getByRole("button", { name: "Show it as it is now" }).click();
   await page.waitForFunction(() => document.querySelector("textarea")?.value === "theirs");
 
+  // Line ends stay as they were, and where no text area could keep them, nothing is edited.
+  await run("SET", "lines:dos", "one\r\ntwo\r\n");
+  await run("SET", "lines:mixed", "one\r\ntwo\nthree");
+  await show(page, "lines:dos");
+  await value.waitFor();
+  await value.fill((await value.inputValue()).replace("two", "zwei"));
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved.").first().waitFor();
+  await page.waitForFunction(() => document.querySelector("textarea")?.value.includes("zwei"));
+  assert.strictEqual(await run("GET", "lines:dos"), "one\r\nzwei\r\n");
+  await show(page, "lines:mixed");
+  await page.getByText("lines end in different ways").waitFor();
+  assert.ok(!(await page.locator("textarea").isEditable()));
+
   // An expiry outlives an edit.
   await show(page, "session:1");
   await value.fill("short");

@@ -782,6 +782,12 @@ function conflict(view) {
   view.detail.insertBefore(make("p", { className: "warning conflict", role: "alert" }, text, reload), view.detail.children[1]);
 }
 
+/** The line ends that all lines of a text have; null if they differ. A text area knows "\n" alone. */
+function lineEnds(text) {
+  const ends = new Set(text.match(/\r\n|\r|\n/g));
+  return ends.size > 1 ? null : [...ends][0] ?? "\n";
+}
+
 async function stringView(body, view, answer) {
   const data = new Uint8Array(await answer.arrayBuffer());
   const whole = answer.status === 200 || Number(answer.headers.get("Content-Range")?.split("/")[1]) === data.length;
@@ -791,9 +797,12 @@ async function stringView(body, view, answer) {
   } catch {
     // It is shown as bytes.
   }
-  if (text === null || !whole) {
+  const ends = text === null ? null : lineEnds(text);
+  if (ends === null || !whole) {
     const part = Array.from(data.slice(0, 4096), (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "\\x" + byte.toString(16).padStart(2, "0"))).join("");
-    const reason = text === null ? "The value is not text: it can be viewed but not edited here." : "The value is long: only its beginning is shown, and it cannot be edited here.";
+    let reason = "The value is long: only its beginning is shown, and it cannot be edited here.";
+    if (text === null) reason = "The value is not text: it can be viewed but not edited here.";
+    else if (ends === null) reason = "The value's lines end in different ways: it can be viewed but not edited here.";
     body.append(make("p", { className: "warning" }, reason), make("textarea", { readOnly: true, value: text?.slice(0, 65536) ?? part }));
     return;
   }
@@ -803,7 +812,7 @@ async function stringView(body, view, answer) {
     const ttl = view.fixed ? -1 : (await commands([["PTTL", view.key]]))[0];
     const address = view.address + (ttl > 0 ? "&ttl=" + ttl / 1000 : "");
     try {
-      await ask(address, { method: "PUT", headers, body: area.value });
+      await ask(address, { method: "PUT", headers, body: area.value.replaceAll("\n", ends) });
     } catch (error) {
       if (error.status === 412) return conflict(view);
       throw error;
@@ -892,7 +901,9 @@ function collectionView(body, view, data) {
   const cells = rows.map((row) => {
     const fixed = view.fixed || row.cells.some(isBinary);
     const acts = make("span", {});
-    if (!fixed && kind.set) acts.append(make("button", { type: "button", onclick: () => edit(row) }, "Edit"));
+    // A prompt has one line, and would leave out the ends of others.
+    const oneLine = !/[\r\n]/.test(row.cells.at(-1));
+    if (!fixed && kind.set && oneLine) acts.append(make("button", { type: "button", onclick: () => edit(row) }, "Edit"));
     if (!fixed) acts.append(make("button", { type: "button", className: "danger", ariaLabel: "Remove " + row.cells[0], onclick: () => remove(row) }, "Remove"));
     return [...row.cells.map(shown), acts];
   });
