@@ -4,7 +4,7 @@
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
 	cargo build --release --package dunlin
-	exec target/release/dunlin serve $(OPTIONS)
+	exec $${CARGO_TARGET_DIR:-target}/release/dunlin serve $(OPTIONS)
 
 # One binary that needs no library and no file but its data: target/static/dunlin. The recipe then starts
 # it in an empty root directory.
