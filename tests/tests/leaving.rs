@@ -314,6 +314,31 @@ fn urgent_data_delays_nothing() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn urgent_data_during_a_script_delays_nothing() -> Result<()> {
+    let server = start(&[("threads", "1"), ("busy-reply-threshold", "1")])?;
+    let mut control = server.connect()?;
+    let mut client = raw(&server)?;
+    client.write_all(b"EVAL \"while true do end\" 1 held\r\n")?;
+    wait_until("a slow script", || Ok(text(&control.call_text("GET held")?).starts_with("BUSY")))?;
+    client.write_all(b"PING\r\n")?;
+    send(&client, b"!", SendFlags::OOB)?;
+    client.write_all(b"PING\r\n")?;
+    // The worker has looked at its sockets after that.
+    for _ in 0..10 {
+        control.call_text("GET held")?;
+    }
+    control.call_text("SCRIPT KILL")?;
+    let mut answers = Vec::new();
+    while !answers.ends_with(b"+PONG\r\n+PONG\r\n") {
+        let mut answer = [0; 200];
+        let count = client.read(&mut answer)?;
+        ensure!(count > 0);
+        answers.extend_from_slice(&answer[..count]);
+    }
+    Ok(())
+}
+
 // ---- Time ---------------------------------------------------------------------------------------
 
 /// Microseconds of Unix time that TIME has answered.

@@ -110,12 +110,16 @@ pub(super) struct Worker {
 struct Away {
     place: usize,
     read_closed: bool,
+    urgent: bool,
 }
 
 impl Away {
     /// Notes an event for a place without a connection.
     fn note(&mut self, place: usize, event: &Event) {
-        self.read_closed |= place == self.place && event.is_read_closed();
+        if place == self.place {
+            self.read_closed |= event.is_read_closed();
+            self.urgent |= event.is_priority();
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl Worker {
         let engine = Arc::clone(&self.engine);
         let unannounced = turn.has_unannounced();
         // Beside a script, another one is refused here: the first one's connection stays away.
-        let before = self.away.replace(Away { place, read_closed: false });
+        let before = self.away.replace(Away { place, read_closed: false, urgent: false });
         let relief = Relief { worker: self, presence, rest, unannounced, last: None, events: None };
         let shared = Shared(RefCell::new(relief));
         let result = run(&engine, &mut turn, &mut connection, &shared);
@@ -110,7 +110,10 @@ impl Worker {
             worker.connections[place] = Some(connection);
             return Some((result, false));
         }
-        connection.read_closed |= away.is_some_and(|away| away.read_closed);
+        if let Some(away) = away {
+            connection.read_closed |= away.read_closed;
+            connection.urgent |= away.urgent;
+        }
         let gate = Arc::clone(&worker.gate);
         gate.within(presence, || worker.put_back(place, connection));
         Some((result, true))
