@@ -162,6 +162,115 @@ fn what_a_snapshot_has_still_to_write_evicts_nothing() -> Result<()> {
     Ok(())
 }
 
+/// A server whose data may become this many bytes larger than it is. `prepare` makes the data.
+fn limited(
+    options: &[(&str, &str)],
+    room: i64,
+    prepare: impl FnOnce(&mut Client) -> Result<()>,
+) -> Result<(Server, Client)> {
+    let server = Server::start(Target::Dunlin, options)?;
+    let mut client = server.connect()?;
+    prepare(&mut client)?;
+    let used = used_when_settled(&mut client)?;
+    let data = used - number(&mut client, "mem_not_counted_for_evict")?;
+    let limit = data.saturating_add_signed(room);
+    client.call_text(&format!("CONFIG SET maxmemory-policy allkeys-random maxmemory {limit}"))?;
+    Ok((server, client))
+}
+
+fn put_small(client: &mut Client, count: usize) -> Result<()> {
+    for number in 0..count {
+        client.call(&["SET", &format!("key:{number}"), "value"])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn deletions_that_wait_for_a_slow_disk_evict_no_further_keys() -> Result<()> {
+    const KEYS: usize = 10_000;
+    let options = [("appendonly", "yes"), ("enable-debug-command", "yes")];
+    let (_server, mut client) = limited(&options, 0, |client| {
+        put_small(client, KEYS)?;
+        // The effects of all that follows stay in memory.
+        client.call_text("DEBUG AOF-FLUSH-SLEEP 2000000").map(drop)
+    })?;
+    let data =
+        number(&mut client, "used_memory")? - number(&mut client, "mem_not_counted_for_evict")?;
+    client.call_text(&format!("CONFIG SET maxmemory {}", data - 60_000))?;
+    for _ in 0..200 {
+        client.call(&["SET", "hot", "value"])?;
+    }
+    let left = keys(&mut client)?;
+    client.call_text("DEBUG AOF-FLUSH-SLEEP 0")?;
+    // A key takes more than 20 bytes: 60 000 bytes are no more than 3 000 keys.
+    ensure!(left >= KEYS - 4000, "{left} of {KEYS} keys are left");
+    Ok(())
+}
+
+#[test]
+fn a_large_value_that_is_saved_evicts_nothing() -> Result<()> {
+    const KEYS: usize = 2000;
+    // It compresses by a little: the result is in memory until its length is known.
+    let mut random = Random::new(11);
+    let mut large = Vec::new();
+    for _ in 0..30_000 {
+        large.extend((0..700).map(|_| random.bits() as u8));
+        large.extend([b'x'; 300]);
+    }
+    let kinds: [&[&str]; 3] = [&["SET", "large"], &["HSET", "large", "field"], &["RPUSH", "large"]];
+    let ways: [(&str, &[(&str, &str)]); 3] = [
+        ("BGSAVE", &[("save", "")]),
+        ("BGREWRITEAOF", &[("save", ""), ("appendonly", "yes")]),
+        ("BGREWRITEAOF", &[("save", ""), ("appendonly", "yes"), ("aof-use-rdb-preamble", "no")]),
+    ];
+    for (words, (command, options)) in kinds.iter().flat_map(|kind| ways.map(|way| (kind, way))) {
+        let (_server, mut client) = limited(options, 1_000_000, |client| {
+            put_small(client, KEYS)?;
+            let mut request = Vec::new();
+            let mut all: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            all.push(&large);
+            encode(&all, &mut request);
+            client.send_raw(&request)?;
+            client.receive()?;
+            if words[0] == "HSET" {
+                // With so many fields it is a table, which is read in pieces.
+                for field in 0..600 {
+                    client.call(&["HSET", "large", &field.to_string(), "v"])?;
+                }
+            }
+            Ok(())
+        })?;
+        client.call_text(command)?;
+        let mut refused = 0;
+        let running =
+            ["rdb_bgsave_in_progress", "aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+        while running.iter().map(|name| number(&mut client, name)).sum::<Result<u64>>()? > 0 {
+            refused += u64::from(
+                client.call(&["SET", "key:0", "value"])? != Reply::Status(b"OK".to_vec()),
+            );
+        }
+        let evicted = number(&mut client, "evicted_keys")?;
+        ensure!(
+            (evicted, refused) == (0, 0),
+            "{words:?} {command}: {evicted} keys, {refused} refused"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn followers_of_changes_evict_nothing() -> Result<()> {
+    const KEYS: usize = 5000;
+    let (_server, mut client) = limited(&[], 200_000, |client| put_small(client, KEYS))?;
+    client.call_text("CHANGES NOW")?;
+    for _ in 0..4 {
+        put_small(&mut client, KEYS)?;
+    }
+    let left = keys(&mut client)?;
+    ensure!(left == KEYS, "{left} of {KEYS} keys are left");
+    Ok(())
+}
+
 #[test]
 fn a_tiny_limit_refuses_nothing() -> Result<()> {
     let server = Server::start(Target::Dunlin, &[])?;

@@ -16,6 +16,8 @@
 //! | [`rng`] | what is a random number? |
 //! | [`limits`] | how much of anything is too much? |
 //! | [`size`] | how many bytes is "64mb"? |
+//! | [`size_class`] | how many bytes does the allocator set aside? |
+//! | [`passing`] | which memory is no data, and becomes free by itself? |
 
 pub mod bytes;
 pub mod clock;
@@ -26,6 +28,8 @@ pub mod json;
 pub mod limits;
 pub mod lzf;
 pub mod num;
+pub mod passing;
 pub mod rng;
 pub mod size;
+pub mod size_class;
 pub mod time_slice;

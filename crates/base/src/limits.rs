@@ -262,6 +262,12 @@ pub const JOURNAL_CHUNK: usize = 128 * 1024;
 /// Empty pieces kept for reuse; further ones from a burst are freed.
 pub const JOURNAL_SPARE_CHUNKS: usize = 32;
 
+// ---- Snapshots ----------------------------------------------------------------------------------
+
+/// Bytes of the compressed form of one string that may be in memory until it can be written. A string
+/// that takes more is written as it is.
+pub const PACKED_TEXT: usize = 64 * 1024 * 1024;
+
 // ---- A worker's turn ----------------------------------------------------------------------------
 
 /// Readiness events taken from the kernel at once.

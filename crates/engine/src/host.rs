@@ -24,8 +24,13 @@ pub trait MemorySource {
     /// to when they last published them.
     fn used_memory(&self) -> usize;
 
-    /// Bytes that the calling thread has ever allocated, minus those that it has freed. It is cheap;
-    /// only differences are meaningful.
+    /// The same, without passing memory: see [`base::passing`].
+    fn counted_memory(&self) -> usize {
+        self.used_memory()
+    }
+
+    /// Bytes that the calling thread has ever allocated, minus those that it has freed, without passing
+    /// memory. It is cheap; only differences are meaningful.
     fn memory_balance(&self) -> i64;
 
     /// Bytes of tables that are out of use and not yet freed: see [`store::table::retire`].

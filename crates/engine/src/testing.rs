@@ -135,7 +135,7 @@ impl Journal for Recording {
         own.append(&mut effects);
         let end = self.0.end.fetch_add(1, Relaxed) + 1;
         if self.0.backlog.is_on() {
-            self.0.backlog.push(Arc::new(Record { end, batch: batch.clone() }));
+            self.0.backlog.push(Arc::new(Record::new(end, batch.clone())));
         }
         end
     }

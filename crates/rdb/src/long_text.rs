@@ -3,26 +3,55 @@
 //! Its parts are compressed one by one. Their LZF forms one after the other are a valid LZF form of the
 //! whole, because copies reach back within a part only. The result gathers until the last part, because
 //! its length comes first. If it does not become shorter, everything is written as it is: after some
-//! megabytes without gain it is not tried further, because the string would be in memory twice at the
-//! end.
+//! megabytes without gain it is not tried further. Nor is it when the result has become very long,
+//! because all of it is in memory until the end.
 
 use std::io::{self, Write};
 
-use base::lzf;
+use base::passing::PassingBytes;
+use base::{limits, lzf};
 
 use crate::opcodes::{encoding, length};
 use crate::write::{COMPRESS_GAIN, Writer};
 
 /// After this many bytes a string must have become shorter. Fewer in tests.
-const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
+pub(crate) const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
+/// The result may take this many bytes. Fewer in tests.
+const PACKED_MAX: usize = if cfg!(test) { 150_000 } else { limits::PACKED_TEXT };
 
 /// See the module's text.
 pub(crate) struct LongText {
     length: u64,
     /// Bytes that have come so far.
     come: u64,
-    /// The compressed bytes; nothing when the parts are written as they come.
-    packed: Option<Vec<u8>>,
+    /// The compressed form; nothing when the parts are written as they come.
+    packed: Option<Packed>,
+}
+
+/// The compressed forms of some parts, one after the other.
+#[derive(Default)]
+struct Packed {
+    bytes: PassingBytes,
+    /// For each part where its form ends, and its own length.
+    parts: Vec<(usize, usize)>,
+}
+
+impl Packed {
+    fn add(&mut self, part: &[u8]) {
+        self.bytes.change(|bytes| lzf::compress(part, bytes, usize::MAX));
+        self.parts.push((self.bytes.len(), part.len()));
+    }
+
+    /// Writes the parts as they were.
+    fn unpack<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let mut start = 0;
+        for &(end, length) in &self.parts {
+            let part = lzf::decompress(&self.bytes[start..end], length);
+            writer.bytes(&part.expect("it was compressed just now"))?;
+            start = end;
+        }
+        Ok(())
+    }
 }
 
 impl LongText {
@@ -33,7 +62,7 @@ impl LongText {
         if !compress {
             writer.length(length)?;
         }
-        Ok(LongText { length, come: 0, packed: compress.then(Vec::new) })
+        Ok(LongText { length, come: 0, packed: compress.then(Packed::default) })
     }
 
     /// Bytes that are still to come.
@@ -45,25 +74,24 @@ impl LongText {
     pub(crate) fn add<W: Write>(&mut self, writer: &mut Writer<W>, part: &[u8]) -> io::Result<()> {
         self.come += part.len() as u64;
         let Some(packed) = &mut self.packed else { return writer.bytes(part) };
-        lzf::compress(part, packed, usize::MAX);
+        packed.add(part);
         let most = if self.come < TRIED { self.length } else { self.come };
-        if packed.len() as u64 + COMPRESS_GAIN as u64 <= most {
+        let length = packed.bytes.len();
+        if length <= PACKED_MAX && length as u64 + COMPRESS_GAIN as u64 <= most {
             return Ok(());
         }
-        let whole =
-            lzf::decompress(packed, self.come as usize).expect("it was compressed just now");
-        self.packed = None;
         writer.length(self.length)?;
-        writer.bytes(&whole)
+        let given_up = self.packed.take();
+        given_up.map_or(Ok(()), |packed| packed.unpack(writer))
     }
 
     /// Ends the string after all of it has come.
     pub(crate) fn end<W: Write>(self, writer: &mut Writer<W>) -> io::Result<()> {
         let Some(packed) = self.packed else { return Ok(()) };
         writer.bytes(&[length::ENCODED | encoding::LZF])?;
-        writer.length(packed.len() as u64)?;
+        writer.length(packed.bytes.len() as u64)?;
         writer.length(self.length)?;
-        writer.bytes(&packed)
+        writer.bytes(&packed.bytes)
     }
 }
 
@@ -93,7 +121,10 @@ mod tests {
         let words = b"the same words again and again, ".repeat(2000);
         let mixed = [&noise[..], &words].concat();
         let late = [&noise[..], &noise, &noise, &words.repeat(5)].concat();
-        let texts = [(&noise, false), (&words, true), (&mixed, true), (&late, false)];
+        // It would become shorter, but too much would be in memory until the end.
+        let long = [&noise[..], &words].concat().repeat(4);
+        let texts =
+            [(&noise, false), (&words, true), (&mixed, true), (&late, false), (&long, false)];
         for (text, shrinks) in texts {
             for part in [1000, 20_000, 50_000] {
                 let packed = written(text, part, true);

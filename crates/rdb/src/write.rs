@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
+use base::passing::PassingBytes;
 use base::{lzf, num};
 
+use crate::long_text::TRIED;
 use crate::opcodes::{encoding, length};
 
 /// The longest string that may be an integer of 32 bits: ten digits and a sign.
@@ -13,6 +15,10 @@ const COMPRESS_ABOVE: usize = 20;
 /// By how much a compressed string must be shorter than the string: it has a second length.
 pub(crate) const COMPRESS_GAIN: usize = 4;
 
+/// Strings longer than this are compressed in parts of [`PART`] bytes. Fewer in tests.
+const WHOLE_MAX: usize = if cfg!(test) { 200_000 } else { 1 << 20 };
+const PART: usize = 64 * 1024;
+
 /// Room that is kept from one compressed string to the next, in bytes.
 const SCRATCH_KEPT: usize = 64 * 1024;
 
@@ -21,13 +27,13 @@ pub struct Writer<W> {
     sink: W,
     compress: bool,
     /// Room for a string that is being compressed.
-    scratch: Vec<u8>,
+    scratch: PassingBytes,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes to `sink`; `compress` is the setting `rdbcompression`.
     pub fn new(sink: W, compress: bool) -> Writer<W> {
-        Writer { sink, compress, scratch: Vec::new() }
+        Writer { sink, compress, scratch: PassingBytes::default() }
     }
 
     /// Whether strings are compressed.
@@ -121,18 +127,61 @@ impl<W: Write> Writer<W> {
     /// Writes a string compressed, if it becomes shorter. Returns whether it did.
     fn compressed(&mut self, text: &[u8]) -> io::Result<bool> {
         let mut compressed = std::mem::take(&mut self.scratch);
-        let shorter = lzf::compress(text, &mut compressed, text.len() - COMPRESS_GAIN);
+        let shorter = match text.len() > WHOLE_MAX {
+            true => self.compressed_in_parts(text, &mut compressed)?,
+            false => self.compressed_at_once(text, &mut compressed)?,
+        };
+        compressed.clear(SCRATCH_KEPT);
+        self.scratch = compressed;
+        Ok(shorter)
+    }
+
+    fn compressed_at_once(
+        &mut self,
+        text: &[u8],
+        compressed: &mut PassingBytes,
+    ) -> io::Result<bool> {
+        let budget = text.len() - COMPRESS_GAIN;
+        let shorter = compressed.change(|bytes| lzf::compress(text, bytes, budget));
         if shorter {
-            self.bytes(&[length::ENCODED | encoding::LZF])?;
-            self.length(compressed.len() as u64)?;
-            self.length(text.len() as u64)?;
-            self.bytes(&compressed)?;
-        }
-        if compressed.capacity() <= SCRATCH_KEPT {
-            compressed.clear();
-            self.scratch = compressed;
+            self.begin_compressed(compressed.len(), text)?;
+            self.bytes(compressed)?;
         }
         Ok(shorter)
+    }
+
+    /// Compresses each part twice: the first time for the length of the whole, which comes first. So no
+    /// more than a part is ever in memory.
+    fn compressed_in_parts(&mut self, text: &[u8], part: &mut PassingBytes) -> io::Result<bool> {
+        let compress = |bytes: &[u8], part: &mut PassingBytes| {
+            part.clear(SCRATCH_KEPT);
+            part.change(|part| lzf::compress(bytes, part, usize::MAX));
+        };
+        // Readers take 32 bits for both lengths.
+        if u32::try_from(text.len()).is_err() {
+            return Ok(false);
+        }
+        let (mut come, mut total) = (0, COMPRESS_GAIN);
+        for bytes in text.chunks(PART) {
+            compress(bytes, part);
+            (come, total) = (come + bytes.len(), total + part.len());
+            let most = if (come as u64) < TRIED { text.len() } else { come };
+            if total > most {
+                return Ok(false);
+            }
+        }
+        self.begin_compressed(total - COMPRESS_GAIN, text)?;
+        for bytes in text.chunks(PART) {
+            compress(bytes, part);
+            self.bytes(part)?;
+        }
+        Ok(true)
+    }
+
+    fn begin_compressed(&mut self, length: usize, text: &[u8]) -> io::Result<()> {
+        self.bytes(&[length::ENCODED | encoding::LZF])?;
+        self.length(length as u64)?;
+        self.length(text.len() as u64)
     }
 }
 
@@ -154,6 +203,35 @@ mod tests {
             let bytes = written(|writer| writer.length(value));
             assert_eq!(bytes.len(), size, "{value}");
             assert_eq!(Reader::new(&bytes[..]).length().unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn long_strings_are_compressed_without_being_in_memory_twice() {
+        let mut rng = base::rng::Rng::from_seed(5);
+        let noise: Vec<u8> = (0..WHOLE_MAX + 7).map(|_| rng.below(256) as u8).collect();
+        let words = b"the same words again and again, ".repeat(WHOLE_MAX / 16);
+        for (text, shrinks) in [(&noise, false), (&words, true)] {
+            let (mut bytes, mut most) = (Vec::new(), 0);
+            let mut writer = Writer::new(Watched(&mut bytes, &mut most), true);
+            writer.string(text).unwrap();
+            assert_eq!(*Reader::new(&bytes[..]).string().unwrap(), text[..]);
+            assert_eq!(bytes.len() < text.len(), shrinks);
+            assert!(most <= 2 * PART as i64, "{most} bytes beside {}", text.len());
+        }
+    }
+
+    /// A sink that notes how much passing memory there is when it is written to.
+    struct Watched<'a>(&'a mut Vec<u8>, &'a mut i64);
+
+    impl Write for Watched<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            *self.1 = (*self.1).max(base::passing::balance());
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
         }
     }
 

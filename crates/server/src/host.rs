@@ -111,6 +111,11 @@ impl MemorySource for Outside {
         memory::used()
     }
 
+    fn counted_memory(&self) -> usize {
+        memory::publish();
+        memory::counted()
+    }
+
     fn memory_balance(&self) -> i64 {
         memory::balance()
     }

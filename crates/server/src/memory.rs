@@ -4,12 +4,13 @@
 //! slow for that. The allocator counts in thread-local variables how much a thread has allocated and
 //! freed in its life. Each thread publishes these once per turn, and the sum over all threads is the
 //! memory in use. A thread that frees what another allocated has a negative balance: only the sum means
-//! anything.
+//! anything. Passing memory has a balance of its own, because it does not count against `maxmemory`.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
+use base::passing;
 use engine::host::MemoryFigures;
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
 use tikv_jemalloc_ctl::{background_thread, epoch, max_background_threads, stats};
@@ -17,17 +18,23 @@ use tikv_jemalloc_ctl::{background_thread, epoch, max_background_threads, stats}
 /// Threads with a balance of their own; those beyond share the last.
 const PLACES: usize = 1280;
 
-/// A balance alone on its cache lines.
+/// The balances of a thread, alone on their cache lines.
 #[repr(align(128))]
-struct Balance(AtomicI64);
+struct Balances {
+    /// Bytes without passing memory.
+    counted: AtomicI64,
+    passing: AtomicI64,
+}
 
-static BALANCES: [Balance; PLACES] = [const { Balance(AtomicI64::new(0)) }; PLACES];
+static BALANCES: [Balances; PLACES] =
+    [const { Balances { counted: AtomicI64::new(0), passing: AtomicI64::new(0) } }; PLACES];
 static PLACES_TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The balance that a thread has published.
+/// The balances that a thread has published.
 struct Account {
     place: usize,
-    published: Cell<i64>,
+    counted: Cell<i64>,
+    passing: Cell<i64>,
     /// Absent where another allocator is in use.
     counters: Option<(ThreadLocal<u64>, ThreadLocal<u64>)>,
 }
@@ -36,25 +43,30 @@ impl Account {
     fn open() -> Account {
         let counters = allocatedp::read().ok().zip(deallocatedp::read().ok());
         let place = PLACES_TAKEN.fetch_add(1, Relaxed).min(PLACES - 1);
-        Account { place, published: Cell::new(0), counters }
+        Account { place, counted: Cell::new(0), passing: Cell::new(0), counters }
     }
 
-    /// Bytes that this thread has allocated so far, less those that it has freed.
+    /// Bytes that this thread has allocated so far, less those that it has freed, without passing memory.
     #[inline]
     fn balance(&self) -> i64 {
         let Some((allocated, freed)) = self.counters else { return 0 };
-        allocated.get().wrapping_sub(freed.get()).cast_signed()
+        let all = allocated.get().wrapping_sub(freed.get()).cast_signed();
+        all.wrapping_sub(passing::balance())
     }
 
     fn publish(&self) {
-        let balance = self.balance();
-        let before = self.published.replace(balance);
-        let own = &BALANCES[self.place].0;
+        let own = &BALANCES[self.place];
+        self.put(&own.counted, &self.counted, self.balance());
+        self.put(&own.passing, &self.passing, passing::balance());
+    }
+
+    fn put(&self, place: &AtomicI64, published: &Cell<i64>, balance: i64) {
+        let before = published.replace(balance);
         if self.place < PLACES - 1 {
             // No other thread writes there.
-            own.store(balance, Relaxed);
+            place.store(balance, Relaxed);
         } else {
-            own.fetch_add(balance.wrapping_sub(before), Relaxed);
+            place.fetch_add(balance.wrapping_sub(before), Relaxed);
         }
     }
 }
@@ -76,7 +88,8 @@ pub fn publish() {
     let _ = ACCOUNT.try_with(Account::publish);
 }
 
-/// Bytes that the calling thread has allocated so far, less those that it has freed.
+/// Bytes that the calling thread has allocated so far, less those that it has freed, without passing
+/// memory.
 #[inline]
 pub fn balance() -> i64 {
     ACCOUNT.try_with(Account::balance).unwrap_or(0)
@@ -84,8 +97,17 @@ pub fn balance() -> i64 {
 
 /// Bytes in use, all threads together, as of their last [`publish`].
 pub fn used() -> usize {
+    sum(|own| own.counted.load(Relaxed).wrapping_add(own.passing.load(Relaxed)))
+}
+
+/// The same, without passing memory.
+pub fn counted() -> usize {
+    sum(|own| own.counted.load(Relaxed))
+}
+
+fn sum(figure: impl Fn(&Balances) -> i64) -> usize {
     let taken = PLACES_TAKEN.load(Relaxed).min(PLACES);
-    let sum = BALANCES[..taken].iter().fold(0i64, |sum, own| sum.wrapping_add(own.0.load(Relaxed)));
+    let sum = BALANCES[..taken].iter().fold(0i64, |sum, own| sum.wrapping_add(figure(own)));
     usize::try_from(sum).unwrap_or(0)
 }
 
@@ -161,6 +183,17 @@ mod tests {
         let after = used();
         assert!(between >= before + SIZE / 2, "{before} {between}");
         assert!(after + SIZE / 2 <= between, "{between} {after}");
+        let passes = std::thread::spawn(|| {
+            let passes = passing::PassingBytes::with_capacity(SIZE);
+            super::publish();
+            passes
+        });
+        let passes = passes.join().unwrap();
+        assert!(used() >= after + SIZE / 2, "it is in use");
+        assert!(counted() < after + SIZE / 2, "but is no data");
+        drop(passes);
+        publish();
+        assert!(used() < after + SIZE / 2 && counted() + SIZE / 2 > after);
         let figures = figures();
         assert!(figures.process_resident > 0 && figures.system_total > figures.process_resident);
     }

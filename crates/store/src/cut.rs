@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::limits::SLOTS;
+use base::passing::Passing;
 
 use crate::backlog::Backlog;
 use crate::entry::{Entry, Value, ValueRef, Word};
@@ -99,6 +100,10 @@ pub trait Sink {
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize);
     /// A piece of the open collection. Its slot may be locked meanwhile if the piece is small.
     fn piece(&mut self, piece: Piece<'_>);
+    /// The same while nothing is locked.
+    fn piece_at_leisure(&mut self, piece: Piece<'_>) {
+        self.piece(piece);
+    }
     /// Its end.
     fn end(&mut self);
     /// The beginning of a string of `len` bytes; its parts follow before anything else.
@@ -634,9 +639,10 @@ impl<'k, X> Walker<'k, X> {
             None if frozen.is_complete() => Some(false),
             more => more,
         };
-        large.show(frozen.kind(), |piece| sink.piece(piece));
-        frozen.show_lent(|piece| sink.piece(piece));
-        frozen.take().show(frozen.kind(), |piece| sink.piece(piece));
+        let _copied = Passing::new(large.allocated());
+        large.show(frozen.kind(), |piece| sink.piece_at_leisure(piece));
+        frozen.show_lent(|piece| sink.piece_at_leisure(piece));
+        frozen.take().show(frozen.kind(), |piece| sink.piece_at_leisure(piece));
         match more {
             // The entry is on its way from one place to another, or its slot is in use.
             None => Step::Contended,

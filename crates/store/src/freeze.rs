@@ -291,6 +291,11 @@ const EXPIRES: usize = 1 << (usize::BITS - 1);
 pub(crate) struct Pieces(Vec<u8>);
 
 impl Pieces {
+    /// Bytes that the allocator has set aside for it.
+    pub(crate) fn allocated(&self) -> usize {
+        base::passing::allocated(self.0.capacity())
+    }
+
     pub(crate) fn push(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Member(member) => self.text(member),

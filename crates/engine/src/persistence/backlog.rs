@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, OnceLock};
 
 use base::limits;
+use base::passing::Passing;
+use base::size_class::good_size;
 use store::sync::thread::{self, Thread};
 use store::sync::{AtomicBool, AtomicU64, Mutex};
 
@@ -23,20 +25,22 @@ use super::batch::Batch;
 /// The name of no history: after a gap, before another history has begun. No client follows from there.
 const NO_HISTORY: &str = "none";
 
-/// Roughly the bytes that a batch takes besides its content: its allocations.
-const FRAME: usize = 160;
-
 /// The effects of one command or transaction.
 pub struct Record {
     /// The offset after them.
     pub end: u64,
     /// The effects.
     pub batch: Batch,
+    /// Its bytes count while it is there, wherever that is.
+    memory: Passing,
 }
 
 impl Record {
-    fn memory(&self) -> usize {
-        FRAME + self.batch.bytes() + self.batch.len() * size_of::<[usize; 2]>()
+    /// A record of effects that the calling thread has just put together.
+    pub fn new(end: u64, batch: Batch) -> Record {
+        // The counts of references, and the record itself; its place in the backlog.
+        let frame = good_size(size_of::<[usize; 2]>() + size_of::<Record>()) + size_of::<usize>();
+        Record { end, memory: Passing::new(frame + batch.allocated()), batch }
     }
 }
 
@@ -359,7 +363,7 @@ impl Backlog {
 impl Kept {
     fn push(&mut self, record: Arc<Record>) {
         self.end = record.end;
-        self.bytes += record.memory();
+        self.bytes += record.memory.bytes();
         self.records.push_back(record);
     }
 
@@ -370,7 +374,7 @@ impl Kept {
             && self.records.len() > 1
             && let Some(oldest) = self.records.pop_front()
         {
-            self.bytes -= oldest.memory();
+            self.bytes -= oldest.memory.bytes();
             self.start = oldest.end;
         }
         while self.histories.get(1).is_some_and(|next| next.from < self.start) {
@@ -424,7 +428,7 @@ mod tests {
     fn record(end: u64, value: &str) -> Arc<Record> {
         let mut batch = Batch::default();
         batch.push(0, [&b"SET"[..], b"k", value.as_bytes()].into_iter());
-        Arc::new(Record { end, batch })
+        Arc::new(Record::new(end, batch))
     }
 
     fn at(history: &str, offset: u64) -> Since {

@@ -1,5 +1,6 @@
 //! Effects that belong together, in the bytes of the journal's stream.
 
+use base::passing::allocated;
 use resp::client::encode_command;
 
 /// The words before a command that only Dunlin knows. A Redis that loads the file tells nobody what it
@@ -38,6 +39,11 @@ impl Batch {
     /// Bytes of its commands.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Bytes that the allocator has set aside for it.
+    pub(super) fn allocated(&self) -> usize {
+        allocated(self.bytes.capacity()) + allocated(self.parts.capacity() * size_of::<Part>())
     }
 
     /// Commands in it.

@@ -9,6 +9,7 @@
 //! Each thread has a pool of its own, which needs no lock. The pool has keys, not pointers, so
 //! candidates that have vanished are simply skipped.
 
+use base::passing::{Passing, allocated};
 use store::gate::Presence;
 use store::{Entry, Keyspace, SlotTable};
 
@@ -83,11 +84,6 @@ impl Evictor {
     /// Whether it is known since the beginning of this turn that there is nothing to evict.
     pub(super) fn found_nothing_in(&self, turn_clock: u64) -> bool {
         self.found_nothing_at == turn_clock
-    }
-
-    /// Bytes that the search takes itself.
-    pub(super) fn space(&self) -> usize {
-        self.weights.sums.capacity() * size_of::<(u64, u32, u16)>()
     }
 
     /// The next key to evict. It may have vanished, or have been used, by the time it is evicted.
@@ -228,6 +224,8 @@ struct Weights {
     sums: Vec<(u64, u32, u16)>,
     /// When they were counted, in milliseconds of the steady clock.
     at: u64,
+    /// The list takes memory while keys are evicted, of which no more should be for that.
+    memory: Passing,
 }
 
 impl Weights {
@@ -248,6 +246,7 @@ impl Weights {
             }
         }
         self.at = now;
+        self.memory = Passing::new(allocated(self.sums.capacity() * size_of::<(u64, u32, u16)>()));
     }
 
     fn is_old(&self, now: u64) -> bool {

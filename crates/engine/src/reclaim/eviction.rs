@@ -8,9 +8,9 @@
 //! allocations since then. It publishes again when these have become large, and after each eviction: so
 //! the next command sees what one command adds, and nothing is evicted twice for the same bytes. Memory
 //! that is not data of clients and becomes free by itself does not count against the limit: values that
-//! wait to be freed or to be written to a snapshot, tables that other threads may still look at, and
-//! the space in which workers read, parse and choose, which may be larger than all data under a small
-//! limit.
+//! wait to be freed or to be written to a snapshot, tables that other threads may still look at, what is
+//! on its way to a file or to followers ([`base::passing`]), and the space in which workers read, parse
+//! and choose, which may be larger than all data under a small limit.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -98,10 +98,23 @@ impl Engine {
 
     /// Notes how many bytes the calling thread keeps for reading and parsing requests.
     pub fn note_scratch(&self, turn: &mut Turn, bytes: usize) {
-        let bytes = bytes + turn.evictor.space();
         let before = std::mem::replace(&mut turn.used_memory.scratch, bytes);
         // Two's complement: a difference that is negative is subtracted.
         self.memory.scratch.fetch_add(bytes.wrapping_sub(before), Relaxed);
+    }
+
+    /// Bytes that are data no more, or never were, and that the counter of used memory takes for data.
+    fn freed_soon(&self) -> usize {
+        self.memory.pending_bytes()
+            + self.memory.scratch.load(Relaxed)
+            + self.keyspace.cut_backlog()
+            + self.host.retired_memory()
+    }
+
+    /// Bytes in use that do not count against `maxmemory`.
+    pub(crate) fn uncounted_memory(&self) -> usize {
+        let passing = self.host.used_memory().saturating_sub(self.host.counted_memory());
+        passing + self.freed_soon()
     }
 
     /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns whether
@@ -195,13 +208,8 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
 
 /// Bytes in use beyond the limit.
 fn excess(engine: &Engine, turn: &Turn) -> usize {
-    let memory = &engine.memory;
-    let passing = memory.pending_bytes()
-        + memory.scratch.load(Relaxed)
-        + engine.keyspace.cut_backlog()
-        + engine.host.retired_memory();
     let limit = usize::try_from(turn.config.maxmemory).unwrap_or(usize::MAX);
-    turn.used_memory.bytes.saturating_sub(passing).saturating_sub(limit)
+    turn.used_memory.bytes.saturating_sub(engine.freed_soon()).saturating_sub(limit)
 }
 
 fn evict_bytes(

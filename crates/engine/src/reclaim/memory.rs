@@ -128,8 +128,8 @@ impl Memory {
 /// Bytes that a thread may have allocated or freed before it publishes them.
 const UNPUBLISHED_MAX: u64 = 32 * 1024;
 
-/// The used memory as a thread sees it: the sum of all threads when it looked, plus its own allocations
-/// since.
+/// The used memory as a thread sees it, without passing memory: the sum of all threads when it looked,
+/// plus its own allocations since.
 #[derive(Default)]
 pub(crate) struct UsedMemory {
     /// The turn of the last look.
@@ -158,7 +158,7 @@ impl UsedMemory {
 
     /// Publishes this thread's share, and adds up the shares of all threads.
     pub(super) fn look(&mut self, host: &dyn Host) {
-        self.seen = host.used_memory();
+        self.seen = host.counted_memory();
         self.balance = host.memory_balance();
         self.bytes = self.seen;
     }

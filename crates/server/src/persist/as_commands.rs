@@ -9,14 +9,17 @@ use engine::http::ContentTypes;
 use engine::persistence::batch::ASIDE;
 use store::cut::{Head, Sink};
 use store::freeze::{Piece, PieceKind};
-use store::pack::Element;
+use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::stream::{Group, Stream};
 use store::{StreamId, ValueRef};
 
-use super::shape::{Shape, Staged};
+use super::shape::{CHUNK, Shape, Staged};
 
 /// Items of a collection in one command.
 const ITEMS_PER_COMMAND: usize = 64;
+/// Bytes of items that gather for one command. An item with more is a command of its own, which goes to
+/// the file without gathering.
+const BYTES_PER_COMMAND: usize = CHUNK;
 
 /// Shapes entries as commands.
 pub(super) struct CommandSink<'f> {
@@ -44,46 +47,6 @@ struct Command {
     /// Its further arguments, as they are sent.
     arguments: Vec<u8>,
     count: usize,
-}
-
-impl Command {
-    fn begin(&mut self, verb: &'static str, key: &[u8]) {
-        self.verb = verb;
-        self.key.clear();
-        self.key.extend_from_slice(key);
-    }
-
-    fn argument(&mut self, argument: &[u8]) {
-        bulk(&mut self.arguments, argument);
-        self.count += 1;
-    }
-
-    fn element(&mut self, element: Element<'_>) {
-        match element {
-            Element::Str(text) => self.argument(text),
-            Element::Int(number) => self.argument(number.to_string().as_bytes()),
-        }
-    }
-
-    fn score(&mut self, score: f64) {
-        let mut text = Vec::with_capacity(32);
-        write_f64(&mut text, score);
-        self.argument(&text);
-    }
-
-    /// Ends the command if it has arguments. The rest of the same key begins another command.
-    fn take(&mut self) -> Option<Vec<u8>> {
-        if self.count == 0 {
-            return None;
-        }
-        let mut whole = Vec::with_capacity(self.arguments.len() + self.key.len() + 64);
-        header(&mut whole, b'*', self.count + 2);
-        bulk(&mut whole, self.verb.as_bytes());
-        bulk(&mut whole, &self.key);
-        whole.append(&mut self.arguments);
-        (self.items, self.count) = (0, 0);
-        Some(whole)
-    }
 }
 
 fn header(out: &mut Vec<u8>, sign: u8, number: usize) {
@@ -120,47 +83,108 @@ impl<'f> CommandSink<'f> {
 
     /// Puts the command that makes a library of functions.
     pub(super) fn put_library(&mut self, source: &[u8]) {
-        let mut whole = Vec::new();
-        header(&mut whole, b'*', 3);
-        [&b"FUNCTION"[..], b"LOAD", source].iter().for_each(|word| bulk(&mut whole, word));
-        self.put(&whole);
+        self.put_start(&[b"FUNCTION", b"LOAD"], 1);
+        self.put_word(source);
     }
 
-    fn put_command(&mut self) {
-        if let Some(command) = self.command.take() {
-            self.put(&command);
+    /// Puts the beginning of a command, of which so many words follow.
+    fn put_start(&mut self, words: &[&[u8]], more: usize) {
+        let mut start = Vec::with_capacity(64);
+        header(&mut start, b'*', words.len() + more);
+        self.put(&start);
+        words.iter().for_each(|word| self.put_word(word));
+    }
+
+    fn put_word(&mut self, word: &[u8]) {
+        let mut start = Vec::with_capacity(32);
+        header(&mut start, b'$', word.len());
+        self.put(&start);
+        self.put(word);
+        self.put(b"\r\n");
+    }
+
+    fn put_element(&mut self, element: Element<'_>) {
+        self.put_word(element.as_bytes(&mut [0; INTEGER_TEXT_BYTES]));
+    }
+
+    /// Puts the beginning of a command for the present key.
+    fn put_verb(&mut self, verb: &str, more: usize) {
+        let key = std::mem::take(&mut self.command.key);
+        self.put_start(&[verb.as_bytes(), &key], more);
+        self.command.key = key;
+    }
+
+    /// Puts a command with the key after its verb.
+    fn put_words(&mut self, verb: &str, words: &[&[u8]]) {
+        self.put_verb(verb, words.len());
+        words.iter().for_each(|word| self.put_word(word));
+    }
+
+    /// Puts the command with the items that have gathered, and when its fields expire.
+    fn put_items(&mut self) {
+        if self.command.count > 0 {
+            self.put_verb(self.command.verb, self.command.count);
+            let mut arguments = std::mem::take(&mut self.command.arguments);
+            self.put(&arguments);
+            arguments.clear();
+            self.command.arguments = arguments;
+            (self.command.items, self.command.count) = (0, 0);
         }
         for (field, at) in std::mem::take(&mut self.times) {
-            let (verb, at) = (self.command.verb, at.to_string());
-            self.put_words("HPEXPIREAT", &[at.as_bytes(), b"FIELDS", b"1", &field]);
-            self.command.verb = verb;
+            self.put_words("HPEXPIREAT", &[at.to_string().as_bytes(), b"FIELDS", b"1", &field]);
         }
     }
 
-    /// Notes a field with its value, and when it expires.
+    /// Adds an item of the present collection, which consists of these words. The first one is a field
+    /// if it expires.
+    fn item(&mut self, words: &[&[u8]], expire_at: Option<u64>) {
+        let is_large = words.iter().map(|word| word.len()).sum::<usize>() > BYTES_PER_COMMAND;
+        if is_large {
+            self.put_items();
+            self.put_words(self.command.verb, words);
+        } else {
+            words.iter().for_each(|word| bulk(&mut self.command.arguments, word));
+            self.command.count += words.len();
+            self.command.items += 1;
+        }
+        self.times.extend(expire_at.map(|at| (words[0].to_vec(), at)));
+        let Command { items, arguments, .. } = &self.command;
+        if is_large || *items == ITEMS_PER_COMMAND || arguments.len() > BYTES_PER_COMMAND {
+            self.put_items();
+        }
+    }
+
+    fn member(&mut self, member: Element<'_>) {
+        self.item(&[member.as_bytes(&mut [0; INTEGER_TEXT_BYTES])], None);
+    }
+
     fn field(&mut self, field: Element<'_>, value: Element<'_>, expire_at: Option<u64>) {
-        self.command.element(field);
-        self.command.element(value);
-        self.times.extend(expire_at.map(|at| (field.to_vec(), at)));
+        let (mut field_text, mut value_text) = ([0; INTEGER_TEXT_BYTES], [0; INTEGER_TEXT_BYTES]);
+        let words = [field.as_bytes(&mut field_text), value.as_bytes(&mut value_text)];
+        self.item(&words, expire_at);
+    }
+
+    fn scored(&mut self, member: Element<'_>, score: f64) {
+        let mut text = Vec::with_capacity(32);
+        write_f64(&mut text, score);
+        self.item(&[&text, member.as_bytes(&mut [0; INTEGER_TEXT_BYTES])], None);
     }
 
     fn begin_key(&mut self, head: &Head<'_>, verb: &'static str) {
         if self.database != Some(head.database) {
             self.database = Some(head.database);
-            let mut select = Vec::new();
-            header(&mut select, b'*', 2);
-            bulk(&mut select, b"SELECT");
-            bulk(&mut select, head.database.to_string().as_bytes());
-            self.put(&select);
+            self.put_start(&[b"SELECT", head.database.to_string().as_bytes()], 0);
         }
         self.keys += 1;
         self.label = head.label;
         self.expire_at = head.expire_at;
-        self.command.begin(verb, head.key);
+        self.command.verb = verb;
+        self.command.key.clear();
+        self.command.key.extend_from_slice(head.key);
     }
 
     fn end_key(&mut self) {
-        self.put_command();
+        self.put_items();
         if let Some(name) = self.content_types.name(std::mem::take(&mut self.label)) {
             let mut whole = Vec::new();
             header(&mut whole, b'*', ASIDE.len() + 3);
@@ -170,38 +194,27 @@ impl<'f> CommandSink<'f> {
             self.put(&whole);
         }
         if let Some(at) = self.expire_at.take() {
-            self.command.verb = "PEXPIREAT";
-            self.command.argument(at.to_string().as_bytes());
-            self.put_command();
+            self.put_words("PEXPIREAT", &[at.to_string().as_bytes()]);
         }
-    }
-
-    /// Puts a command with the key after its first words.
-    fn put_words(&mut self, verb: &'static str, words: &[&[u8]]) {
-        self.command.verb = verb;
-        words.iter().for_each(|word| self.command.argument(word));
-        self.put_command();
     }
 
     /// Puts a command of a group, with the key after the subcommand.
     fn put_group(&mut self, subcommand: &[u8], words: &[&[u8]]) {
-        let mut whole = Vec::new();
-        header(&mut whole, b'*', words.len() + 3);
-        [b"XGROUP", subcommand, &self.command.key].iter().for_each(|word| bulk(&mut whole, word));
-        words.iter().for_each(|word| bulk(&mut whole, word));
-        self.put(&whole);
+        let key = std::mem::take(&mut self.command.key);
+        self.put_start(&[b"XGROUP", subcommand, &key], words.len());
+        self.command.key = key;
+        words.iter().for_each(|word| self.put_word(word));
     }
 
     /// The entries one by one, then the numbers about ids, then the groups.
     fn put_stream(&mut self, stream: &Stream) {
         for entry in stream.range(StreamId::MIN, StreamId::MAX) {
-            self.command.verb = "XADD";
-            self.command.argument(entry.id.to_string().as_bytes());
+            self.put_verb("XADD", 1 + 2 * entry.fields.len());
+            self.put_word(entry.id.to_string().as_bytes());
             for (name, value) in entry.fields {
-                self.command.element(name);
-                self.command.element(value);
+                self.put_element(name);
+                self.put_element(value);
             }
-            self.put_command();
         }
         if stream.is_empty() {
             // It is made with an entry, which is deleted at once.
@@ -247,14 +260,6 @@ impl<'f> CommandSink<'f> {
             self.put_words("XCLAIM", &words);
         }
     }
-
-    /// Must be called after each item of a collection.
-    fn end_item(&mut self) {
-        self.command.items += 1;
-        if self.command.items == ITEMS_PER_COMMAND {
-            self.put_command();
-        }
-    }
 }
 
 impl Shape for CommandSink<'_> {
@@ -285,24 +290,15 @@ impl Sink for CommandSink<'_> {
         self.begin_key(head, verb);
         match value {
             ValueRef::Stream(stream) => self.put_stream(stream),
-            ValueRef::String(string) => self.command.argument(&string.bytes()),
-            ValueRef::List(list) => list.iter().for_each(|element| {
-                self.command.element(element.as_element());
-                self.end_item();
-            }),
-            ValueRef::Set(set) => set.iter().for_each(|member| {
-                self.command.element(member);
-                self.end_item();
-            }),
+            ValueRef::String(string) => self.put_words("SET", &[&string.bytes()]),
+            ValueRef::List(list) => list.iter().for_each(|item| self.member(item.as_element())),
+            ValueRef::Set(set) => set.iter().for_each(|member| self.member(member)),
             ValueRef::Hash(hash) => hash.iter().for_each(|(field, value, expire_at)| {
                 self.field(field, value, expire_at);
-                self.end_item();
             }),
-            ValueRef::Zset(zset) => zset.iter().for_each(|(member, score)| {
-                self.command.score(score);
-                self.command.element(member);
-                self.end_item();
-            }),
+            ValueRef::Zset(zset) => {
+                zset.iter().for_each(|(member, score)| self.scored(member, score));
+            }
         }
         self.end_key();
     }
@@ -315,10 +311,8 @@ impl Sink for CommandSink<'_> {
 
     fn begin_text(&mut self, head: &Head<'_>, len: usize) {
         self.begin_key(head, "SET");
-        let mut start = Vec::with_capacity(head.key.len() + 64);
-        header(&mut start, b'*', 3);
-        bulk(&mut start, b"SET");
-        bulk(&mut start, head.key);
+        self.put_verb("SET", 1);
+        let mut start = Vec::new();
         header(&mut start, b'$', len);
         self.put(&start);
     }
@@ -343,16 +337,18 @@ impl Sink for CommandSink<'_> {
 
     fn piece(&mut self, piece: Piece<'_>) {
         match piece {
-            Piece::Member(member) => self.command.argument(member),
+            Piece::Member(member) => self.member(Element::Str(member)),
             Piece::Field(field, value, expire_at) => {
                 self.field(Element::Str(field), Element::Str(value), expire_at);
             }
-            Piece::Scored(member, score) => {
-                self.command.score(score);
-                self.command.argument(member);
-            }
+            Piece::Scored(member, score) => self.scored(Element::Str(member), score),
         }
-        self.end_item();
+    }
+
+    fn piece_at_leisure(&mut self, piece: Piece<'_>) {
+        self.staged.set_at_leisure(true);
+        self.piece(piece);
+        self.staged.set_at_leisure(false);
     }
 
     fn end(&mut self) {
@@ -436,6 +432,32 @@ mod tests {
         };
         assert_eq!(written(false), 0, "its slot may be locked");
         assert!(written(true) > 1_900_000);
+    }
+
+    #[test]
+    fn large_items_do_not_gather() {
+        let mut file = Vec::new();
+        let staged = Staged::new(&mut file, Duration::ZERO);
+        let mut sink = CommandSink::new(staged.clone(), &Arc::default());
+        let head = Head { database: 0, key: b"h", expire_at: None, clock: 0, label: 0 };
+        let large = vec![b'v'; 1 << 20];
+        sink.begin(&head, PieceKind::Field(None), 20);
+        for number in 0..20_u8 {
+            sink.piece(Piece::Field(&[number], b"small", None));
+            let before = base::passing::balance();
+            sink.piece_at_leisure(Piece::Field(&[100 + number], &large, Some(5)));
+            assert!(sink.command.arguments.is_empty(), "nothing waits for a further item");
+            assert!(base::passing::balance() - before <= 2 * CHUNK as i64, "it goes to the file");
+        }
+        sink.end();
+        staged.end().unwrap();
+        drop((sink, staged));
+        assert!(file.len() > 20 << 20);
+        let place = |text: &[u8]| file.windows(text.len()).position(|at| at == text).unwrap();
+        let value = place(b"$1048576\r\nvvv");
+        let expiry =
+            place(b"HPEXPIREAT\r\n$1\r\nh\r\n$1\r\n5\r\n$6\r\nFIELDS\r\n$1\r\n1\r\n$1\r\nd");
+        assert!(place(b"small") < value && value < expiry, "in this order");
     }
 
     #[test]

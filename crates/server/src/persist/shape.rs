@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
+use base::passing::PassingBytes;
 use store::cut::Sink;
 
 /// A sink that puts entries into the bytes of a file.
@@ -22,12 +23,15 @@ pub(super) trait Shape: Sink {
 /// Bytes that are gathered before they are written.
 pub(super) const CHUNK: usize = 64 * 1024;
 
+/// Room for so many bytes is kept from one time to the next.
+const CHUNKS_KEPT: usize = 16 * CHUNK;
+
 /// Bytes on their way to the file.
 #[derive(Clone)]
 pub(super) struct Staged<'f>(Rc<RefCell<Stage<'f>>>);
 
 struct Stage<'f> {
-    bytes: Vec<u8>,
+    bytes: PassingBytes,
     file: &'f mut dyn Write,
     /// No lock is held: gathered bytes may go to the file at once.
     at_leisure: bool,
@@ -45,25 +49,50 @@ impl Stage<'_> {
             if self.error.is_none() {
                 self.error = self.file.write_all(&self.bytes).err();
             }
-            self.bytes.clear();
+            self.bytes.clear(CHUNKS_KEPT);
         }
         passes
+    }
+
+    /// Adds bytes while nothing is locked: many go to the file at once, without a copy.
+    fn pass_through(&mut self, bytes: &[u8]) {
+        if bytes.len() <= CHUNK {
+            self.bytes.extend(bytes);
+            if self.pass_on(CHUNK) {
+                self.rest();
+            }
+            return;
+        }
+        self.pass_on(0);
+        for chunk in bytes.chunks(CHUNK) {
+            if self.error.is_none() {
+                self.error = self.file.write_all(chunk).err();
+            }
+            self.rest();
+        }
+    }
+
+    fn rest(&self) {
+        if !self.rest.is_zero() {
+            std::thread::sleep(self.rest);
+        }
     }
 }
 
 impl<'f> Staged<'f> {
     /// Nothing yet; it will become a file.
     pub(super) fn new(file: &'f mut dyn Write, rest: Duration) -> Staged<'f> {
-        let stage = Stage { bytes: Vec::new(), file, at_leisure: false, rest, error: None };
+        let stage =
+            Stage { bytes: PassingBytes::default(), file, at_leisure: false, rest, error: None };
         Staged(Rc::new(RefCell::new(stage)))
     }
 
     /// Adds bytes.
     pub(super) fn gather(&self, bytes: &[u8]) {
         let mut stage = self.0.borrow_mut();
-        stage.bytes.extend_from_slice(bytes);
-        if stage.at_leisure && stage.pass_on(CHUNK) && !stage.rest.is_zero() {
-            std::thread::sleep(stage.rest);
+        match stage.at_leisure {
+            true => stage.pass_through(bytes),
+            false => stage.bytes.extend(bytes),
         }
     }
 

@@ -322,12 +322,16 @@ impl Sink for RdbSink<'_> {
     }
 
     fn text(&mut self, part: &[u8]) {
+        self.staged.set_at_leisure(true);
         let written = self.writer.text_part(part);
+        self.staged.set_at_leisure(false);
         self.note(written);
     }
 
     fn end_text(&mut self) {
+        self.staged.set_at_leisure(true);
         let written = self.writer.end_text();
+        self.staged.set_at_leisure(false);
         self.note(written);
     }
 
@@ -352,6 +356,12 @@ impl Sink for RdbSink<'_> {
             Piece::Scored(member, score) => self.writer.scored(Element::Str(member), score),
         };
         self.note(written);
+    }
+
+    fn piece_at_leisure(&mut self, piece: Piece<'_>) {
+        self.staged.set_at_leisure(true);
+        self.piece(piece);
+        self.staged.set_at_leisure(false);
     }
 
     fn end(&mut self) {

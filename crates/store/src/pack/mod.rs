@@ -24,18 +24,17 @@ mod form;
 mod intset;
 mod listpack;
 mod node;
-mod size;
 mod slice;
 mod thin;
 
 #[cfg(test)]
 mod tests;
 
+pub use base::size_class::good_size;
 pub use element::{Element, INTEGER_TEXT_BYTES, Needle, OwnedElement, format_integer};
 pub use encoded::Encoded;
 pub use intset::{Intset, IntsetIter};
 pub use listpack::Listpack;
-pub use size::good_size;
 pub use slice::{Elements, Entries, ListpackSlice, MAX_LISTPACK_BYTES, Position};
 
 pub(crate) use form::{Either, EitherBlock, EitherMut, Form, FormMut, ListpackMut, PackedOr};

@@ -24,8 +24,8 @@ use smallvec::SmallVec;
 use super::End;
 use super::element::{Element, Needle};
 use super::encoded::{Encoded, TERMINATOR, count_entries, decode, next, previous};
-use super::size::good_size;
 use super::slice::{EMPTY_BYTES, HEADER_BYTES, ListpackSlice, Position, header, header_total};
+use base::size_class::good_size;
 
 #[repr(C)]
 struct Head {

@@ -9,7 +9,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error, realloc};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::size::good_size;
+use base::size_class::good_size;
 
 /// A byte format that states its own length.
 pub(super) trait Format {

@@ -131,7 +131,7 @@ pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
     page.bytes("maxmemory", cx.db.config.maxmemory as usize);
     page.field("maxmemory_policy", cx.db.config.maxmemory_policy.name());
     fragmentation(page, &overview);
-    page.field("mem_not_counted_for_evict", 0);
+    page.field("mem_not_counted_for_evict", cx.engine.uncounted_memory());
     page.field("mem_replication_backlog", 0);
     page.field("mem_total_replication_buffers", 0);
     page.field("mem_replica_full_sync_buffer", 0);

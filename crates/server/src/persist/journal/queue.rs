@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::Write;
 
 use base::limits;
+use base::passing::PassingBytes;
 use engine::persistence::backlog::Position;
 
 use crate::persist::disk::DiskFile;
@@ -35,7 +35,7 @@ pub struct Opened {
 
 /// Effects, in the bytes of the file.
 pub(super) struct Chunk {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: PassingBytes,
     /// The offset in the stream after them.
     pub(super) end: u64,
 }
@@ -73,9 +73,9 @@ enum State {
 #[derive(Default)]
 pub(super) struct Queue {
     /// The piece that is being filled.
-    open: Vec<u8>,
+    open: PassingBytes,
     full: Vec<Work>,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<PassingBytes>,
     end: u64,
     /// The offset after the effects of the last file, while there is no file.
     closed_at: u64,
@@ -106,7 +106,8 @@ impl Queue {
             self.annotate(second);
         }
         let before = self.open.len();
-        write(&mut self.open, &mut self.selected);
+        let selected = &mut self.selected;
+        self.open.change(|bytes| write(bytes, selected));
         self.end += (self.open.len() - before) as u64;
         if self.open.len() >= limits::JOURNAL_CHUNK {
             self.close_chunk();
@@ -118,18 +119,16 @@ impl Queue {
     #[cold]
     fn annotate(&mut self, second: u64) {
         self.second = second;
-        self.open.extend_from_slice(TIMESTAMP);
-        // Writing to memory succeeds.
-        let _ = write!(self.open, "{second}\r\n");
+        self.open.extend(TIMESTAMP);
+        self.open.extend(format!("{second}\r\n").as_bytes());
     }
 
     /// Notes which history of the stream goes on here, for the loader of the file. Not part of the
     /// stream either.
     pub(super) fn note_history(&mut self, position: &Position) {
         if self.state == State::Accepting {
-            self.open.extend_from_slice(HISTORY);
-            // Writing to memory succeeds.
-            let _ = write!(self.open, "{position}\r\n");
+            self.open.extend(HISTORY);
+            self.open.extend(format!("{position}\r\n").as_bytes());
         }
     }
 
@@ -147,7 +146,7 @@ impl Queue {
     #[cold]
     fn close_chunk(&mut self) {
         if !self.open.is_empty() {
-            let fresh = || Vec::with_capacity(limits::JOURNAL_CHUNK + SLACK);
+            let fresh = || PassingBytes::with_capacity(limits::JOURNAL_CHUNK + SLACK);
             let next = self.spare.pop().unwrap_or_else(fresh);
             let bytes = std::mem::replace(&mut self.open, next);
             self.full.push(Work::Write(Chunk { bytes, end: self.end }));
@@ -221,7 +220,7 @@ impl Queue {
         let room = limits::JOURNAL_SPARE_CHUNKS.saturating_sub(self.spare.len());
         let usual = |chunk: &Chunk| chunk.bytes.capacity() <= 2 * limits::JOURNAL_CHUNK;
         self.spare.extend(chunks.filter(usual).take(room).map(|mut chunk| {
-            chunk.bytes.clear();
+            chunk.bytes.clear(usize::MAX);
             chunk.bytes
         }));
     }

@@ -37,9 +37,8 @@ impl Stream {
 
     /// Appends a batch for the file, if there is one, and for followers.
     pub(super) fn append_for_followers(&self, batch: &Batch) -> u64 {
-        let record = |end| Record { end, batch: batch.clone() };
         // Made before the lock is taken.
-        let mut record = Arc::new(record(0));
+        let mut record = Arc::new(Record::new(0, batch.clone()));
         let second = self.second();
         let mut queue = self.queue.lock();
         let write = |out: &mut Vec<u8>, selected: &mut Option<usize>| batch.write_to(out, selected);

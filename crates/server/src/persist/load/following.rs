@@ -52,13 +52,13 @@ impl<'b> Following<'b> {
             self.together = Some(Batch::default());
         } else if name.eq_ignore_ascii_case(b"EXEC") {
             let batch = self.together.take().unwrap_or_default();
-            self.backlog.push(Arc::new(Record { end, batch }));
+            self.backlog.push(Arc::new(Record::new(end, batch)));
         } else if let Some(batch) = &mut self.together {
             batch.push(self.database, argv.iter());
         } else {
             let mut batch = Batch::default();
             batch.push(self.database, argv.iter());
-            self.backlog.push(Arc::new(Record { end, batch }));
+            self.backlog.push(Arc::new(Record::new(end, batch)));
         }
     }
 }
