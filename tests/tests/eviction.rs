@@ -272,6 +272,25 @@ fn followers_of_changes_evict_nothing() -> Result<()> {
 }
 
 #[test]
+fn what_is_flushed_and_filled_again_beside_a_save_is_kept_once() -> Result<()> {
+    const KEYS: usize = 5000;
+    let server = Server::start(Target::Dunlin, &[("save", "")])?;
+    let mut client = server.connect()?;
+    put_small(&mut client, KEYS)?;
+    client.call_text("CONFIG SET rdb-key-save-delay 100000")?;
+    client.call_text("BGSAVE")?;
+    let mut used = Vec::new();
+    for _ in 0..5 {
+        client.call_text("FLUSHALL SYNC")?;
+        put_small(&mut client, KEYS)?;
+        used.push(used_when_settled(&mut client)?);
+    }
+    ensure!(number(&mut client, "rdb_bgsave_in_progress")? == 1);
+    ensure!(used[4] < used[0] + 200_000, "bytes in use after each round: {used:?}");
+    Ok(())
+}
+
+#[test]
 fn a_tiny_limit_refuses_nothing() -> Result<()> {
     let server = Server::start(Target::Dunlin, &[])?;
     let mut control = server.connect()?;

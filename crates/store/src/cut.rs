@@ -24,7 +24,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use base::limits::SLOTS;
 use base::passing::Passing;
@@ -237,6 +237,9 @@ pub struct Cut {
     frozen: Queue<Waiting>,
     texts: Queue<(OwnedHead, Arc<FrozenText>)>,
     taken: Queue<Taken>,
+    /// By the numbers of the databases at the cut: their tables have been taken away since. All that is
+    /// in them now came after the cut, or was handed over on its way there.
+    emptied: Box<[AtomicBool]>,
     backlog: Arc<Backlog>,
     /// Copied bytes from which on writers should wait.
     borne: AtomicUsize,
@@ -260,6 +263,7 @@ impl Cut {
             frozen: Queue::new(),
             texts: Queue::new(),
             taken: Queue::new(),
+            emptied: (0..databases).map(|_| AtomicBool::new(false)).collect(),
             backlog: Arc::default(),
             borne: AtomicUsize::new(BACKLOG_MAX),
         }
@@ -394,6 +398,9 @@ impl Cut {
         tables: Vec<(u16, SlotTable)>,
     ) -> Vec<SlotTable> {
         let number = self.number_of(database);
+        if self.emptied[number].swap(true, Ordering::Relaxed) {
+            return tables.into_iter().map(|(_, table)| table).collect();
+        }
         let entry = entry_bytes(&tables);
         let rest = tables.into_iter().filter_map(|(slot, table)| {
             // A table that the walker has passed may still be being read in pieces.
@@ -666,7 +673,6 @@ impl<'k, X> Walker<'k, X> {
     ) -> Option<bool> {
         let location = frozen.location.lock().clone();
         let key = Key::new(&location.key);
-        // Several tables that were taken away may have had this key.
         for taken in self.cut.taken.0.lock().iter().flatten() {
             if (taken.database, taken.slot) == (location.database, key.slot)
                 && let Some(word) = taken.table.word_of(&key)

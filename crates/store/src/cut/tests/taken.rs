@@ -42,3 +42,35 @@ fn entries_that_are_alike_count_as_what_they_are() {
     let kept = kept_of(0, 30);
     assert!((29_000_000..31_000_000).contains(&kept), "{kept} bytes");
 }
+
+#[test]
+fn what_came_after_the_cut_is_not_kept() {
+    let (space, gates) = (Keyspace::<()>::new(DATABASES), Gates::new());
+    let gate = gates.register();
+    let fill = |database: usize| {
+        for number in 0..100 {
+            let name = format!("key:{number}");
+            let (key, inside) = (Key::new(name.as_bytes()), gate.enter());
+            let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+            let value = Value::String(StringValue::from_bytes(&[b'x'; 500]));
+            held.insert(database, &key, value, None);
+        }
+    };
+    (0..2).for_each(fill);
+    let mut walker = space.begin_cut(&gates.close(), 0).unwrap();
+    assert_eq!(space.take_all(&gates.close(), 0).len(), 0, "the walker has all");
+    let kept = space.cut_backlog();
+    for _ in 0..3 {
+        fill(0);
+        assert!(space.take_all(&gates.close(), 0).len() > 90, "the walker needs none");
+        assert_eq!(space.cut_backlog(), kept);
+    }
+    // Databases that change places have the tables of the cut only once as well.
+    space.swap(&gates.close(), 0, 1);
+    assert_eq!(space.take_all(&gates.close(), 0).len(), 0);
+    fill(0);
+    assert!(space.take_all(&gates.close(), 0).len() > 90);
+    let mut collector = Collector::default();
+    while walker.step(Access::Gate(&gate), &mut collector) != Step::Finished {}
+    assert_eq!(collector.entries.len(), 200, "all of the cut is shown");
+}
