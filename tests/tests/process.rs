@@ -140,6 +140,94 @@ fn files_and_standard_input_configure_as_well() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_change_of_several_settings_that_fails_changes_nothing() -> Result<()> {
+    let taken = TcpListener::bind(("127.0.0.1", 0))?;
+    let taken = taken.local_addr()?.port();
+    let (own_http, other) = (free_port()?, free_port()?);
+    let server = start(&[
+        ("http-port", &own_http.to_string()),
+        ("enable-protected-configs", "yes"),
+        ("appendonly", "yes"),
+    ])?;
+    let mut client = server.connect()?;
+    let directory = directory()?;
+    let elsewhere = directory.path().to_str().context("a path of text")?;
+    let values = "CONFIG GET port http-port dir maxmemory appendonly appendfsync loglevel";
+    let before = client.call_text(values)?;
+    for change in [
+        format!("port {other} http-port {taken}"),
+        format!("http-port {other} port {taken}"),
+        format!("dir {elsewhere} maxmemory 1gb appendfsync always port {taken}"),
+        format!("appendonly no loglevel warning port {other} bind \"127.0.0.1 192.0.2.1\""),
+        format!("port {taken} appendonly no dir {elsewhere}"),
+    ] {
+        let answer = client.call_text(&format!("CONFIG SET {change}"))?;
+        ensure!(answer.is_error(), "{change}: {answer:?}");
+        ensure!(client.call_text(values)? == before, "{change}");
+        for port in [server.port(), own_http] {
+            ensure!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "{change}: {port}");
+        }
+        ensure!(TcpStream::connect(("127.0.0.1", other)).is_err(), "{change}: both are served");
+        let now = fs::read_link(format!("/proc/{}/cwd", server.pid()))?;
+        ensure!(now != directory.path(), "{change}: the server works elsewhere");
+    }
+    Ok(())
+}
+
+#[test]
+fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
+    for (arguments, expected) in [
+        (
+            &["serve", "--port", "7", "--bogus", "1"][..],
+            ">>> 'bogus \"1\"'\nBad directive or wrong number of arguments\n",
+        ),
+        (&["serve", "--port", "x"], "argument couldn't be parsed into an integer\n"),
+        (&["serve", "--replicaof", "h", "1"], "replication is not offered yet\n"),
+        (&["serve", "--include", "none.conf"], "can't open config file 'none.conf': No such file"),
+        (&["serve", "none.conf"], "can't open config file 'none.conf': No such file"),
+        (&["serve", "--dir", "/nowhere"], "No such file or directory\n"),
+        (&["serve", "--logfile", "/nowhere/x.log"], "Can't open the log file: No such file"),
+    ] {
+        let output = run(arguments)?;
+        let complaint = text(&output.stderr);
+        ensure!(output.status.code() == Some(1), "{arguments:?}: {}", output.status);
+        ensure!(complaint.contains("*** FATAL CONFIG FILE ERROR ("), "{complaint}");
+        ensure!(complaint.contains(expected), "{arguments:?}: {complaint}");
+        ensure!(output.stdout.is_empty());
+    }
+    Ok(())
+}
+
+#[test]
+fn files_and_standard_input_configure_as_well() -> Result<()> {
+    let directory = directory()?;
+    let port = free_port()?;
+    fs::write(directory.path().join("main.conf"), "include part-*.conf\nloglevel warning\n")?;
+    fs::write(directory.path().join("part-1.conf"), format!("port {port}\nmaxclients 77\n"))?;
+    fs::write(directory.path().join("part-2.conf"), "requirepass one\n")?;
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "main.conf", "--http-port", "0", "--save", "", "-"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let mut stdin = child.stdin.take().context("standard input is a pipe")?;
+    stdin.write_all(b"requirepass two\n")?;
+    drop(stdin);
+    let connected = wait_for("a connection", || Client::connect(port).ok());
+    let answers = connected.and_then(|mut client| {
+        let wrong = client.call(&["AUTH", "one"])?;
+        Ok((wrong, client.call(&["AUTH", "two"])?))
+    });
+    signal(child.id(), Signal::TERM)?;
+    let status = wait_for_end(&mut child)?;
+    let (wrong, right) = answers?;
+    ensure!(wrong.is_error() && right == Reply::Status(b"OK".to_vec()), "{wrong:?} {right:?}");
+    ensure!(status.success());
+    Ok(())
+}
+
 // ---- Start and stop -----------------------------------------------------------------------------
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use config::{Config, Invocation, LoadError, ShutdownOptions};
@@ -263,7 +263,7 @@ impl Running {
             errands: errands::start()?,
             listings: listings::start()?,
             views: Keeper::start(views, log)?,
-            undoes: AtomicBool::new(false),
+            failed: Mutex::default(),
             oom_score,
         });
         let engine = Engine::new(

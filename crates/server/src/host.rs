@@ -4,7 +4,6 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -85,8 +84,8 @@ pub struct Outside {
     pub listings: Listings,
     /// The threads that ask databases.
     pub views: Keeper,
-    /// The next change of settings undoes a change that has failed.
-    pub undoes: AtomicBool,
+    /// The directive at which a change of settings has failed: the next change undoes that one.
+    pub failed: Mutex<Option<DirectiveId>>,
     /// The out-of-memory score.
     pub oom_score: OomScore,
 }
@@ -264,56 +263,24 @@ impl Apply for Outside {
         new: &mut Config,
         changed: &[DirectiveId],
     ) -> Result<(), ApplyError> {
-        // A file that failed has not replaced the views: they stay when the rest is undone.
-        let undoes = self.undoes.swap(false, SeqCst);
-        let done = self.apply_each(old, new, changed, undoes);
-        self.undoes.store(done.is_err() && !undoes, SeqCst);
-        done
-    }
-}
-
-impl Outside {
-    fn apply_each(
-        &self,
-        old: &Config,
-        new: &mut Config,
-        changed: &[DirectiveId],
-        undoes: bool,
-    ) -> Result<(), ApplyError> {
-        let apply = |directive: DirectiveId, new: &mut Config| {
-            let name = directive.name();
-            self.apply_one(name, old, new).map_err(|message| {
+        let changes = in_order(changed);
+        let mut failed = self.failed.lock();
+        if let Some(failed) = failed.take() {
+            // What failed has undone itself, and what would have followed has not happened.
+            let done = changes.iter().take_while(|change| **change != failed);
+            done.for_each(|&change| drop(self.apply_one(change.name(), old, new)));
+            return Ok(());
+        }
+        for &directive in &changes {
+            if let Err(message) = self.apply_one(directive.name(), old, new) {
+                let name = directive.name();
                 self.log.warning(format!(
                     "Failed applying new configuration. Possibly related to new {name} setting. \
                      Restoring previous settings."
                 ));
-                ApplyError { directive, message }
-            })
-        };
-        let (mut listened, mut reads_views, mut turns) = (false, None, None);
-        for &directive in changed {
-            let name = directive.name();
-            // Port and addresses change together, whichever comes first.
-            if matches!(name, "port" | "http-port" | "bind")
-                && std::mem::replace(&mut listened, true)
-            {
-                continue;
+                *failed = Some(directive);
+                return Err(ApplyError { directive, message });
             }
-            match name {
-                "views-file" => reads_views = Some(directive).filter(|_| !undoes),
-                "appendonly" => turns = Some(directive),
-                _ => apply(directive, new)?,
-            }
-        }
-        // After everything else that may fail: what is written while the append-only file is off is not in
-        // it when it is on again.
-        if let Some(directive) = turns {
-            apply(directive, new)?;
-        }
-        // The last one, so that no view is served for a moment that is then undone. A relative path is
-        // below the new directory.
-        if let Some(directive) = reads_views {
-            self.read_views(new).map_err(|message| ApplyError { directive, message })?;
         }
         for note in config::notes(new) {
             if changed.contains(&note.directive) {
@@ -322,7 +289,9 @@ impl Outside {
         }
         Ok(())
     }
+}
 
+impl Outside {
     /// Serves the views that the file names now.
     fn read_views(&self, new: &Config) -> Result<(), Refused> {
         let views = Keeper::read(new).and_then(|views| {
@@ -361,6 +330,7 @@ impl Outside {
                 self.append_only.apply(name, new)
             }
             "oom-score-adj" | "oom-score-adj-values" => self.adjust_oom_score(new),
+            "views-file" => self.read_views(new),
             _ => {
                 self.apply_what_cannot_fail(name, new);
                 Ok(())
@@ -384,7 +354,7 @@ impl Outside {
                 workers.listen(handles);
             }
         };
-        if self.listening.lock().change(new, &self.log, &give).is_err() {
+        if self.listening.lock().change(old, new, &self.log, &give).is_err() {
             self.log.warning("Failed to bind");
             return None;
         }
@@ -424,6 +394,28 @@ impl Outside {
             "Failed to apply new oom_score_adj configuration, check server logs.".to_owned()
         })
     }
+}
+
+/// The directives in the order in which they take effect.
+fn in_order(changed: &[DirectiveId]) -> Vec<DirectiveId> {
+    let (mut ordered, mut listens) = (Vec::with_capacity(changed.len()), false);
+    for &directive in changed {
+        // Ports and addresses change together, whichever comes first.
+        let addresses = matches!(directive.name(), "port" | "http-port" | "bind");
+        if !addresses || !std::mem::replace(&mut listens, true) {
+            ordered.push(directive);
+        }
+    }
+    ordered.sort_by_key(|directive| match directive.name() {
+        // After everything else that may fail: what is written while the append-only file is off is not
+        // in it when it is on again.
+        "appendonly" => 1,
+        // The last one, so that no view is served for a moment that is then undone. A relative path is
+        // below the new directory.
+        "views-file" => 2,
+        _ => 0,
+    });
+    ordered
 }
 
 fn change_directory(new: &mut Config) -> Result<(), Refused> {

@@ -75,26 +75,29 @@ impl Listening {
         Ok(listening)
     }
 
-    /// Changes to the addresses and the port of these settings. `give` hands the sockets to the
-    /// acceptor of connections, and takes back those that it got before.
+    /// Changes from the addresses and ports of `old` settings to those of `config`. `give` hands the
+    /// sockets to the acceptor of connections, and takes back those that it got before.
     ///
     /// # Errors
-    /// An address cannot be bound. Sockets that stood in its way are closed all the same: the caller
-    /// changes back to the old settings, which opens them again.
+    /// An address cannot be bound. Then everything is as before. As at the start, a server that does not
+    /// serve HTTP because its port is taken does without, unless that port is to change.
     pub fn change(
         &mut self,
+        old: &Config,
         config: &Config,
         log: &Log,
         give: &dyn Fn(Vec<Listener>),
     ) -> Result<(), NotListening> {
+        let serves_http = self.tcp.iter().any(|own| own.speaks == Speaks::Http);
+        let needs_http = serves_http || old.http_port != config.http_port;
         let wanted: Vec<(SocketAddr, Speaks)> = [Speaks::Resp, Speaks::Http]
             .into_iter()
             .flat_map(|speaks| addresses(config, speaks).map(move |address| (address, speaks)))
             .filter_map(|(address, speaks)| Some((address.resolve().ok()?, speaks)))
             .collect();
-        let old = std::mem::take(&mut self.tcp);
+        let before = std::mem::take(&mut self.tcp);
         let (kept, superfluous): (Vec<_>, Vec<_>) =
-            old.into_iter().partition(|own| wanted.contains(&(own.address, own.speaks)));
+            before.into_iter().partition(|own| wanted.contains(&(own.address, own.speaks)));
         self.tcp = kept;
         // On the new port, an old address can be in the way of a new one: `*` and `127.0.0.1`
         // exclude each other. On another port it stays until the new ones are there.
@@ -103,15 +106,29 @@ impl Listening {
             .partition(|own| [config.port, config.http_port].contains(&own.address.port()));
         give(self.handles());
         in_the_way.iter().for_each(|own| stop_listening(&own.listener));
+        let kept = self.tcp.len();
         let bound = self.bind_missing(config, Speaks::Resp, log);
-        if bound.and_then(|()| self.bind_missing(config, Speaks::Http, log)).is_err() {
-            self.tcp.extend(other);
-            give(self.handles());
-            return Err(NotListening);
-        }
+        let bound = bound.and_then(|()| match self.bind_missing(config, Speaks::Http, log) {
+            Err(NotListening) if needs_http => Err(NotListening),
+            _ => Ok(()),
+        });
+        let superfluous = match bound {
+            Ok(()) => other,
+            Err(NotListening) => {
+                let added = self.tcp.split_off(kept);
+                self.tcp.extend(other);
+                added
+            }
+        };
         give(self.handles());
-        other.iter().for_each(|own| stop_listening(&own.listener));
-        Ok(())
+        superfluous.iter().for_each(|own| stop_listening(&own.listener));
+        if bound.is_err() {
+            // Those that were in the way.
+            let _ = self.bind_missing(old, Speaks::Resp, log);
+            let _ = self.bind_missing(old, Speaks::Http, log);
+            give(self.handles());
+        }
+        bound
     }
 
     /// The sockets, for the acceptor of connections.
@@ -123,6 +140,11 @@ impl Listening {
         let unix =
             self.unix.iter().filter_map(|own| own.listener.try_clone().ok().map(Listener::Unix));
         tcp.chain(unix).collect()
+    }
+
+    /// The addresses of the TCP sockets for a protocol.
+    pub fn addresses(&self, speaks: Speaks) -> impl Iterator<Item = SocketAddr> {
+        self.tcp.iter().filter(move |own| own.speaks == speaks).map(|own| own.address)
     }
 
     /// The path of the unix socket.
@@ -340,18 +362,44 @@ mod tests {
         give(listening.handles());
         let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         assert!(connects(port));
-        listening.change(&settings(port, &["*"]), &log, &give).unwrap();
+        let (first, all) = (settings(port, &["127.0.0.1"]), settings(port, &["*"]));
+        listening.change(&first, &all, &log, &give).unwrap();
         assert!(connects(port));
         let other = free_port();
-        listening.change(&settings(other, &["127.0.0.1"]), &log, &give).unwrap();
+        let second = settings(other, &["127.0.0.1"]);
+        listening.change(&all, &second, &log, &give).unwrap();
         assert!(connects(other) && !connects(port));
-        // A failure, and the way back.
-        let change = listening.change(&settings(other, &["127.0.0.1", "192.0.2.1"]), &log, &give);
-        assert_eq!(change, Err(NotListening));
-        listening.change(&settings(other, &["127.0.0.1"]), &log, &give).unwrap();
-        assert!(connects(other));
-        assert_eq!(given.borrow().len(), 1);
-        listening.change(&settings(0, &["127.0.0.1"]), &log, &give).unwrap();
+        for missing in
+            [settings(other, &["127.0.0.1", "192.0.2.1"]), settings(port, &["*", "::1x"])]
+        {
+            let change = listening.change(&second, &missing, &log, &give);
+            assert_eq!(change, Err(NotListening));
+            assert!(connects(other) && !connects(port), "all is as before");
+            assert_eq!(given.borrow().len(), 1);
+        }
+        listening.change(&second, &settings(0, &["127.0.0.1"]), &log, &give).unwrap();
         assert!(!connects(other));
+    }
+
+    #[test]
+    fn a_port_of_http_that_is_taken_hinders_no_other_change() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let http_port = taken.local_addr().unwrap().port();
+        let with_http = |port, http_port| Config { http_port, ..settings(port, &["127.0.0.1"]) };
+        let (log, given) = (log(), RefCell::new(Vec::new()));
+        let give = |handles| *given.borrow_mut() = handles;
+        let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        let (first, second) =
+            (with_http(free_port(), http_port), with_http(free_port(), http_port));
+        let mut listening = Listening::open(&first, &log).unwrap();
+        listening.change(&first, &second, &log, &give).unwrap();
+        assert!(connects(second.port) && !connects(first.port));
+        // Who asks for that port hears of it, and nothing changes.
+        let without = with_http(second.port, 0);
+        listening.change(&second, &without, &log, &give).unwrap();
+        let change = listening.change(&without, &first, &log, &give);
+        assert_eq!(change, Err(NotListening));
+        assert!(connects(second.port) && !connects(first.port));
+        assert_eq!(given.borrow().len(), 1);
     }
 }
