@@ -84,59 +84,92 @@ fn the_binary_explains_itself() -> Result<()> {
     let output = run(&["swim"])?;
     ensure!(output.status.code() == Some(1));
     ensure!(text(&output.stderr).contains("there is no command 'swim'"));
+    ensure!(text(&run(&["chekc"])?.stderr).contains("; did you mean 'check'?"));
+    let options = text(&run(&["serve", "--help"])?.stdout);
+    for part in ["--maxmemory 0\n", "--port 6379\n", "Which keys are evicted"] {
+        ensure!(options.contains(part), "{options}");
+    }
+    ensure!(!options.contains("cluster-enabled"), "that has no effect");
     Ok(())
 }
 
 #[test]
-fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
-    for (arguments, expected) in [
-        (
-            &["serve", "--port", "7", "--bogus", "1"][..],
-            ">>> 'bogus \"1\"'\nBad directive or wrong number of arguments\n",
-        ),
-        (&["serve", "--port", "x"], "argument couldn't be parsed into an integer\n"),
-        (&["serve", "--replicaof", "h", "1"], "replication is not offered yet\n"),
-        (&["serve", "--include", "none.conf"], "can't open config file 'none.conf': No such file"),
-        (&["serve", "none.conf"], "can't open config file 'none.conf': No such file"),
-        (&["serve", "--dir", "/nowhere"], "No such file or directory\n"),
-        (&["serve", "--logfile", "/nowhere/x.log"], "Can't open the log file: No such file"),
+fn a_file_of_settings_is_checked_as_a_whole() -> Result<()> {
+    let directory = directory()?;
+    let file = directory.path().join("some.conf");
+    let check = |lines: &str| -> Result<(bool, String)> {
+        fs::write(&file, lines)?;
+        let output = run(&["check", file.to_str().context("a path of text")?])?;
+        Ok((output.status.success(), text(&output.stdout)))
+    };
+    let (good, report) = check("maxmemroy 1gb\nport 6380\nport x\nactivedefrag yes\n")?;
+    ensure!(!good);
+    for part in [
+        "some.conf:1: maxmemroy 1gb\n",
+        "Did you mean 'maxmemory'?\n",
+        "some.conf:3: port x\n",
+        "note: activedefrag has no effect",
+        "2 problems\n",
     ] {
-        let output = run(arguments)?;
-        let complaint = text(&output.stderr);
-        ensure!(output.status.code() == Some(1), "{arguments:?}: {}", output.status);
-        ensure!(complaint.contains("*** FATAL CONFIG FILE ERROR ("), "{complaint}");
-        ensure!(complaint.contains(expected), "{arguments:?}: {complaint}");
-        ensure!(output.stdout.is_empty());
+        ensure!(report.contains(part), "{report}");
+    }
+    // As Valkey's own file has them.
+    let (good, report) = check("rdb-version-check strict\ndual-channel-replication-enabled no\n")?;
+    ensure!(good && report.contains("accepts the file"), "{report}");
+    Ok(())
+}
+
+#[test]
+fn the_first_word_may_be_a_file_or_an_option() -> Result<()> {
+    let directory = directory()?;
+    for by_file in [true, false] {
+        let port = free_port()?.to_string();
+        let settings = [("port", &*port), ("http-port", "0"), ("save", "\"\"")];
+        let mut command = Command::new(dunlin_binary()?);
+        if by_file {
+            let lines = settings.map(|(name, value)| format!("{name} {value}\n"));
+            fs::write(directory.path().join("own"), lines.concat())?;
+            command.arg("own");
+        } else {
+            settings.iter().for_each(|(name, value)| {
+                let value = if *name == "save" { "" } else { value };
+                command.arg(format!("--{name}")).arg(value);
+            });
+        }
+        let mut child = command.current_dir(directory.path()).stdout(Stdio::null()).spawn()?;
+        let port = port.parse()?;
+        let served = wait_for("a connection", || Client::connect(port).ok());
+        let served = served.and_then(|mut client| ping(&mut client));
+        // It may have ended because of an error.
+        let _ = signal(child.id(), Signal::TERM);
+        let status = wait_for_end(&mut child)?;
+        served?;
+        ensure!(status.success());
     }
     Ok(())
 }
 
 #[test]
-fn files_and_standard_input_configure_as_well() -> Result<()> {
-    let directory = directory()?;
-    let port = free_port()?;
-    fs::write(directory.path().join("main.conf"), "include part-*.conf\nloglevel warning\n")?;
-    fs::write(directory.path().join("part-1.conf"), format!("port {port}\nmaxclients 77\n"))?;
-    fs::write(directory.path().join("part-2.conf"), "requirepass one\n")?;
-    let mut child = Command::new(dunlin_binary()?)
-        .args(["serve", "main.conf", "--http-port", "0", "--save", "", "-"])
-        .current_dir(directory.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()?;
-    let mut stdin = child.stdin.take().context("standard input is a pipe")?;
-    stdin.write_all(b"requirepass two\n")?;
-    drop(stdin);
-    let connected = wait_for("a connection", || Client::connect(port).ok());
-    let answers = connected.and_then(|mut client| {
-        let wrong = client.call(&["AUTH", "one"])?;
-        Ok((wrong, client.call(&["AUTH", "two"])?))
-    });
-    signal(child.id(), Signal::TERM)?;
-    let status = wait_for_end(&mut child)?;
-    let (wrong, right) = answers?;
-    ensure!(wrong.is_error() && right == Reply::Status(b"OK".to_vec()), "{wrong:?} {right:?}");
-    ensure!(status.success());
+fn the_log_says_where_the_server_is_reached_and_what_is_dangerous() -> Result<()> {
+    let http = free_port()?.to_string();
+    for (protected, warning) in
+        [("yes", "clients of other machines are refused"), ("no", "WARNING: there is no password")]
+    {
+        let options = [("bind", "0.0.0.0"), ("http-port", &*http), ("protected-mode", protected)];
+        let mut server = start(&options)?;
+        ping(&mut server.connect()?)?;
+        let port = server.port();
+        ensure!(server.end_by(Signal::TERM)? == Some(0));
+        let log = server.log();
+        for part in [
+            format!("The Redis protocol is served at 0.0.0.0:{port}"),
+            format!("HTTP is served at 0.0.0.0:{http}; dashboard: http://localhost:{http}/"),
+            "Data directory: /".to_owned(),
+            warning.to_owned(),
+        ] {
+            ensure!(log.contains(&part), "{log}");
+        }
+    }
     Ok(())
 }
 

@@ -29,6 +29,7 @@ mod load;
 mod names;
 mod rewrite;
 mod special;
+mod spelling;
 mod table;
 mod title;
 mod values;
@@ -36,9 +37,10 @@ mod words;
 
 pub use change::{Apply, ApplyError, Changed, SetContext, SetError, SharedConfig, get, set};
 pub use directive::{Change, Effect, Settings};
-pub use load::{Host, Invocation, LoadError, Note, Origin, Place, load, notes};
+pub use load::{Host, Invocation, LoadError, Note, Origin, Place, check, load, notes};
 pub use names::{DirectiveId, directives};
 pub use rewrite::rewrite;
+pub use spelling::nearest;
 pub use table::{Config, Directive};
 pub use title::{TitleFacts, expand_title};
 pub use values::{

@@ -10,6 +10,7 @@ use base::limits::{CONFIG_INCLUDE_DEPTH, CONFIG_INCLUDED_FILES};
 
 use super::directive::Effect;
 use super::names::{DirectiveId, Found};
+use super::spelling::nearest;
 use super::table::Config;
 use super::values::RenamedCommand;
 use super::words::{quote, split_words};
@@ -17,6 +18,41 @@ use super::words::{quote, split_words};
 /// Directives that older files may contain and that no longer mean anything.
 const FORGOTTEN: [&[u8]; 3] =
     [b"list-max-ziplist-entries", b"list-max-ziplist-value", b"io-threads-do-reads"];
+
+/// Directives of Valkey that mean nothing here, with their defaults: files that state those are accepted.
+const FOREIGN: [(&[u8], &[u8]); 31] = [
+    (b"active-defrag-cycle-us", b"500"),
+    (b"availability-zone", b""),
+    (b"cluster-announce-client-ipv4", b""),
+    (b"cluster-announce-client-ipv6", b""),
+    (b"cluster-announce-client-port", b"0"),
+    (b"cluster-announce-client-tls-port", b"0"),
+    (b"cluster-blacklist-ttl", b"60"),
+    (b"cluster-config-save-behavior", b"sync"),
+    (b"cluster-databases", b"1"),
+    (b"cluster-manual-failover-timeout", b"5000"),
+    (b"cluster-slot-migration-log-max-len", b"1000"),
+    (b"cluster-slot-stats-enabled", b"no"),
+    (b"dual-channel-replication-enabled", b"no"),
+    (b"extended-redis-compatibility", b"no"),
+    (b"hash-seed", b""),
+    (b"log-format", b"legacy"),
+    (b"log-timestamp-format", b"legacy"),
+    (b"mptcp", b"no"),
+    (b"prefetch-batch-max-size", b"16"),
+    (b"primaryauth", b""),
+    (b"primaryuser", b""),
+    (b"rdb-version-check", b"strict"),
+    (b"rdma-bind", b""),
+    (b"rdma-completion-vector", b"-1"),
+    (b"rdma-port", b"0"),
+    (b"rdma-rx-size", b"1048576"),
+    (b"repl-mptcp", b"no"),
+    (b"slot-migration-max-failover-repl-bytes", b"0"),
+    (b"tls-auth-clients-user", b"off"),
+    (b"tls-auto-reload-interval", b"0"),
+    (b"unixsocketgroup", b""),
+];
 
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const UNBALANCED: &str = "Unbalanced quotes in configuration line";
@@ -185,9 +221,22 @@ pub fn load(invocation: &Invocation, stdin: &[u8], host: &dyn Host) -> Result<Co
     loader.finish()
 }
 
+/// Looks for all that is wrong with a file, where [`load`] ends at the first error. Also gives the
+/// configuration of the lines that are right.
+pub fn check(path: &[u8], host: &dyn Host) -> (Config, Vec<LoadError>) {
+    let mut loader = Loader::new(host);
+    loader.problems = Some(Vec::new());
+    let read = loader.file(path).map_err(|failure| failure.at(None));
+    let mut problems = loader.problems.take().unwrap_or_default();
+    problems.extend(read.err());
+    (loader.config, problems)
+}
+
 struct Loader<'a> {
     host: &'a dyn Host,
     config: Config,
+    /// What is wrong, if that is all that is wanted: then reading goes on.
+    problems: Option<Vec<LoadError>>,
     /// By index of the directive: whether it was given.
     given: Vec<bool>,
     depth: usize,
@@ -233,6 +282,7 @@ impl<'a> Loader<'a> {
         Self {
             host,
             config: Config::default(),
+            problems: None,
             given: vec![false; DirectiveId::all().count()],
             depth: 0,
             included_files: 0,
@@ -252,10 +302,13 @@ impl<'a> Loader<'a> {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            self.line(line).map_err(|failure| {
-                let origin = origin.clone();
-                failure.at(Some(Place { origin, line: index + 1, text: line.to_vec() }))
-            })?;
+            let Err(failure) = self.line(line) else { continue };
+            let origin = origin.clone();
+            let error = failure.at(Some(Place { origin, line: index + 1, text: line.to_vec() }));
+            match &mut self.problems {
+                Some(problems) => problems.push(error),
+                None => return Err(error),
+            }
         }
         Ok(())
     }
@@ -292,7 +345,14 @@ impl<'a> Loader<'a> {
             (b"loadmodule", [_, ..]) => Err("modules cannot be loaded".into()),
             (b"sentinel", _) => Err("there is no sentinel mode".into()),
             (_, [_]) if FORGOTTEN.contains(&name) => Ok(()),
-            _ => Err(BAD_DIRECTIVE.into()),
+            (_, [value]) if let Some((_, usual)) = FOREIGN.iter().find(|own| own.0 == name) => {
+                if value.eq_ignore_ascii_case(usual) {
+                    return Ok(());
+                }
+                let usual = String::from_utf8_lossy(usual);
+                Err(format!("it is not offered: only its default '{usual}' is accepted").into())
+            }
+            _ => Err(unknown(name).into()),
         }
     }
 
@@ -342,6 +402,17 @@ impl<'a> Loader<'a> {
             given.or_else(|| renamed.from.eq_ignore_ascii_case(name).then_some(false))
         });
         last.unwrap_or_else(|| self.host.has_command(name))
+    }
+}
+
+/// The error about a line that begins with this word.
+fn unknown(name: &[u8]) -> String {
+    const KEYWORDS: [&str; 5] = ["include", "loadmodule", "rename-command", "sentinel", "user"];
+    let name = String::from_utf8_lossy(name);
+    let directives = DirectiveId::all().map(|id| id.name());
+    match nearest(&name, directives.chain(KEYWORDS)) {
+        Some(meant) if *meant != name => format!("{BAD_DIRECTIVE}. Did you mean '{meant}'?"),
+        _ => BAD_DIRECTIVE.to_owned(),
     }
 }
 
@@ -413,6 +484,24 @@ mod tests {
         let invocation = Invocation::parse(&arguments);
         let stdin: &[u8] = if invocation.reads_stdin { b"save 77 7\nhz 33\n" } else { b"" };
         load(&invocation, stdin, files)
+    }
+
+    #[test]
+    fn all_problems_of_a_file_are_found_at_once() {
+        let text = "maxmemroy 1gb\ninclude more\nport 7000\nport x\nrdb-version-check relaxed\n";
+        let more = "hz many\nrdb-version-check strict\ninclude none\n";
+        let files = Files([("x.conf", text), ("more", more)].into());
+        let (config, problems) = check(b"x.conf", &files);
+        assert_eq!(config.port, 7000);
+        let places = problems.iter().map(|problem| {
+            let Place { origin, line, .. } = problem.place.clone().unwrap();
+            let Origin::File(file) = origin else { panic!("it is in a file") };
+            (String::from_utf8(file).unwrap(), line)
+        });
+        let expected = [("x.conf", 1), ("more", 1), ("more", 3), ("x.conf", 4), ("x.conf", 5)];
+        assert!(places.eq(expected.map(|(file, line)| (file.to_owned(), line))), "{problems:?}");
+        assert!(problems[0].message.ends_with("Did you mean 'maxmemory'?"));
+        assert_eq!(check(b"nowhere.conf", &files).1.len(), 1);
     }
 
     fn from_text(text: &'static str) -> Result<Config, LoadError> {

@@ -2,16 +2,21 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use config::{LoadError, Origin, Place};
 use server::persist::check::{CheckError, Options, Verdict, check};
 
 const USAGE: &str = "\
 Shows what an append-only file, its directory or an RDB file contains, and where it is damaged.
 
 Usage: dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
+       dunlin check CONFIG-FILE
+
+Of a file whose name ends in .conf it shows all that this server would not accept, and which of its
+directives have no effect here.
 
   --fix                            keeps what can be kept of damaged files; a file of which nothing
                                    can be kept is not changed
@@ -32,6 +37,9 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
         complain(USAGE);
         return ExitCode::FAILURE;
     };
+    if path.extension().is_some_and(|extension| extension == "conf") {
+        return check_configuration(&path);
+    }
     match check(&path, options, &mut io::stdout().lock()) {
         Ok(Verdict::Good | Verdict::Changed) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged | Verdict::Unsupported) => ExitCode::FAILURE,
@@ -42,6 +50,32 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
             complain(&format!("dunlin: {error}\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+fn check_configuration(path: &Path) -> ExitCode {
+    let name = path.as_os_str().as_bytes();
+    let (config, problems) = config::check(name, &server::files::ConfigFiles);
+    let mut report = String::new();
+    for LoadError { place, message } in &problems {
+        if let Some(Place { origin: Origin::File(file), line, text }) = place {
+            let (file, text) = (String::from_utf8_lossy(file), String::from_utf8_lossy(text));
+            report.push_str(&format!("{file}:{line}: {text}\n    "));
+        }
+        report.push_str(&format!("{message}\n"));
+    }
+    for note in config::notes(&config) {
+        report.push_str(&format!("note: {note}\n"));
+    }
+    let sum = match problems.len() {
+        0 => "this server accepts the file".to_owned(),
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    report.push_str(&format!("{}: {sum}\n", path.display()));
+    match (crate::print::print(&report), problems.is_empty()) {
+        (printed, true) => printed,
+        (_, false) => ExitCode::FAILURE,
     }
 }
 

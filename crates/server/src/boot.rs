@@ -22,12 +22,13 @@ use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
 use crate::memory;
-use crate::net::{ChangeEvents, Wakers, Workers};
+use crate::net::{ChangeEvents, Speaks, Wakers, Workers};
 use crate::persist::aof::append_only::AppendOnly;
 use crate::persist::cuts::Cuts;
 use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
 use crate::persist::rdb::saver::Saver;
+use crate::process::announce::announce;
 use crate::process::daemon::{self, OomScore, PidFile, Supervisor};
 use crate::process::log::Log;
 use crate::process::paths::{path, reason};
@@ -312,6 +313,8 @@ impl Running {
         log.notice(format!("Port: {port}, PID: {pid}, threads: {}", self.outside.facts.workers));
         log.warning("Server initialized");
         let listening = self.outside.listening.lock();
+        let at = |speaks| listening.addresses(speaks).collect::<Vec<_>>();
+        announce(config, &at(Speaks::Resp), &at(Speaks::Http), log);
         workers.listen(listening.handles());
         *self.outside.workers.lock() = Some(workers);
     }

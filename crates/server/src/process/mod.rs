@@ -2,6 +2,7 @@
 //!
 //! | file | what it answers |
 //! |---|---|
+//! | [`announce`] | what does the log say of a server that begins? |
 //! | [`daemon`] | how does the process go into the background, and tell its supervisor? |
 //! | [`signal`] | what may an operator ask by signal? |
 //! | [`log`], [`crash`] | what does an operator read, while all is well and at the end? |
@@ -12,6 +13,7 @@
 //!
 //! Every room of the server may import this one. It imports none of them.
 
+pub mod announce;
 pub mod crash;
 pub mod daemon;
 pub mod descriptors;

@@ -116,7 +116,19 @@ impl fmt::Display for LoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Directory(error) => error.fmt(formatter),
-            LoadError::File { path, problem } => problem.describe(&path.display(), formatter),
+            LoadError::File { path, problem } => {
+                problem.describe(&path.display(), formatter)?;
+                match problem {
+                    Problem::Snapshot(_) | Problem::Checksum { .. } | Problem::Key { .. } => {
+                        write!(
+                            formatter,
+                            ". `dunlin check --fix {}` keeps what can be kept",
+                            path.display()
+                        )
+                    }
+                    _ => Ok(()),
+                }
+            }
             LoadError::Stopped => formatter.write_str("the server is stopping"),
         }
     }
@@ -151,7 +163,7 @@ impl Problem {
             Problem::Torn { good, tear, is_followed: false } => write!(
                 formatter,
                 "Unexpected end of file reading the append only file {file}, good up to offset \
-                 {good}: {tear}. `dunlin check --fix` cuts off the incomplete end; with \
+                 {good}: {tear}. `dunlin check --fix {file}` cuts off the incomplete end; with \
                  aof-load-truncated the server does that to the last file itself"
             ),
             Problem::Torn { good, tear, is_followed: true } => write!(
@@ -164,7 +176,7 @@ impl Problem {
             Problem::Damaged { good, at, damage } => write!(
                 formatter,
                 "Bad file format reading the append only file {file} at offset {at}, good up to \
-                 offset {good}: {damage}. `dunlin check --fix` keeps what can be kept"
+                 offset {good}: {damage}. `dunlin check --fix {file}` keeps what can be kept"
             ),
             Problem::UnknownCommand { at, name } => write!(
                 formatter,
