@@ -20,7 +20,7 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex};
 const FAILURES_MAX: u32 = 8;
 /// Microseconds for which newcomers keep away after a try. Tries follow each other within a millisecond
 /// or two, unless the worker is busy with a long command of another client: others do not wait for
-/// that, and keep away again from the next try on.
+/// that, and keep away again from the next try on. Another reservation takes its place meanwhile.
 const KEPT_FOR: u64 = if cfg!(any(test, feature = "explore")) { u64::MAX } else { 100_000 };
 /// Tries for which all slots are kept while one of them stays locked. Its owner may hold it for
 /// seconds, and all other commands would wait for it too.
@@ -57,7 +57,18 @@ impl Reserved {
 
     #[cold]
     fn has_bit(&self, slot: u16) -> bool {
-        self.is_kept(slot) && self.until.load(Relaxed) > base::clock::steady_us()
+        self.is_kept(slot) && !self.has_lapsed()
+    }
+
+    /// Whether the command of the first reservation has not tried for long.
+    fn has_lapsed(&self) -> bool {
+        self.until.load(Relaxed) <= base::clock::steady_us()
+    }
+
+    /// Gives the command of the first reservation time until its next try.
+    fn prolong(&self) {
+        let until = base::clock::steady_us().saturating_add(KEPT_FOR);
+        self.until.store(until, Relaxed);
     }
 
     fn is_kept(&self, slot: u16) -> bool {
@@ -102,7 +113,12 @@ pub struct Reservation {
 impl Reservation {
     pub(crate) fn new(all: &Arc<Reserved>) -> Reservation {
         let ticket = all.next_ticket.fetch_add(1, Relaxed);
-        all.queue.lock().push_back(ticket);
+        let mut queue = all.queue.lock();
+        if queue.is_empty() {
+            all.prolong();
+        }
+        queue.push_back(ticket);
+        drop(queue);
         Reservation {
             all: Arc::clone(all),
             ticket,
@@ -112,9 +128,16 @@ impl Reservation {
         }
     }
 
-    /// Whether it may be used: it is the first in the queue.
+    /// Whether it may be used: it is the first in the queue. One whose command has not tried for long, since
+    /// its worker is busy, goes to the end of the queue.
     pub fn is_first(&self) -> bool {
-        self.all.queue.lock().front() == Some(&self.ticket)
+        let mut queue = self.all.queue.lock();
+        if queue.front() != Some(&self.ticket) && self.all.has_lapsed() {
+            queue.rotate_left(1);
+            self.all.clear();
+            self.all.prolong();
+        }
+        queue.front() == Some(&self.ticket)
     }
 
     /// Keeps newcomers away from a slot that was found locked. Must be called by the first in the queue
@@ -138,8 +161,7 @@ impl Reservation {
 
     /// Notes an attempt: newcomers keep away for a while longer.
     pub(crate) fn note_try(&self) {
-        let until = base::clock::steady_us().saturating_add(KEPT_FOR);
-        self.all.until.store(until, Relaxed);
+        self.all.prolong();
     }
 
     /// Notes that `locked` was locked, out of all needed slots.
@@ -176,7 +198,30 @@ impl Drop for Reservation {
         let mut queue = self.all.queue.lock();
         if queue.front() == Some(&self.ticket) {
             self.all.clear();
+            // The next one has its time, too.
+            self.all.prolong();
         }
         queue.retain(|ticket| *ticket != self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_does_not_try_lets_the_next_one_go_first() {
+        let all = Arc::new(Reserved::new());
+        let [one, other, third] = [(); 3].map(|()| Reservation::new(&all));
+        one.note_locked(7);
+        assert!(one.is_first() && !other.is_first() && !third.is_first() && all.has(7));
+        all.lapse();
+        assert!(one.is_first(), "it comes back before the others");
+        assert!(!third.is_first(), "the next one has its time first");
+        assert!(other.is_first() && !one.is_first() && !all.has(7));
+        drop(other);
+        assert!(third.is_first());
+        drop(third);
+        assert!(one.is_first());
     }
 }
