@@ -28,6 +28,9 @@ pub fn sha_of(text: &[u8]) -> Sha {
     digits
 }
 
+/// Milliseconds for which a script takes all slots after it has waited for one for long.
+const TAKES_ALL_FOR: u64 = 1000;
+
 /// A script.
 pub struct Script {
     /// Its number: no other text ever has it.
@@ -45,8 +48,8 @@ pub struct Script {
     loaded: AtomicBool,
     /// The last use, as [`crate::run::turn::Turn::clock`], to the millisecond.
     used: AtomicU64,
-    /// It has once waited for a slot after it had written: from now on it takes all slots at the start.
-    pub(crate) takes_all: AtomicBool,
+    /// Until when it takes all slots at the start, in milliseconds of the steady clock.
+    takes_all_until: AtomicU64,
     /// It takes all gates from the start: see [`crate::script::emptying`].
     pub(crate) may_empty: bool,
 }
@@ -73,6 +76,17 @@ impl Script {
         if self.used.load(Relaxed) != millisecond {
             self.used.store(millisecond, Relaxed);
         }
+    }
+
+    /// It has waited for long for a slot after it had written: for some time it takes all slots at the
+    /// start. That is slow, and who had the slot may be gone soon.
+    pub(crate) fn note_wait(&self, steady: u64) {
+        self.takes_all_until.store(steady + TAKES_ALL_FOR, Relaxed);
+    }
+
+    /// Whether it takes all slots at the start.
+    pub(crate) fn takes_all(&self, steady: u64) -> bool {
+        self.takes_all_until.load(Relaxed) > steady
     }
 
     /// It stays: SCRIPT LOAD. Must be called while it is known and cannot be forgotten.
@@ -148,7 +162,7 @@ impl Cache {
             known: AtomicBool::new(true),
             loaded: AtomicBool::new(false),
             used: AtomicU64::new(0),
-            takes_all: AtomicBool::new(false),
+            takes_all_until: AtomicU64::new(0),
             may_empty: emptying::is_named_in(text),
         }
     }
@@ -343,6 +357,15 @@ mod tests {
             }
             assert!(loaded.iter().all(|script| script.is_known()));
         });
+    }
+
+    #[test]
+    fn a_script_that_has_waited_takes_all_slots_for_a_while() {
+        let script = add(&Cache::default(), "s", Origin::Eval, 1);
+        assert!(!script.takes_all(5000));
+        script.note_wait(5000);
+        assert!(script.takes_all(5000) && script.takes_all(5999));
+        assert!(!script.takes_all(6000));
     }
 
     #[test]

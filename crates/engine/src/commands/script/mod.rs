@@ -109,7 +109,7 @@ fn run(
         |run: &mut Run<'_, '_>, reply: &mut Reply<'_>| interpreter.eval(run, script, call, reply);
     let (end, left) = script_run::run(cx, &subject, evaluate);
     if left.waited_long {
-        script.takes_all.store(true, Relaxed);
+        script.note_wait(base::clock::steady_ms());
     }
     script_run::conclude(cx, end, &left)
 }
@@ -120,7 +120,7 @@ fn admit(cx: &mut Context<'_>, script: &Script, read_only: bool) -> CommandResul
     let is_program = cx.session.script_needs == Some(ScriptNeeds::AllSlots)
         || cx.nested
         || cx.db.held.is_everything();
-    if script.takes_all.load(Relaxed) && !is_program {
+    if !is_program && script.takes_all(cx.db.steady) {
         cx.session.script_needs = Some(ScriptNeeds::AllSlots);
         cx.db.held.note_missed(0);
         return Err(CommandError::MISSED_SLOT);
