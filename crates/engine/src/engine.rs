@@ -377,6 +377,21 @@ impl Engine {
         self.pause.set_stopping(true);
     }
 
+    /// Ends all scripts in the middle, also those that have written: the server stops without saving. Writes
+    /// are suspended first, so that none follows from half of what a script would have done.
+    pub fn end_scripts(&self) {
+        self.pause.set_stopping(true);
+        self.scripts.slow.stop();
+    }
+
+    /// [`Engine::end_scripts`], if the server waits for scripts in order to stop. To be called after the
+    /// request for that was sent.
+    pub fn end_awaited_scripts(&self) {
+        if self.scripts.slow.is_awaited() {
+            self.end_scripts();
+        }
+    }
+
     /// Ends [`Engine::stop_writes`]. Commands that CLIENT PAUSE suspends stay suspended.
     pub fn let_writes_go_on(&self) {
         {

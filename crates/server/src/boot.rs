@@ -413,7 +413,7 @@ impl Running {
         scripts.set_awaited(true);
         asked.extend(self.stop.requests.try_iter());
         if without_saving(asked) {
-            scripts.stop();
+            self.engine.end_scripts();
         }
         self.engine.stop_writes();
         scripts.set_awaited(false);
@@ -578,7 +578,7 @@ impl SignalThread {
             // Sending fails only when the server is stopping already.
             let _ = self.stop.send(StopRequest { request, client: None, by_signal: true });
             if request.save == Some(false) {
-                self.engine.scripts.slow.end_if_awaited();
+                self.engine.end_awaited_scripts();
             }
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What suspends commands: CLIENT PAUSE, and a stop of the server that is under way. Neither ends the
-/// other. Written with all gates closed, or by UNPAUSE inside its gate.
+/// other. Written with all gates closed; by UNPAUSE inside its gate; or before scripts are ended in the
+/// middle, which stay inside theirs.
 #[derive(Default)]
 pub(crate) struct Pause {
     /// Until when, as [`crate::run::turn::Turn::steady`], at least writes are suspended: the only field

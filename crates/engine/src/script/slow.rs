@@ -154,12 +154,9 @@ impl SlowScripts {
         self.awaited.store(awaited, SeqCst);
     }
 
-    /// Ends all scripts if the server waits for them to stop. To be called after the request for that
-    /// was sent.
-    pub fn end_if_awaited(&self) {
-        if self.awaited.load(SeqCst) {
-            self.stop();
-        }
+    /// Whether the server waits for them in order to stop.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.awaited.load(SeqCst)
     }
 
     /// Lets scripts run again: the server does not stop after all.

@@ -165,7 +165,7 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.engine.host.shut_down(request, Some(waiter));
     if nosave {
         // An earlier request may be waiting for scripts to end.
-        cx.engine.scripts.slow.end_if_awaited();
+        cx.engine.end_awaited_scripts();
     }
     Ok(())
 }
