@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
-use tests::observe::wait_until;
+use tests::observe::{figure, number, wait_until};
 use tests::random::Random;
 use tests::server::{Server, Target};
 
@@ -56,7 +56,15 @@ fn keep_moving(server: &Server, seed: u64) -> Result<u64> {
         let keys = [account(a), account(b)];
         let declared = random.below(3);
         let amount = random.below(9).to_string();
-        let reply = move_amount(&mut client, declared, [&keys[0], &keys[1]], &amount)?;
+        let in_transaction = random.below(4) == 0;
+        if in_transaction {
+            client.call_text("MULTI")?;
+        }
+        let mut reply = move_amount(&mut client, declared, [&keys[0], &keys[1]], &amount)?;
+        if in_transaction {
+            let executed = client.call_text("EXEC")?.elements().unwrap_or_default();
+            reply = executed.into_iter().next().unwrap_or(reply);
+        }
         ensure!(reply.text() == Some(b"moved"), "{reply:?} with {declared} keys declared");
         moves += 1;
     }
@@ -549,5 +557,77 @@ fn numbers_are_errors_and_bounds_as_on_the_reference() -> Result<()> {
         };
         ensure!(text.starts_with(expected), "{script}: {text}");
     }
+    Ok(())
+}
+
+/// Nothing of an attempt is left when a script begins again, in statistics, messages and events.
+#[test]
+fn a_script_that_begins_again_has_done_nothing_before() -> Result<()> {
+    let server = start(&[("threads", "2"), ("notify-keyspace-events", "AKEm")])?;
+    let (mut client, mut listener) = (server.connect()?, server.connect()?);
+    for channel in ["news", "__keyevent@0__:keymiss", "end"] {
+        listener.call(&["SUBSCRIBE", channel])?;
+    }
+    // It learns in the middle that it needs the whole server.
+    let script = "redis.call('get', 'nokey') redis.call('publish', 'news', 'once') \
+                  redis.pcall('get') return redis.call('flush' .. 'all')";
+    let reply = client.call(&["EVAL", script, "0"])?;
+    ensure!(!reply.is_error(), "{reply:?}");
+    client.call_text("PUBLISH end x")?;
+    let mut channels = Vec::new();
+    while channels.last().is_none_or(|last| last != "end") {
+        let Received::Reply(Reply::Array(message)) = listener.receive()? else { bail!("closed") };
+        let channel = message[1].text().unwrap_or_default();
+        channels.push(String::from_utf8_lossy(channel).into_owned());
+    }
+    channels.sort();
+    ensure!(channels == ["__keyevent@0__:keymiss", "end", "news"], "{channels:?}");
+    ensure!(number(&mut client, "keyspace_misses")? == 1);
+    let get = figure(&mut client, "cmdstat_get")?;
+    ensure!(
+        get.starts_with("calls=1,") && get.ends_with("rejected_calls=1,failed_calls=0"),
+        "{get}"
+    );
+    ensure!(figure(&mut client, "cmdstat_publish")?.starts_with("calls=2,"));
+    Ok(())
+}
+
+/// PUBLISH writes nothing, so what follows it is checked as if it were not there.
+#[test]
+fn a_script_that_has_published_is_short_of_memory_as_before() -> Result<()> {
+    let server = start(&[("maxmemory", "1")])?;
+    let mut client = server.connect()?;
+    let script = "redis.call('publish', 'news', 'x') return redis.call('set', KEYS[1], 1)";
+    let reply = client.call(&["EVAL", script, "1", "k"])?;
+    ensure!(shown(&reply).contains("OOM"), "{reply:?}");
+    Ok(())
+}
+
+/// CLIENT PAUSE WRITE holds what may write, and no script that says that it does not.
+#[test]
+fn scripts_that_write_nothing_run_while_writes_are_paused() -> Result<()> {
+    let server = start(&[])?;
+    let (mut client, mut control) = (server.connect()?, server.connect()?);
+    let library = "#!lua name=l\nredis.register_function{function_name='f', \
+                   callback=function() return 7 end, flags={'no-writes'}}";
+    ensure!(!client.call(&["FUNCTION", "LOAD", library])?.is_error());
+    let script = "#!lua flags=no-writes\nreturn 7";
+    let sha = client.call(&["SCRIPT", "LOAD", script])?;
+    let sha = String::from_utf8_lossy(sha.text().unwrap_or_default()).into_owned();
+    client.call_text("SCRIPT FLUSH")?;
+    client.call(&["SCRIPT", "LOAD", script])?;
+    control.call_text("CLIENT PAUSE 1000000 WRITE")?;
+    for words in [["EVAL", script, "0"], ["EVALSHA", &sha, "0"], ["FCALL", "f", "0"]] {
+        ensure!(client.call(&words)? == Reply::Integer(7), "{words:?}");
+        client.call_text("MULTI")?;
+        client.call(&words)?;
+        ensure!(client.call_text("EXEC")? == Reply::Array(vec![Reply::Integer(7)]), "{words:?}");
+    }
+    client.send(&["EVAL", "return 7", "0"])?;
+    wait_until("the pause of the other script", || {
+        Ok(number(&mut control, "blocked_clients")? == 1)
+    })?;
+    control.call_text("CLIENT UNPAUSE")?;
+    ensure!(client.receive()? == Received::Reply(Reply::Integer(7)));
     Ok(())
 }

@@ -92,9 +92,10 @@ pub enum Access<'g> {
 pub struct Closed<'g> {
     /// The gate of the thread that has closed them, if it has one.
     own: Option<Arc<Padded>>,
-    gates: Vec<Arc<Padded>>,
-    /// Locked, so that none comes or goes.
-    all: &'g List,
+    /// Those that are closed.
+    gates: Mutex<Vec<Arc<Padded>>>,
+    /// All gates. Their list is locked, so that none comes or goes.
+    all: &'g Gates,
     /// Others have been let in.
     open: AtomicBool,
 }
@@ -150,25 +151,33 @@ impl Gates {
     fn try_close_within(&self, patience: Duration, own: Option<Arc<Padded>>) -> Option<Closed<'_>> {
         let gates = self.gates.lock();
         let own = own.filter(|own| gates.iter().any(|gate| Arc::ptr_eq(gate, own)));
+        let list = gates.clone();
+        if !self.lock_each(list.iter().collect(), patience) {
+            return None;
+        }
+        std::mem::forget(gates);
+        Some(Closed { own, gates: Mutex::new(list), all: self, open: AtomicBool::new(false) })
+    }
+
+    /// Locks these gates, or none of them when a thread stays inside its own for long. [`Closed`] releases
+    /// them.
+    fn lock_each(&self, gates: Vec<&Arc<Padded>>, patience: Duration) -> bool {
         // The thread that stayed inside for long comes first: the others are not kept out while it is
         // waited for.
         let address = |gate: &Arc<Padded>| Arc::as_ptr(gate).addr();
         let stubborn = self.stubborn.swap(0, Relaxed);
         let (first, others): (Vec<_>, Vec<_>) =
-            gates.iter().partition(|gate| address(gate) == stubborn);
-        let mut closed = Vec::with_capacity(gates.len());
+            gates.into_iter().partition(|gate| address(gate) == stubborn);
+        let mut locked = Vec::with_capacity(first.len() + others.len());
         for gate in first.into_iter().chain(others) {
             let Some(guard) = gate.0.try_lock_for(patience) else {
                 self.stubborn.store(address(gate), Relaxed);
-                return None;
+                return false;
             };
-            closed.push(guard);
+            locked.push(guard);
         }
-        // Forgotten on purpose: `Closed` releases them.
-        closed.into_iter().for_each(std::mem::forget);
-        let list = gates.clone();
-        std::mem::forget(gates);
-        Some(Closed { own, gates: list, all: &self.gates, open: AtomicBool::new(false) })
+        locked.into_iter().for_each(std::mem::forget);
+        true
     }
 
     /// Whether every thread has been outside its gate at least once, or quiet inside it: waits for that, but
@@ -278,19 +287,36 @@ impl Closed<'_> {
         true
     }
 
+    /// Closes the gates again that [`Closed::open_for_others`] has opened, unless a thread stays inside its
+    /// own for long. Returns whether they are closed.
+    pub(crate) fn close_for_others(&self) -> bool {
+        let Some(own) = self.own.as_ref().filter(|_| self.open.load(Relaxed)) else { return true };
+        // Some may have come or gone meanwhile.
+        let list = self.all.gates.lock();
+        let others = list.iter().filter(|gate| !Arc::ptr_eq(gate, own)).collect();
+        if !self.all.lock_each(others, PATIENCE_MAX) {
+            return false;
+        }
+        self.gates.lock().clone_from(&list);
+        std::mem::forget(list);
+        self.open.store(false, Relaxed);
+        true
+    }
+
     #[expect(unsafe_code, reason = "releases the locks that closing forgot")]
     fn release(&self, which: impl Fn(&Arc<Padded>) -> bool) {
-        for gate in self.gates.iter().filter(|gate| which(gate)) {
-            // SAFETY: `try_close_within` locked each of these gates and forgot the guard. This runs
-            // once for each: what `open_for_others` leaves is released at the end.
+        for gate in self.gates.lock().iter().filter(|gate| which(gate)) {
+            // SAFETY: `lock_each` locked each of these gates and forgot the guard. This runs once for
+            // each such time: what `open_for_others` leaves is released at the end, and what it opens is
+            // locked again by `close_for_others` alone, which says so in `open`.
             unsafe { gate.0.force_unlock() };
         }
     }
 
     #[expect(unsafe_code, reason = "releases the lock that closing forgot")]
     fn release_list(&self) {
-        // SAFETY: as above; `open_for_others` calls this once for each gate that it opens.
-        unsafe { self.all.force_unlock() };
+        // SAFETY: as above; `open_for_others` calls this once for each time that it opens gates.
+        unsafe { self.all.gates.force_unlock() };
     }
 }
 
@@ -391,6 +417,23 @@ mod tests {
         assert!(gate.is_entered() && !other.is_entered());
         drop((other.enter(), gates.register()));
         assert!(gates.try_close(&other).is_none(), "it is inside");
+        // It closes them again, when nobody is inside, whoever has come and gone meanwhile.
+        let newcomer = gates.register();
+        drop(other);
+        let inside = newcomer.enter();
+        assert!(!closed.close_for_others() && gate.is_entered());
+        drop(inside);
+        assert!(closed.close_for_others() && closed.close_for_others());
+        closed.check();
+        assert!(gate.is_entered() && newcomer.is_entered());
+        assert!(closed.open_for_others() && !newcomer.is_entered());
+        assert!(closed.close_for_others());
+        drop(closed);
+        assert!(!gate.is_entered() && !newcomer.is_entered());
+        let other = gates.register();
+        let closed = gates.try_close(&gate).unwrap();
+        assert!(closed.open_for_others());
+        drop(other.enter());
         drop(closed);
         assert!(!gate.is_entered());
         let closed = gates.close();

@@ -92,6 +92,11 @@ mod tests {
         assert_eq!((held.is_everything(), held.count()), (false, SLOTS));
         let inside = others.enter();
         assert!(space.try_hold_one(inside.presence(), 7, 0).is_none());
+        assert!(!held.keep_others_out(&closed), "one is inside");
+        drop(inside);
+        assert!(held.keep_others_out(&closed) && held.is_everything());
+        assert!(held.let_others_in(&closed));
+        let inside = others.enter();
         drop(held);
         assert!(space.try_hold_one(inside.presence(), 7, 0).is_some());
         drop((inside, closed));

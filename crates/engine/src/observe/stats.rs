@@ -24,6 +24,11 @@ impl Counter {
         self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
+    /// Takes back what was added since the count was this. As [`Counter::add`].
+    pub(crate) fn put_back(&self, before: u64) {
+        self.0.store(before, Relaxed);
+    }
+
     /// The count.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)

@@ -8,7 +8,7 @@ use crate::engine::{Engine, Row};
 use crate::handler::error::{CommandError, CommandResult, printable};
 use crate::persistence::{durability, saving};
 use crate::reclaim::eviction;
-use crate::run::consists::{all_have, any_has, lacks_subcommand};
+use crate::run::consists::{all_have, any_has, each_request, lacks_subcommand};
 use crate::run::request::Request;
 use crate::run::turn::Turn;
 use crate::session::Session;
@@ -40,7 +40,7 @@ impl Engine {
         allowed_while_subscribed(session, row.command)?;
         allowed_while_monitoring(session, row.command)?;
         self.allowed_while_loading(session, row.command)?;
-        if let Some(until) = self.paused(turn, session, row.command) {
+        if let Some(until) = self.paused(turn, session, row.command, request.argv) {
             return Ok(Admission::Pause(until));
         }
         if let Some(until) = durability::delayed_until(self, turn, session, row.command) {
@@ -75,12 +75,21 @@ impl Engine {
         if concerned { Err(saving::refusal()) } else { Ok(()) }
     }
 
-    fn paused(&self, turn: &Turn, session: &Session, command: &Spec) -> Option<u64> {
+    fn paused(
+        &self,
+        turn: &Turn,
+        session: &Session,
+        command: &Spec,
+        argv: Arguments<'_>,
+    ) -> Option<u64> {
         if session.replays {
             return None;
         }
         self.pause.suspends(turn.steady, || {
-            any_has(command, session, command::WRITE | command::MAY_REPLICATE)
+            each_request(command, argv, session).any(|(own, argv)| {
+                own.has(command::WRITE | command::MAY_REPLICATE)
+                    && !self.declares_no_writes(own, argv)
+            })
         })
     }
 }

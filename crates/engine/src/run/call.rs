@@ -32,6 +32,7 @@ use crate::run::request::{Call, Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
 use crate::script::emptying;
+use crate::script::shebang::{self, NO_WRITES};
 use crate::script::slow::Need;
 use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, ScriptNeeds, Session};
@@ -240,6 +241,9 @@ impl Engine {
             call.turn.effects.news.get_mut().retain(|news| !matches!(news, News::Line(_)));
         }
         self.clean_up(authority.presence(), call.turn);
+        if std::mem::take(&mut call.turn.effects.hears_itself) {
+            self.write_own_messages(call);
+        }
         let Call { turn, session, request, .. } = call;
         if missed.is_some() {
             let outcome = self.unless_refused(outcome, missed)?;
@@ -333,7 +337,10 @@ impl Engine {
         authority: Authority<'_>,
     ) -> Option<Outcome> {
         match lacking_authority(command, session, argv, authority) {
-            Some(Outcome::NeedsProgram) if self.empties_in_script(command, session) => {
+            None | Some(Outcome::NeedsProgram)
+                if !matches!(authority, Authority::Closed(_))
+                    && self.empties_in_script(command, session) =>
+            {
                 Some(Outcome::NeedsGates)
             }
             Some(outcome) => Some(outcome),
@@ -359,6 +366,20 @@ impl Engine {
             _ => self.scripts.functions.find(name).is_some_and(|(library, _)| library.may_empty),
         };
         is_named || emptying::is_among(argv)
+    }
+
+    /// Whether a command runs a script that says of itself that it writes nothing.
+    pub(super) fn declares_no_writes(&self, command: &command::Spec, argv: Arguments<'_>) -> bool {
+        if !command.has(command::SCRIPT) {
+            return false;
+        }
+        let Some(name) = argv.get(1) else { return false };
+        let flags = match command.name {
+            "eval" => shebang::parse(name).ok().map(|(flags, _)| flags),
+            "evalsha" => self.scripts.cache.find(name).map(|script| script.flags),
+            _ => self.scripts.functions.find(name).map(|(own, at)| own.functions[at].flags),
+        };
+        flags.is_some_and(|flags| flags & NO_WRITES != 0)
     }
 
     /// An outcome, unless the command would have to wait for a script that has run for long: then the

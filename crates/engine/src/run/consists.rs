@@ -34,6 +34,16 @@ fn each<'s>(command: &'s Spec, session: &'s Session) -> impl Iterator<Item = &'s
     std::iter::once(command).chain(queued)
 }
 
+/// A command with its words, and those of the transaction that it executes.
+pub(crate) fn each_request<'s>(
+    command: &'s Spec,
+    argv: Arguments<'s>,
+    session: &'s Session,
+) -> impl Iterator<Item = (&'s Spec, Arguments<'s>)> {
+    let queued = queued(command, session).iter().map(|own| (own.command, own.argv.view()));
+    std::iter::once((command, argv)).chain(queued)
+}
+
 /// Whether a command, or one of the transaction that it executes, has one of these flags.
 pub(crate) fn any_has(command: &Spec, session: &Session, flags: command::Flags) -> bool {
     each(command, session).any(|own| own.has(flags))
@@ -68,7 +78,8 @@ pub(crate) fn any_needs_gates(command: &Spec, session: &Session, argv: Arguments
 }
 
 /// Whether a command has to hold all slots because it cannot begin again in the middle: an EXEC with
-/// commands that look at keys they do not name, or may do so as scripts. SORT with BY or GET holds all
+/// commands that look at keys they do not name, or with scripts that declare none. A script that uses
+/// further keys than it declares waits for them. SORT with BY or GET holds all
 /// slots on its own only when it has met locked slots for long.
 pub(crate) fn is_program(command: &Spec, session: &Session, argv: Arguments<'_>) -> bool {
     reads_by_pattern(command, argv) || executes_program(command, session)
@@ -80,8 +91,13 @@ pub(crate) fn executes_program(command: &Spec, session: &Session) -> bool {
         let (command, argv) = (own.command, own.argv.view());
         let flags = command.reach.map_or(command.flags, |reach| reach(argv));
         let walks = flags & command::WHOLE_KEYSPACE != 0;
-        walks || command.has(command::SCRIPT) || reads_by_pattern(command, argv)
+        walks || is_script_without_keys(command, argv) || reads_by_pattern(command, argv)
     })
+}
+
+/// Whether a script declares no keys: it uses none, or any.
+fn is_script_without_keys(command: &Spec, argv: Arguments<'_>) -> bool {
+    command.has(command::SCRIPT) && argv.get(2).is_none_or(|count| count == b"0")
 }
 
 /// Whether a command finds names of keys in the values of other keys.

@@ -111,6 +111,8 @@ pub struct Effects {
     pub(crate) woken: Vec<(Waiter, Output)>,
     /// In a cell, since a read that misses records an event too.
     pub(crate) news: RefCell<Vec<News>>,
+    /// A message among the news is for the connection itself.
+    pub(crate) hears_itself: bool,
     /// CONFIG SET or DEBUG changed a setting that a turn looks at only once.
     pub(crate) settings_changed: bool,
     /// The thresholds from which a command is logged.

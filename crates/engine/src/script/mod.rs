@@ -13,8 +13,10 @@
 //! | [`emptying`] | which scripts need all gates closed? |
 //! | [`shebang`] | what does a script's first line say? |
 //! | [`run`] | how does a script call a command? |
+//! | [`attempt`] | what is taken back when a script begins again? |
 //! | [`slow`] | which scripts have run for long, and how do they end? |
 
+mod attempt;
 pub mod cache;
 pub(crate) mod emptying;
 pub mod functions;

@@ -4,7 +4,7 @@
 //! them to its end, so that it sees one instant. When another thread has locked such a slot, the script
 //! unlocks all of its slots and begins again later, with all slots from the start if need be. A script
 //! that has written cannot do that: it waits for the slot, see [`store::promote`]. A script that has
-//! once waited for long takes all slots at the start from then on.
+//! waited for long takes all slots at the start for some time from then on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,9 @@ use crate::observe::monitor;
 use crate::persistence::durability::SEES_ALL;
 use crate::persistence::saving;
 use crate::run::authority::Authority;
+use crate::run::busy::Asker;
 use crate::run::consists::{is_program, lacks_subcommand, needs_gates};
+use crate::script::attempt::Attempt;
 use crate::script::emptying;
 use crate::script::interpreter::{Called, End, Ending, Running};
 use crate::script::shebang::{ALLOW_OOM, COMPATIBLE, NO_WRITES, ScriptFlags};
@@ -62,8 +64,10 @@ pub(crate) struct Run<'r, 'c> {
     keys: Vec<KeyAt>,
     /// It is one of the commands of an EXEC, which cannot begin again.
     nested: bool,
-    /// A command that may write was called.
+    /// A command that writes was called.
     wrote: bool,
+    /// What is taken back when it begins again.
+    attempt: Attempt,
     must_end: Option<Ending>,
     begun: Ticks,
     /// Commands called so far.
@@ -101,6 +105,7 @@ pub(crate) fn run<T>(
     let row = cx.row;
     let nested = cx.nested;
     let (result, ended) = cx.with_session(&mut session, &mut output, |inner, reply| {
+        let attempt = Attempt::new(inner);
         let mut run = Run {
             begun: Ticks::now(),
             nested,
@@ -108,6 +113,7 @@ pub(crate) fn run<T>(
             subject,
             keys: Vec::new(),
             wrote: false,
+            attempt,
             must_end: None,
             calls: 0,
             slow: None,
@@ -345,7 +351,7 @@ impl Run<'_, '_> {
         if let Err(refused) = self.reach(row.command, argv, keys) {
             return refused;
         }
-        if row.command.has(command::WRITE | command::MAY_REPLICATE) && !self.begin_to_write() {
+        if row.command.has(command::WRITE) && !self.begin_to_write() {
             return Called::Ended;
         }
         let cx = &mut *self.cx;
@@ -370,6 +376,9 @@ impl Run<'_, '_> {
         let Some(row) = row else {
             return Err(CommandError::text("ERR Unknown Redis command called from script"));
         };
+        if self.may_begin_again() {
+            self.attempt.note(self.cx.db.stats, row);
+        }
         self.admit_row(row, argv.len()).inspect_err(|_| {
             self.cx.db.stats.commands[row.id].rejected.add(1);
         })?;
@@ -413,8 +422,8 @@ impl Run<'_, '_> {
 
     /// Makes sure that all slots are held that a command uses.
     fn reach(&mut self, command: &Spec, argv: Arguments<'_>, keys: &[KeyAt]) -> Result<(), Called> {
-        if needs_gates(command, argv) && !self.cx.db.held.is_everything() {
-            return Err(self.reach_for_gates(command));
+        if needs_gates(command, argv) {
+            return self.reach_for_gates(command);
         }
         if is_program(command, self.cx.session, argv) || reaches_all(command, argv) {
             return self.reach_for_all();
@@ -431,22 +440,33 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn reach_for_gates(&mut self, command: &Spec) -> Called {
-        if self.wrote || self.nested {
-            return Called::Refused(CommandError::owned(format!(
+    /// Closes all gates, or begins again with all of them closed.
+    fn reach_for_gates(&mut self, command: &Spec) -> Result<(), Called> {
+        if let Authority::Closed(closed) = self.cx.authority {
+            // It has let others in when it had run for long.
+            while !self.cx.db.held.keep_others_out(closed) {
+                std::thread::sleep(PAUSE);
+                if !self.may_go_on() {
+                    return Err(Called::Ended);
+                }
+            }
+            return Ok(());
+        }
+        if !self.may_begin_again() {
+            return Err(Called::Refused(CommandError::owned(format!(
                 "ERR '{}' cannot follow a write in a script whose text does not name it",
                 command.full_name()
-            )));
+            ))));
         }
         self.needs_gates = true;
-        self.begin_again(None)
+        Err(self.begin_again(None))
     }
 
     fn reach_for_all(&mut self) -> Result<(), Called> {
         if self.cx.db.held.is_everything() || self.holds_all() {
             return Ok(());
         }
-        if !self.wrote && !self.nested {
+        if self.may_begin_again() {
             return Err(self.begin_again(None));
         }
         for slot in 0..base::limits::SLOTS as u16 {
@@ -478,7 +498,7 @@ impl Run<'_, '_> {
 
     /// Another thread has locked a slot. Returns whether the script gets it after all.
     fn wait_for(&mut self, slot: u16) -> Result<bool, Called> {
-        if !self.wrote && !self.nested {
+        if self.may_begin_again() {
             return Err(self.begin_again(Some(slot)));
         }
         for _ in 0..QUICK_TRIES {
@@ -511,6 +531,11 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
+    /// Whether it has done nothing yet that cannot be taken back.
+    fn may_begin_again(&self) -> bool {
+        !self.wrote && !self.nested
+    }
+
     /// Lets the script begin again, with everything that it may need.
     fn begin_again(&mut self, slot: Option<u16>) -> Called {
         let is_killed = self.slow.as_ref().is_some_and(|slow| slow.is_killed());
@@ -534,13 +559,23 @@ impl Run<'_, '_> {
 
     /// The script has run for long.
     fn tell_others(&mut self) {
+        // Other clients cannot even be refused while all gates are closed.
+        if let Authority::Closed(closed) = self.cx.authority {
+            self.cx.db.held.let_others_in(closed);
+        }
         let slow = match &self.slow {
             Some(slow) => Arc::clone(slow),
             None => self.become_slow(),
         };
+        if !self.may_begin_again() && !self.cx.db.effects.defers_replies {
+            // What it has published reaches its listeners while it runs.
+            self.cx.engine.publish_messages(self.cx.db.effects);
+        }
         // With all gates closed no client can be served.
-        if let Some(busy) = self.cx.busy.filter(|_| !self.cx.db.held.is_everything()) {
-            busy.note_slow_script();
+        if let Some(busy) = self.cx.busy.filter(|_| !self.cx.db.held.is_everything())
+            && busy.note_slow_script() == Asker::Gone
+        {
+            slow.kill();
         }
         if self.cx.session.client.is_killed() {
             slow.kill();
@@ -568,10 +603,6 @@ impl Run<'_, '_> {
     }
 
     fn become_slow(&mut self) -> Arc<SlowScript> {
-        // Other clients cannot even be refused while all gates are closed.
-        if let Authority::Closed(closed) = self.cx.authority {
-            self.cx.db.held.let_others_in(closed);
-        }
         let slots = self.slots();
         let subject = self.subject;
         let words = subject.argv.iter().map(<[u8]>::to_vec).collect();
@@ -596,6 +627,9 @@ impl Run<'_, '_> {
     fn end(self) -> Ended {
         if let Some(slow) = &self.slow {
             self.cx.engine.scripts.slow.remove(slow);
+        }
+        if self.must_end == Some(Ending::Again) {
+            self.attempt.take_back(self.cx, self.slow.is_none());
         }
         let left = Left {
             ending: self.must_end,

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use resp::reply::Reply;
+
 use crate::engine::{Context, Engine};
 use crate::observe::notify::News;
+use crate::run::effects::Effects;
+use crate::run::request::Call;
 use crate::session::client::Client;
-use crate::session::pubsub::{Kind, Message, deliver, take, write};
+use crate::session::pubsub::{Kind, Message, deliver, take, take_messages, write};
 
 impl Engine {
     /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
@@ -18,11 +22,38 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Sends the messages that a script has published so far, which runs on.
+    pub(crate) fn publish_messages(&self, effects: &mut Effects) {
+        let news = effects.news.get_mut();
+        if news.iter().any(|news| matches!(news, News::Message { .. })) {
+            for message in news.extract_if(.., |news| matches!(news, News::Message { .. })) {
+                if let News::Message { kind, channel, message } = message {
+                    self.publish(kind, &channel, &message);
+                }
+            }
+        }
+    }
+
+    /// Writes the messages that a transaction or script has published to its own connection, after its
+    /// reply.
+    pub(crate) fn write_own_messages(&self, call: &mut Call<'_>) {
+        let Call { turn, session, output, .. } = call;
+        if session.hears_replies() {
+            take_messages(&session.client, &mut Reply::new(output, session.resp3));
+            if turn.defers_replies() {
+                // The writes that they report were made before they came.
+                session.depends_on = self.journal.end();
+            }
+        }
+    }
+}
+
 impl Context<'_> {
     /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is among
     /// the receivers, the code that ends the reply calls [`Context::write_own_messages`].
     pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        if self.nested && self.db.effects.defers_replies {
+        if self.nested {
             return self.publish_later(kind, channel, message);
         }
         let own = self.session.client.id;
@@ -37,17 +68,21 @@ impl Context<'_> {
     }
 
     /// Writes the messages that this connection has published to itself, after the reply that ends
-    /// here. Inside EXEC that is EXEC's.
+    /// here.
     pub(crate) fn write_own_messages(&mut self) {
         if self.hears_itself && !self.nested {
             self.write_messages();
         }
     }
 
-    /// A message within EXEC may tell of the transaction's writes, so it leaves after the journal has
-    /// them. Returns how many clients will receive it.
+    /// A message within EXEC or a script leaves after the slots are unlocked: it may tell of their writes,
+    /// which the journal has by then, waking a worker is a system call, and a script that begins again has
+    /// said nothing. Returns how many clients will receive it.
     fn publish_later(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        let receivers = self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {});
+        let (own, mut hears_itself) = (self.session.client.id, false);
+        let note = &mut |client: &Client, _: &mut Message<'_>| hears_itself |= client.id == own;
+        let receivers = self.engine.pubsub.publish_as(kind, channel, message, note);
+        self.db.effects.hears_itself |= hears_itself;
         if receivers > 0 {
             let news = News::Message { kind, channel: channel.into(), message: message.into() };
             self.db.effects.news.get_mut().push(news);

@@ -283,6 +283,20 @@ impl<'k, X> Held<'k, X> {
         true
     }
 
+    /// A thread that has let others in keeps them out again, unless one of them stays inside its gate for
+    /// long. Returns whether no other thread is inside a gate.
+    pub fn keep_others_out(&self, closed: &Closed<'_>) -> bool {
+        if !self.is_everything() {
+            debug_assert!(self.count() == SLOTS, "it has let others in");
+            if !closed.close_for_others() {
+                return false;
+            }
+            self.slots.borrow_mut().drain(..).for_each(|slot| self.space.unlock(slot));
+            self.mode.set(Mode::Everything);
+        }
+        true
+    }
+
     /// Slots that are locked.
     pub fn count(&self) -> usize {
         self.slots.borrow().len()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use base::clock::Ticks;
-use engine::command;
 use engine::engine::Engine;
 use engine::handler::args::KeyAt;
 use engine::run::authority::Authority;
@@ -74,15 +73,15 @@ impl Worker {
         let mut at = window.start;
         while at < window.end {
             let item = &batch.items[at];
-            if item.row.is_some_and(|row| row.command.has(command::SCRIPT)) {
-                return self.execute_script(batch, at, presence);
-            }
             let Some(connection) = &mut connections[item.place] else {
                 at += 1;
                 continue;
             };
             let ran = execute_plainly(engine, turn, connection, batch, at..window.end, presence);
             if ran == 0 {
+                if item.row.is_some_and(|row| runs_scripts(row.command, &connection.session)) {
+                    return self.execute_script(batch, at, presence);
+                }
                 let authority = Authority::Ordinary(presence);
                 execute(engine, turn, connection, item, batch, authority, None);
             }
@@ -106,6 +105,8 @@ impl Worker {
                 execute(engine, turn, connection, item, batch, authority, Some(relief));
             });
         let Some(((), true)) = ran else { return at + 1 };
+        let gate = Arc::clone(&self.gate);
+        gate.within(presence, || self.take_inbox(item.place));
         // The others' are put off already.
         put_off_all(&mut self.connections, batch, at + 1, |other| other.place == item.place);
         batch.items.len()
@@ -139,12 +140,15 @@ impl Worker {
         let gate = Arc::clone(&self.gate);
         // The gate of this thread stays shut until its script has ended.
         let gates = (!self.relieves).then_some(&engine.gates);
-        let (space, slow) = (&engine.keyspace, engine.scripts.slow.any());
+        let (space, slow, reliefs) = (&engine.keyspace, engine.scripts.slow.any(), self.reliefs);
         pending.run(space, gates, (&gate, slow), Instant::now, |command, authority| {
             self.run_pending(place, command, authority)
         });
         if let Some(connection) = &mut self.connections[place] {
             connection.pending = pending;
+        }
+        if self.reliefs != reliefs {
+            self.take_inbox(place);
         }
     }
 

@@ -109,6 +109,7 @@ pub(super) struct Worker {
 /// Events at the socket of the connection whose script runs, while it is not in its place.
 struct Away {
     place: usize,
+    is_http: bool,
     read_closed: bool,
     urgent: bool,
 }

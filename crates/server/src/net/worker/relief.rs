@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::engine::Engine;
-use engine::run::busy::Busy;
+use engine::run::busy::{Asker, Busy};
 use engine::run::turn::Turn;
 use mio::Events;
 use store::gate::Presence;
@@ -22,8 +22,10 @@ use super::execution::put_off_all;
 use super::{Away, Worker};
 use crate::net::batch::Batch;
 use crate::net::connection::Connection;
+use crate::net::protocol::Protocol;
 
-/// Time between two turns, so that the script makes progress too.
+/// The shortest time between two turns. It is as long as the last turn, at least: the script has half of the
+/// thread's time, whatever the others have to do, because those who need its slots wait for its end.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The other connections of a worker whose thread a script keeps busy.
@@ -33,7 +35,8 @@ struct Relief<'w> {
     rest: Option<Rest<'w>>,
     /// The journal was not told yet of effects that were appended before.
     unannounced: bool,
-    last: Option<Instant>,
+    /// When the next turn may begin, if there was one.
+    next: Option<Instant>,
     events: Option<Events>,
 }
 
@@ -43,21 +46,22 @@ pub(super) type Rest<'b> = (&'b Batch, usize);
 struct Shared<'w>(RefCell<Relief<'w>>);
 
 impl Busy for Shared<'_> {
-    fn note_slow_script(&self) {
+    fn note_slow_script(&self) -> Asker {
         // No script runs in a turn beside another script.
-        if let Ok(mut relief) = self.0.try_borrow_mut() {
-            relief.serve();
-        }
+        let Ok(mut relief) = self.0.try_borrow_mut() else { return Asker::Waits };
+        relief.serve();
+        relief.asker()
     }
 }
 
 impl Relief<'_> {
     fn serve(&mut self) {
         self.worker.mailbox.note_slow_script();
-        if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
+        let begun = Instant::now();
+        if self.next.is_some_and(|next| begun < next) {
             return;
         }
-        if self.last.is_none() {
+        if self.next.is_none() {
             if self.unannounced {
                 // Before the replies leave that depend on it.
                 self.worker.engine.journal.nudge();
@@ -75,7 +79,16 @@ impl Relief<'_> {
         self.worker.poll(events, Duration::ZERO);
         gate.within(self.presence, || self.worker.take_turn(events));
         self.worker.relieves = false;
-        self.last = Some(Instant::now());
+        let ended = Instant::now();
+        self.next = Some(ended + (ended - begun).max(PAUSE));
+    }
+
+    /// Whether the client of the script has gone.
+    fn asker(&self) -> Asker {
+        match &self.worker.away {
+            Some(away) if away.is_http && away.read_closed => Asker::Gone,
+            _ => Asker::Waits,
+        }
     }
 }
 
@@ -97,16 +110,18 @@ impl Worker {
         let engine = Arc::clone(&self.engine);
         let unannounced = turn.has_unannounced();
         // Beside a script, another one is refused here: the first one's connection stays away.
-        let before = self.away.replace(Away { place, read_closed: false, urgent: false });
-        let relief = Relief { worker: self, presence, rest, unannounced, last: None, events: None };
+        let is_http = matches!(connection.protocol, Protocol::Http(_));
+        let read_closed = connection.read_closed;
+        let before = self.away.replace(Away { place, is_http, read_closed, urgent: false });
+        let relief = Relief { worker: self, presence, rest, unannounced, next: None, events: None };
         let shared = Shared(RefCell::new(relief));
         let result = run(&engine, &mut turn, &mut connection, &shared);
-        let Relief { worker, last, .. } = shared.0.into_inner();
+        let Relief { worker, next, .. } = shared.0.into_inner();
         let mut spare = std::mem::replace(&mut worker.turn, turn);
         worker.turn.take_over(&mut spare);
         worker.relief_turn = Some(spare);
         let away = std::mem::replace(&mut worker.away, before);
-        if last.is_none() {
+        if next.is_none() {
             worker.connections[place] = Some(connection);
             return Some((result, false));
         }
@@ -114,8 +129,7 @@ impl Worker {
             connection.read_closed |= away.read_closed;
             connection.urgent |= away.urgent;
         }
-        let gate = Arc::clone(&worker.gate);
-        gate.within(presence, || worker.put_back(place, connection));
+        worker.put_back(place, connection);
         Some((result, true))
     }
 
@@ -138,7 +152,8 @@ impl Worker {
     }
 
     /// Puts a connection back that was away for some turns: events that concerned it then were lost, and
-    /// lists may have lost it.
+    /// lists may have lost it. The caller takes its inbox when it knows what the connection waits for: the
+    /// answer to that may have come already.
     fn put_back(&mut self, place: usize, mut connection: Box<Connection>) {
         connection.readable = true;
         connection.writable = true;
@@ -146,7 +161,6 @@ impl Worker {
         connection.listed_as_parked = self.parked.contains(&place);
         connection.listed_as_behind = self.behind.contains(&place);
         self.connections[place] = Some(connection);
-        self.take_inbox(place);
         self.schedule(place);
     }
 }
