@@ -22,6 +22,7 @@ use crate::http::ContentTypes;
 use crate::nodes::hub::Hub;
 use crate::observe::command_log::CommandLogs;
 use crate::observe::latency::LatencyMonitor;
+use crate::observe::notify::NewsQueue;
 use crate::observe::stats::Stats;
 use crate::persistence::append_only::{self, RewriteAnswer};
 use crate::persistence::journal::Journal;
@@ -89,6 +90,7 @@ pub struct Engine {
     /// The clients that watch the tree of `/v2/keys`.
     pub nodes: Hub,
     pub(crate) slot_offsets: SlotOffsets,
+    pub(crate) news: NewsQueue,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
@@ -120,8 +122,6 @@ pub struct Context<'a> {
     pub(crate) nested: bool,
     /// Is told of a script that takes long.
     pub(crate) busy: Option<&'a dyn Busy>,
-    /// The connection has sent itself a message, which follows the reply.
-    pub(crate) hears_itself: bool,
     /// The client is going to wait.
     pub(crate) block: Option<Waiter>,
 }
@@ -341,6 +341,7 @@ impl Engine {
             listeners: Listeners::default(),
             nodes: Hub::default(),
             slot_offsets: SlotOffsets::default(),
+            news: NewsQueue::default(),
             memory: Memory::default(),
             pause: Pause::default(),
             next_client_id: AtomicU64::new(1),

@@ -127,7 +127,6 @@ fn publish_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandR
     let (channel, message) = (args.bytes()?, args.bytes()?);
     let receivers = cx.publish(kind, channel, message);
     cx.reply.integer(receivers as i64);
-    cx.write_own_messages();
     Ok(())
 }
 
@@ -315,6 +314,35 @@ mod tests {
             server.text(line);
         }
         assert_eq!(server.text("EXEC"), format!("*1\r\n:1\r\n{}", message("a", "1")));
+        assert_eq!(messages(&server.session), "");
+    }
+
+    #[test]
+    fn what_a_script_or_exec_publishes_follows_the_events_of_its_writes() {
+        let mut server = TestServer::new();
+        server.text("CONFIG SET notify-keyspace-events EA");
+        let mut subscriber = server.connect();
+        server.text_as(&mut subscriber, "SUBSCRIBE a __keyevent@0__:set");
+        for line in ["MULTI", "SET k v", "PUBLISH a 1", "SET k w", "EXEC"] {
+            server.text(line);
+        }
+        let all = messages(&subscriber);
+        let places = ["1\r\nk\r\n", "1\r\n1\r\n"].map(|text| all.find(text).unwrap());
+        assert!(places.is_sorted(), "{all}");
+        assert_eq!(all.matches("1\r\nk\r\n").count(), 2);
+        assert!(all.ends_with("1\r\nk\r\n"), "{all}");
+    }
+
+    #[test]
+    fn ones_own_events_follow_the_reply() {
+        let mut server = TestServer::new();
+        for line in
+            ["CONFIG SET notify-keyspace-events EA", "HELLO 3", "SUBSCRIBE __keyevent@0__:set"]
+        {
+            server.text(line);
+        }
+        let event = message("__keyevent@0__:set", "k");
+        assert_eq!(server.text("SET k v"), format!("+OK\r\n{event}"));
         assert_eq!(messages(&server.session), "");
     }
 

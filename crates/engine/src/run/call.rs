@@ -19,7 +19,7 @@ use crate::handler::error::CommandError;
 use crate::host::LogLevel;
 use crate::observe::command_log::Cost;
 use crate::observe::monitor;
-use crate::observe::notify::{Class, News};
+use crate::observe::notify::News;
 use crate::persistence::backlog::Backlog;
 use crate::run::admission::Admission;
 use crate::run::authority::Authority;
@@ -34,7 +34,6 @@ use crate::run::turn::Turn;
 use crate::script::emptying;
 use crate::script::shebang::{self, NO_WRITES};
 use crate::script::slow::Need;
-use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, ScriptNeeds, Session};
 use crate::wait::blocking;
 use crate::wait::waiting::Attachment;
@@ -236,14 +235,7 @@ impl Engine {
             Err(missed) => return self.note_locked(call, row, authority, missed),
         };
         let (outcome, missed) = self.run_locked(call, row, authority, held);
-        if missed.is_some() {
-            // It is shown if it runs to its end.
-            call.turn.effects.news.get_mut().retain(|news| !matches!(news, News::Line(_)));
-        }
         self.clean_up(authority.presence(), call.turn);
-        if std::mem::take(&mut call.turn.effects.hears_itself) {
-            self.write_own_messages(call);
-        }
         let Call { turn, session, request, .. } = call;
         if missed.is_some() {
             let outcome = self.unless_refused(outcome, missed)?;
@@ -253,6 +245,9 @@ impl Engine {
         }
         if !request.keys.is_empty() {
             turn.sample_keys(1, session.database, request.argv, request.keys);
+        }
+        if session.subscriptions.is_some() && matches!(outcome, Outcome::Done) {
+            self.write_own_messages(call);
         }
         Ok(outcome)
     }
@@ -281,7 +276,6 @@ impl Engine {
             authority,
             nested: false,
             busy: request.busy,
-            hears_itself: false,
             block: None,
         };
         cx.run_handler(row, &mut Args::new(request.argv, request.keys));
@@ -294,6 +288,9 @@ impl Engine {
                 Some(ScriptNeeds::AllSlots) => Outcome::NeedsProgram,
                 Some(ScriptNeeds::Gates) => Outcome::NeedsGates,
             };
+            // Others hear of the command when it runs to its end, and now of the keys that it found
+            // expired.
+            cx.db.effects.news.get_mut().retain(|news| matches!(news, News::Event(_)));
         } else {
             cx.session.forget_script_needs();
         }
@@ -464,8 +461,8 @@ impl Engine {
         slots.find(|&slot| self.keyspace.is_busy(slot, authority.reservation()))
     }
 
-    /// The rest of the work under the locks: the journal receives the effects. Returns the journal's
-    /// offset after them, 0 if there were none.
+    /// The rest of the work under the locks: the journal receives the effects, and the queue of news what
+    /// other clients hear of them. Returns the journal's offset after them, 0 if there were none.
     #[inline(always)]
     pub(crate) fn settle(&self, db: &mut Db<'_>) -> u64 {
         let effects = &mut db.effects;
@@ -475,7 +472,11 @@ impl Engine {
             db.stats.changes.add(effects.dirty);
             effects.dirty = 0;
         }
-        if effects.journal.is_empty() { 0 } else { self.append_effects(db) }
+        let appended = if effects.journal.is_empty() { 0 } else { self.append_effects(db) };
+        if !db.effects.news.get_mut().is_empty() {
+            self.queue_news(db.effects);
+        }
+        appended
     }
 
     #[inline(never)]
@@ -510,14 +511,8 @@ impl Engine {
         for watch in effects.forgotten_watches.drain(..) {
             self.remove_watch(presence, &watch);
         }
-        for news in std::mem::take(effects.news.get_mut()) {
-            match news {
-                News::Event(event) => self.publish_notification(&turn.config, &event),
-                News::Message { kind, channel, message } => {
-                    self.publish(kind, &channel, &message);
-                }
-                News::Line(line) => self.pubsub.show(&*self.host, line),
-            }
+        if std::mem::take(&mut effects.undelivered) {
+            self.deliver_news();
         }
         self.free_removed(effects);
         if std::mem::take(&mut effects.settings_changed) {
@@ -540,23 +535,6 @@ impl Engine {
         }
         if garbage::is_there() {
             self.free_parts(garbage::take());
-        }
-    }
-
-    fn publish_notification(
-        &self,
-        config: &config::Config,
-        notification: &crate::observe::notify::Notification,
-    ) {
-        let (database, name) = (notification.database, notification.event.1);
-        if config.notify_keyspace_events.contains(Class::KEYSPACE) {
-            let mut channel = format!("__keyspace@{database}__:").into_bytes();
-            channel.extend_from_slice(&notification.key);
-            self.publish(Kind::Channel, &channel, name.as_bytes());
-        }
-        if config.notify_keyspace_events.contains(Class::KEYEVENT) {
-            let channel = format!("__keyevent@{database}__:{name}").into_bytes();
-            self.publish(Kind::Channel, &channel, &notification.key);
         }
     }
 

@@ -1,8 +1,9 @@
 //! What a command did, besides its reply.
 //!
 //! Effects gather while commands run and are settled before the slots are unlocked: waiters are served,
-//! the journal receives the effects in their order, watchers have been marked. Work that may take long
-//! (freeing, publishing) follows after the slots are unlocked.
+//! the journal receives the effects in their order, and so does the queue of news for other clients;
+//! watchers have been marked. Work that may take long (freeing, publishing) follows after the slots are
+//! unlocked.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -111,8 +112,8 @@ pub struct Effects {
     pub(crate) woken: Vec<(Waiter, Output)>,
     /// In a cell, since a read that misses records an event too.
     pub(crate) news: RefCell<Vec<News>>,
-    /// A message among the news is for the connection itself.
-    pub(crate) hears_itself: bool,
+    /// News was added to the engine's queue, and has to be delivered when the slots are unlocked.
+    pub(crate) undelivered: bool,
     /// CONFIG SET or DEBUG changed a setting that a turn looks at only once.
     pub(crate) settings_changed: bool,
     /// The thresholds from which a command is logged.
@@ -140,7 +141,7 @@ impl Effects {
         !self.woken.is_empty()
             || !self.garbage.is_empty()
             || !self.forgotten_watches.is_empty()
-            || !self.news.get_mut().is_empty()
+            || self.undelivered
             || self.settings_changed
             || garbage::is_there()
     }
@@ -149,7 +150,8 @@ impl Effects {
     #[inline]
     pub(crate) fn note(&self, config: &Config, database: usize, key: &[u8], event: Event) {
         if config.notify_keyspace_events.contains(event.0) {
-            let notification = Notification { database, event, key: key.into() };
+            let asked = config.notify_keyspace_events;
+            let notification = Notification { database, event, key: key.into(), asked };
             self.news.borrow_mut().push(News::Event(notification));
         }
     }

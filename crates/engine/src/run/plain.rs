@@ -169,7 +169,6 @@ impl Engine {
             authority: Authority::Ordinary(presence),
             nested: false,
             busy: None,
-            hears_itself: false,
             block: None,
         };
         let (mut next, mut near) = (begin, begin);
@@ -194,7 +193,6 @@ impl Engine {
             cx.session.client.last_command.store(row.id + 1, Relaxed);
             cx.run_handler(row, &mut Args::new(request.argv, request.keys));
             debug_assert!(cx.block.is_none(), "it does not wait");
-            debug_assert!(!cx.hears_itself, "it says nothing to others");
             debug_assert!(cx.db.effects.ready.is_empty(), "nobody waits for its key");
             debug_assert!(cx.db.held.missed().is_none(), "it has reached no further");
             let appended = self.settle(&mut cx.db);

@@ -2,8 +2,8 @@
 //!
 //! A message is encoded once per protocol and goes into the inbox of each subscriber, whose worker
 //! sends it. Messages of one channel reach all subscribers in one order, also when several workers
-//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message after the
-//! reply of PUBLISH, or of the EXEC around it, as in Redis.
+//! publish at the same time. A subscriber (in RESP3) gets the messages and events of its own command
+//! after the reply, as in Redis.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -31,6 +31,8 @@ pub struct PubSub {
     channels: RwLock<Listeners>,
     patterns: RwLock<Listeners>,
     shard_channels: RwLock<Listeners>,
+    /// Names of any kind with subscribers.
+    subscribed: AtomicUsize,
     /// See [`PubSub::order_of`].
     order: [Mutex<()>; 32],
     monitors: Mutex<Vec<Arc<Client>>>,
@@ -128,7 +130,11 @@ impl PubSub {
     /// Adds a subscriber.
     pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
         let mut listeners = self.listeners(kind).write();
-        listeners.entry_ref(name).or_default().insert(client.id, Arc::clone(client));
+        let clients = listeners.entry_ref(name).or_default();
+        if clients.is_empty() {
+            self.subscribed.fetch_add(1, Relaxed);
+        }
+        clients.insert(client.id, Arc::clone(client));
     }
 
     /// Removes a subscriber.
@@ -138,11 +144,17 @@ impl PubSub {
             clients.remove(&client.id);
             if clients.is_empty() {
                 listeners.remove(name);
+                self.subscribed.fetch_sub(1, Relaxed);
             } else if clients.len() < clients.capacity() / SPARE {
                 // A message looks at all places.
                 clients.shrink_to_fit();
             }
         }
+    }
+
+    /// Whether anybody subscribes to anything.
+    pub(super) fn has_subscribers(&self) -> bool {
+        self.subscribed.load(Relaxed) > 0
     }
 
     /// Has a message delivered to all listeners. Returns how many these are.

@@ -118,7 +118,6 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
         nested: true,
         busy: None,
         block: None,
-        hears_itself: false,
     };
     serve_all(&mut cx);
     engine.settle(&mut cx.db);
@@ -130,11 +129,8 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
 fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, wait: &'k Wait) -> Key<'k> {
     let before = wait.keys.iter().take_while(|key| ***key != *ready.bytes);
     let mut before = before.map(|key| Key::new(key)).filter(|key| cx.db.held.covers(key.slot));
-    let holds_something = |key: &Key<'_>| {
-        let value = cx.db.peek_in(wait.database, key).map(Entry::value);
-        // A client that waits for streams is answered from the one that is ready.
-        matches!(value, Some(ValueRef::List(_) | ValueRef::Zset(_))) && wait.is_met(value, key)
-    };
+    let holds_something =
+        |key: &Key<'_>| wait.is_met(cx.db.peek_in(wait.database, key).map(Entry::value), key);
     before.find(holds_something).unwrap_or(*ready)
 }
 
@@ -151,8 +147,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
     let own_database = std::mem::replace(&mut cx.db.index, wait.database);
     let own_nested = std::mem::replace(&mut cx.nested, true);
     // It does not concern the connection whose command makes the key ready.
-    let (busy, hears_itself) = (cx.busy.take(), std::mem::take(&mut cx.hears_itself));
-    let block = cx.block.take();
+    let (busy, block) = (cx.busy.take(), cx.block.take());
     cx.with_session(&mut session, &mut output, |cx, _| {
         let Awaited::Key(_, row) = wait.awaited else { unreachable!("it waits for a key") };
         let serve = cx.engine.commands.rows()[row].command.serve;
@@ -166,7 +161,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
             }
         }
     });
-    (cx.busy, cx.hears_itself, cx.block) = (busy, hears_itself, block);
+    (cx.busy, cx.block) = (busy, block);
     cx.db.index = own_database;
     cx.nested = own_nested;
     cx.db.effects.woken.push((waiter.clone(), output));
@@ -206,12 +201,10 @@ impl Context<'_> {
             authority: self.authority,
             nested: true,
             busy: self.busy,
-            hears_itself: self.hears_itself,
             // A host that has been asked already answers the same wait.
             block: self.block.take(),
         };
         let result = action(&mut inner, &mut self.reply);
-        self.hears_itself = inner.hears_itself;
         self.block = inner.block.take();
         let locks = inner.db.held.detach();
         self.db.held = keyspace.attach(presence, locks);
