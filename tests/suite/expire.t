@@ -604,3 +604,28 @@ sleep 5
 (nil)
 > [field=expired_keys] INFO stats
 "1"
+
+== SCAN and RANDOMKEY remove expired keys that they would have shown
+> DEBUG SET-ACTIVE-EXPIRE 0
+> SET a1 1 PX 1
+> SET a2 1 PX 1
+> SET b 1 PX 1
+> RPUSH l 1
+> PEXPIRE l 1
+sleep 20
+> DBSIZE
+> KEYS *
+> DBSIZE
+> SCAN 0 MATCH a*
+> DBSIZE
+> SCAN 0 TYPE list
+> DBSIZE
+> RANDOMKEY
+> DBSIZE
+> SET c 1 PX 1
+sleep 20
+> MULTI
+> SCAN 0
+> DBSIZE
+> EXEC
+> DEBUG SET-ACTIVE-EXPIRE 1

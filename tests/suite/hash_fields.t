@@ -1356,3 +1356,20 @@ OK
 "hashtable"
 > CONFIG SET hash-max-listpack-entries 512
 OK
+
+== a command that finds several fields expired causes one event
+> DEBUG SET-ACTIVE-EXPIRE 0
+> CONFIG SET notify-keyspace-events Eh
+2> SUBSCRIBE __keyevent@0__:hexpired
+> HSET h a 1 b 2 c 3 d 4 e 5 f 6 g 7 h 8
+> HPEXPIRE h 1 FIELDS 7 a b c d e f g
+sleep 20
+> HMGET h a b
+2<
+> HGETDEL h FIELDS 2 c d
+2<
+> HGETEX h PERSIST FIELDS 2 e f
+2<
+> HSETEX h FXX FIELDS 1 g 1
+2<
+> DEBUG SET-ACTIVE-EXPIRE 1

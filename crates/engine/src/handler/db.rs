@@ -153,6 +153,17 @@ impl<'a> Db<'a> {
         }
     }
 
+    /// Remembers a key that a walk has found expired. If its slot is locked for the walk alone, the key
+    /// is removed after the command.
+    pub(crate) fn note_expired_in_walk(&self, key: &[u8]) {
+        let expired = Expired { database: self.index, key: key.into(), field: None };
+        if self.held.covers(base::crc::key_slot(key)) {
+            self.note_expired(expired);
+        } else if !self.config.import_mode {
+            self.effects.expired_elsewhere.borrow_mut().push(expired);
+        }
+    }
+
     /// Finds a live key without leaving a trace: no statistics, no access time.
     pub fn peek(&self, key: &Key<'_>) -> Option<Entry<'_>> {
         self.peek_in(self.index, key)
@@ -297,10 +308,12 @@ impl<'a> Db<'a> {
             return;
         }
         let own = self.effects.journal.split_off(at);
-        for Expired { database, key, field } in expired {
-            let key = Key::new(&key);
-            if let Some(field) = field {
-                self.settle_field(database, &key, &field);
+        for of_one_key in expired.chunk_by(|one, next| one.is_of_same_hash(next)) {
+            let Expired { database, key, field } = &of_one_key[0];
+            let (database, key) = (*database, Key::new(key));
+            if field.is_some() {
+                let fields = of_one_key.iter().filter_map(|expired| expired.field.as_deref());
+                self.delete_fields(database, &key, &fields.collect::<Vec<_>>());
                 continue;
             }
             let due = self.held.find(database, &key).and_then(Entry::expire_at);

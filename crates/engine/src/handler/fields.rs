@@ -66,17 +66,12 @@ impl Db<'_> {
         }
     }
 
-    /// Removes a field if its time is over, before the command that names it changes the hash.
-    pub fn expire_field(&mut self, key: &Key<'_>, field: &[u8]) {
+    /// Removes fields whose time is over, before the command that names them changes the hash.
+    pub fn expire_fields<'f>(&mut self, key: &Key<'_>, fields: impl Iterator<Item = &'f [u8]>) {
         let entry = self.held.find(self.index, key);
         if entry.and_then(|entry| entry.fields_due()).is_some_and(|due| self.is_due(due)) {
-            self.delete_fields(self.index, key, &[field]);
+            self.delete_fields(self.index, key, &fields.collect::<Vec<_>>());
         }
-    }
-
-    /// Removes a field that a read has found, if its time is over.
-    pub(crate) fn settle_field(&mut self, database: usize, key: &Key<'_>, field: &[u8]) {
-        self.delete_fields(database, key, &[field]);
     }
 
     /// Removes up to `count` fields of a hash whose time is over. Returns how many it removed.
@@ -91,8 +86,9 @@ impl Db<'_> {
         fields.len()
     }
 
-    /// Removes those of the given fields whose time is over, and the key if no field is left.
-    fn delete_fields(&mut self, database: usize, key: &Key<'_>, fields: &[&[u8]]) {
+    /// Removes those of the given fields whose time is over, and the key if no field is left. That is one
+    /// event, however many fields they are.
+    pub(crate) fn delete_fields(&mut self, database: usize, key: &Key<'_>, fields: &[&[u8]]) {
         let now = self.now;
         let version = self.held.next_version(key.slot);
         let Some(mut entry) = self.held.find_mut(database, key) else { return };
@@ -156,6 +152,20 @@ mod tests {
         assert_eq!(server.text("HLEN h"), ":2\r\n");
         server.text(&format!("HMGET h{} f1", " absent".repeat(2 * FIELDS_AT_ONCE)));
         assert_eq!(server.text("HLEN h"), ":1\r\n");
+    }
+
+    #[test]
+    fn fields_that_one_command_finds_expired_are_one_event() {
+        for read in ["HMGET h f0 f1 kept f2", "HGETDEL h FIELDS 3 f0 f1 f2"] {
+            let mut server = with_due_fields(3);
+            server.text("CONFIG SET notify-keyspace-events Eh");
+            let mut subscriber = server.connect();
+            server.text_as(&mut subscriber, "SUBSCRIBE __keyevent@0__:hexpired");
+            server.text(read);
+            let heard = crate::testing::messages(&subscriber);
+            assert_eq!(heard.matches("hexpired").count(), 1, "{read}: {heard}");
+            assert_eq!(server.text("HLEN h"), ":1\r\n");
+        }
     }
 
     #[test]

@@ -231,13 +231,14 @@ impl ExpireCycle {
         self.round.add(look.entries, due.len() + hashes.len());
         self.visit.add(look.entries, due.len());
         if !due.is_empty() || !hashes.is_empty() {
-            let mut fields = 0;
+            let (mut fields, begun) = (0, Ticks::now());
             engine.delete_unasked(turn, held, database, |db| {
                 if !due.is_empty() {
                     db.delete_due(&due);
                 }
                 fields = delete_fields(db, hashes);
             });
+            engine.note_latency(turn, "expire-del", begun);
             self.visit.add(fields, fields);
         }
         self.looked && self.hashes.is_empty()

@@ -8,7 +8,7 @@ use resp::output::{Mark, Output};
 use resp::reply::Reply;
 use smallvec::SmallVec;
 use store::gate::Presence;
-use store::{Held, garbage};
+use store::{Entry, Held, Key, garbage};
 
 use crate::command;
 use crate::command::keys::{add_key, collect_keys};
@@ -27,7 +27,7 @@ use crate::run::consists::{
     any_has, any_needs_gates, concerns_scripts, executes_program, is_exec, is_program,
     lacks_subcommand, queued,
 };
-use crate::run::effects::Effects;
+use crate::run::effects::{Effects, Expired};
 use crate::run::request::{Call, Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
@@ -515,7 +515,10 @@ impl Engine {
             self.deliver_news();
         }
         self.free_removed(effects);
-        if std::mem::take(&mut effects.settings_changed) {
+        for expired in std::mem::take(effects.expired_elsewhere.get_mut()) {
+            self.delete_if_expired(presence, turn, &expired);
+        }
+        if std::mem::take(&mut turn.effects.settings_changed) {
             turn.load_settings(self);
             // The append-only file may have been turned on.
             turn.look_at_journal(self);
@@ -535,6 +538,22 @@ impl Engine {
         }
         if garbage::is_there() {
             self.free_parts(garbage::take());
+        }
+    }
+
+    /// Deletes a key that a walk has found expired, unless its slot is locked: active expiry removes it
+    /// then.
+    fn delete_if_expired(&self, presence: Presence<'_>, turn: &mut Turn, expired: &Expired) {
+        let (database, key, now) = (expired.database, Key::new(&expired.key), turn.now);
+        if self.is_paused(turn.steady) {
+            return;
+        }
+        let Some(held) = self.keyspace.try_hold_one(presence, key.slot, turn.clock) else { return };
+        let due = held.find(database, &key).and_then(Entry::expire_at);
+        if due.is_some_and(|due| due < now) {
+            self.delete_unasked(turn, held, database, |db| {
+                db.delete_due(std::slice::from_ref(&expired.key));
+            });
         }
     }
 

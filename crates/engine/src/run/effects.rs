@@ -86,6 +86,14 @@ pub(crate) struct Expired {
     pub(crate) field: Option<Box<[u8]>>,
 }
 
+impl Expired {
+    /// Whether both are fields of one hash.
+    pub(crate) fn is_of_same_hash(&self, other: &Expired) -> bool {
+        let are_fields = self.field.is_some() && other.field.is_some();
+        are_fields && self.database == other.database && self.key == other.key
+    }
+}
+
 /// The effects of a command or transaction so far.
 #[derive(Default)]
 pub struct Effects {
@@ -124,6 +132,8 @@ pub struct Effects {
     pub(crate) garbage: Vec<Removed>,
     /// Keys that reads found expired. In a cell, because reads fill it.
     pub(crate) expired: RefCell<Vec<Expired>>,
+    /// Keys that a walk found expired in slots that the command does not hold.
+    pub(crate) expired_elsewhere: RefCell<Vec<Expired>>,
     /// Watches that were given up; they are removed from their slots when all slots are unlocked.
     pub(crate) forgotten_watches: Vec<Watch>,
     /// More than `maxmemory` was in use when the running script began, or no key could be evicted.
@@ -142,6 +152,7 @@ impl Effects {
             || !self.garbage.is_empty()
             || !self.forgotten_watches.is_empty()
             || self.undelivered
+            || !self.expired_elsewhere.get_mut().is_empty()
             || self.settings_changed
             || garbage::is_there()
     }

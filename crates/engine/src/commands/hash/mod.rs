@@ -59,7 +59,7 @@ fn hsetnx(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field, value) = (args.key()?, args.bytes()?, args.bytes()?);
     let limits = cx.db.hash_limits();
     let mut added = 0;
-    cx.db.expire_field(&key, field);
+    cx.db.expire_fields(&key, std::iter::once(field));
     cx.db.add_to_hash(&key, Event(Class::HASH, "hset"), |hash| {
         if !hash.contains(field) {
             added = u64::from(hash.set(field, value, limits));
@@ -184,7 +184,7 @@ fn hdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn hincrby(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field, increment) = (args.key()?, args.bytes()?, args.i64()?);
     let limits = cx.db.hash_limits();
-    cx.db.expire_field(&key, field);
+    cx.db.expire_fields(&key, std::iter::once(field));
     let present = match cx.db.hash_mut(&key)?.and_then(|hash| hash.get(field)) {
         Some(value) => {
             value.to_integer().ok_or(CommandError::text("ERR hash value is not an integer"))?
@@ -207,7 +207,7 @@ fn hincrbyfloat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR value is NaN or Infinity"));
     }
     let limits = cx.db.hash_limits();
-    cx.db.expire_field(&key, field);
+    cx.db.expire_fields(&key, std::iter::once(field));
     let present = match cx.db.hash_mut(&key)?.and_then(|hash| hash.get(field)) {
         Some(value) => LongDouble::parse(value.as_bytes(&mut [0; INTEGER_TEXT_BYTES]))
             .ok_or(CommandError::text("ERR hash value is not a float"))?,

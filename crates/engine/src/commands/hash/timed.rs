@@ -57,7 +57,7 @@ fn take_fields(
     key: &Key<'_>,
     fields: Arguments<'_>,
 ) -> Result<u64, CommandError> {
-    fields.iter().for_each(|field| cx.db.expire_field(key, field));
+    cx.db.expire_fields(key, fields.iter());
     cx.reply.array(fields.len());
     let (mut removed, reply) = (0, &mut cx.reply);
     let found = cx.db.take_from_hash(key, Event(Class::HASH, "hdel"), |hash| {
@@ -82,7 +82,7 @@ fn take_fields(
 
 /// Answers the values of fields, after removing those whose time is over.
 fn reply_values(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> CommandResult {
-    fields.iter().for_each(|field| cx.db.expire_field(key, field));
+    cx.db.expire_fields(key, fields.iter());
     let hash = cx.db.hash_to_change(key)?;
     cx.reply.array(fields.len());
     fields.iter().for_each(|field| reply_value(&mut cx.reply, &cx.db, key, hash, field));
@@ -179,9 +179,7 @@ pub(super) fn hsetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     let (fields, limits) = (pairs.iter().step_by(2), cx.db.hash_limits());
     cx.db.hash_mut(&key)?;
     if let Some(all) = options.condition {
-        for field in fields.clone() {
-            cx.db.expire_field(&key, field);
-        }
+        cx.db.expire_fields(&key, fields.clone());
         let hash = cx.db.hash_to_change(&key)?;
         let there = |field: &[u8]| hash.is_some_and(|hash| hash.contains(field));
         if !fields.clone().all(|field| there(field) == all) {

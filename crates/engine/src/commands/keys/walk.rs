@@ -2,7 +2,8 @@
 //!
 //! They hold one slot at a time and look at a bounded number of entries while they hold it, so that
 //! they never keep others waiting for long. So their result does not show one instant, unless they
-//! run inside a transaction, which holds all slots. Expired keys are skipped. When another thread has
+//! run inside a transaction, which holds all slots. Expired keys are skipped; SCAN and RANDOMKEY have
+//! those removed that they would have shown. When another thread has
 //! locked a slot, SCAN ends with the keys that it has, if there are any; the other commands are tried
 //! again, and KEYS goes on where it was.
 //!
@@ -56,13 +57,14 @@ enum Walk {
     Missed(Cursor),
 }
 
-/// Shows the live keys from `cursor` on, until at least `wanted` entries were looked at.
+/// Shows the keys from `cursor` on, until at least `wanted` entries were looked at, and whether each is
+/// still alive.
 fn walk(
     db: &Db<'_>,
     authority: Authority<'_>,
     mut cursor: Cursor,
     wanted: usize,
-    mut visit: impl FnMut(Entry<'_>),
+    mut visit: impl FnMut(Entry<'_>, bool),
 ) -> Walk {
     let database = db.index;
     let mut seen = 0;
@@ -81,9 +83,7 @@ fn walk(
         let next = db.with_slot(authority, cursor.slot, |held| {
             let table = held.table(database, cursor.slot)?;
             let (count, next) = walk_slot(table, cursor.position, bound, |entry| {
-                if entry.expire_at().is_none_or(|at| !db.is_due(at)) {
-                    visit(entry);
-                }
+                visit(entry, entry.expire_at().is_none_or(|at| !db.is_due(at)));
             });
             seen += count;
             next
@@ -138,8 +138,8 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (cursor, count) = (Cursor::from_number(so_far.cursor), so_far.count);
     }
     let reply = &mut cx.reply;
-    let end = walk(&cx.db, cx.authority, cursor, usize::MAX, |entry| {
-        if all || base::glob::matches(pattern, entry.key()) {
+    let end = walk(&cx.db, cx.authority, cursor, usize::MAX, |entry, is_live| {
+        if is_live && (all || base::glob::matches(pattern, entry.key())) {
             reply.bulk(entry.key());
             count += 1;
         }
@@ -164,15 +164,20 @@ pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (db, authority) = (&cx.db, cx.authority);
     scan::reply_scan(&mut cx.reply, |reply| {
         let (mut count, mut seen, mut hits) = (0, 0, 0);
-        let end = walk(db, authority, cursor, options.count, |entry| {
-            seen += 1;
+        let end = walk(db, authority, cursor, options.count, |entry, is_live| {
+            seen += u64::from(is_live);
             if !options.admits(entry.key()) {
                 return;
             }
             // To ask for a type is to look a key up.
-            hits += u64::from(options.type_name.is_some());
+            hits += u64::from(is_live && options.type_name.is_some());
             let type_name = entry.value().type_name().as_bytes();
-            if options.type_name.is_none_or(|name| name.eq_ignore_ascii_case(type_name)) {
+            if options.type_name.is_some_and(|name| !name.eq_ignore_ascii_case(type_name)) {
+                return;
+            }
+            if !is_live {
+                db.note_expired_in_walk(entry.key());
+            } else {
                 reply.bulk(entry.key());
                 count += 1;
             }
@@ -210,7 +215,11 @@ fn random_live_key(
         let Some(slot) = db.held.space().random_slot(db.index) else { return Ok(None) };
         let live = db.with_slot(authority, slot, |held| {
             let entry = held.table(db.index, slot)?.random()?;
-            entry.expire_at().is_none_or(|at| !db.is_due(at)).then(|| entry.key().into())
+            let is_live = entry.expire_at().is_none_or(|at| !db.is_due(at));
+            if !is_live {
+                db.note_expired_in_walk(entry.key());
+            }
+            is_live.then(|| entry.key().into())
         });
         if let Some(key) = live.ok_or(CommandError::MISSED_SLOT)? {
             return Ok(Some(key));
@@ -219,7 +228,11 @@ fn random_live_key(
     // Nearly all keys have expired: any live key will do.
     let (mut cursor, mut live) = (Cursor::START, None);
     while live.is_none() {
-        let show = |entry: Entry<'_>| live = Some(entry.key().into());
+        let show = |entry: Entry<'_>, is_live: bool| {
+            if is_live {
+                live = Some(entry.key().into());
+            }
+        };
         cursor = match walk(db, authority, cursor, WALKED_PER_HOLD, show) {
             Walk::Finished => break,
             Walk::Paused(next) => next,
@@ -238,6 +251,31 @@ mod tests {
 
     use super::*;
     use crate::testing::TestServer;
+
+    #[test]
+    fn what_would_have_been_shown_goes_when_it_has_expired() {
+        let mut server = TestServer::new();
+        let now = server.turn.now;
+        server.now = Some(now);
+        for line in ["SET a 1 PX 5", "SET b 1 PX 5", "RPUSH l 1", "PEXPIRE l 5", "SET c 1 PX 5"] {
+            server.text(line);
+        }
+        server.now = Some(now + 10);
+        server.journal.take();
+        for (line, left) in [("KEYS *", 4), ("SCAN 0 MATCH a", 3), ("SCAN 0 TYPE list", 2)] {
+            assert!(server.text(line).ends_with("*0\r\n"), "{line}");
+            assert_eq!(server.text("DBSIZE"), format!(":{left}\r\n"), "{line}");
+        }
+        assert_eq!(server.journal.take().len(), 2, "the journal has what went");
+        assert_eq!(server.text("RANDOMKEY"), "$-1\r\n");
+        assert_eq!(server.text("DBSIZE"), ":0\r\n");
+        server.text("SET d 1 PX 5");
+        server.now = Some(now + 20);
+        for line in ["MULTI", "SCAN 0", "DBSIZE"] {
+            server.text(line);
+        }
+        assert_eq!(server.text("EXEC"), "*2\r\n*2\r\n$1\r\n0\r\n*0\r\n:0\r\n");
+    }
 
     #[test]
     fn cursors_are_numbers() {
