@@ -2139,3 +2139,64 @@ OK
 (error) ERR The command has no key arguments
 > COMMAND GETKEYS CLIENT
 (error) ERR The command has no key arguments
+
+== without a cluster, its commands say so
+> READONLY
+> READWRITE
+> ASKING
+> ASKING x
+> CLUSTER
+> CLUSTER INFO
+> CLUSTER nodes
+> CLUSTER SLOTS
+> CLUSTER SHARDS
+> CLUSTER MYID
+> CLUSTER KEYSLOT a
+> CLUSTER HELP
+> CLUSTER MEET a
+> CLUSTER MEET a 1
+> CLUSTER NOSUCH
+> MULTI
+> READONLY
+> CLUSTER INFO
+> EXEC
+
+== WAIT counts no replicas
+> WAIT 0 0
+> WAIT -1 0
+> WAIT 0 x
+> WAIT x 0
+> WAIT 0 -1
+> WAIT 0 9223372036854775807
+> WAIT 1
+> WAIT 1 1
+> MULTI
+> WAIT 1 0
+> EXEC
+> EVAL "return redis.call('WAIT','1','0')" 0
+2> [keep=id] CLIENT ID
+(kept)
+2> WAIT 1 0
+(blocked)
+> CLIENT UNBLOCK $(id)
+(integer) 1
+2<
+
+== no module is loaded or unloaded
+> MODULE
+> MODULE NOSUCH
+> MODULE LOAD /x.so
+> MODULE LOADEX /x.so CONFIG a b ARGS c
+> MODULE UNLOAD x
+> MODULE UNLOAD
+> MODULE HELP
+> EVAL "return redis.call('MODULE','LIST')" 0
+
+== the names of errors are safe to show
+> CONFIG RESETSTAT
+> EVAL "return redis.error_reply('a:b#c d')" 0
+> EVAL "return redis.error_reply('NOSPACE')" 0
+> EVAL "return {err='onewordthatismuchlongerthanacodemaybe and more'}" 0
+> [fields] INFO errorstats
+> [field=errorstat_a_b_c] INFO errorstats
+> [field=errorstat_ERR] INFO errorstats

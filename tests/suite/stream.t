@@ -2442,3 +2442,22 @@ resp3:
            2) "2"
         3) (integer) 0
         4) (integer) 0
+
+== XREADGROUP takes the largest id for the sign of new entries
+> XADD s 1-1 a b
+> XGROUP CREATE s g 0
+> XREADGROUP GROUP g c STREAMS s 18446744073709551615-18446744073709551615
+> XREADGROUP GROUP g c STREAMS s 18446744073709551615-18446744073709551615
+> XREADGROUP GROUP g c STREAMS s 18446744073709551615
+> XPENDING s g
+
+== a client that waits for several streams hears of the first that is gone
+> XGROUP CREATE a g $ MKSTREAM
+> XGROUP CREATE b g $ MKSTREAM
+2> XREADGROUP GROUP g c BLOCK 0 STREAMS a b > >
+(blocked)
+3> XREADGROUP GROUP g c BLOCK 0 STREAMS b a > >
+(blocked)
+> FLUSHALL
+2<
+3<

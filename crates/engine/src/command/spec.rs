@@ -35,6 +35,7 @@ pub enum Group {
     PubSub,
     Connection,
     Scripting,
+    Cluster,
     Server,
 }
 
@@ -56,6 +57,7 @@ impl Group {
             Group::PubSub => "pubsub",
             Group::Connection => "connection",
             Group::Scripting => "scripting",
+            Group::Cluster => "cluster",
             Group::Server => "server",
         }
     }
@@ -65,7 +67,7 @@ impl Group {
         match self {
             Group::SortedSet => Some("sortedset"),
             Group::Transactions => Some("transaction"),
-            Group::PubSub | Group::Generic | Group::Server => None,
+            Group::PubSub | Group::Generic | Group::Cluster | Group::Server => None,
             other => Some(other.name()),
         }
     }

@@ -1,4 +1,4 @@
-//! BGREWRITEAOF and WAITAOF.
+//! BGREWRITEAOF, WAITAOF and WAIT.
 
 use crate::command::{
     ADMIN, ArgumentKind, BLOCKING, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument,
@@ -37,14 +37,23 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let local = u64::try_from(local).ok().filter(|local| *local <= 1).ok_or(not_local)?;
     let no_count = CommandError::text("ERR value is out of range, must be positive");
     let replicas = args.at_least(0, no_count)? as u64;
-    let no_number = CommandError::text("ERR timeout is not an integer or out of range");
-    let timeout = base::num::parse_i64(args.bytes()?).ok_or(no_number)?;
-    let Ok(timeout) = u64::try_from(timeout) else {
-        return Err(CommandError::text("ERR timeout is negative"));
-    };
+    let timeout = args.timeout_in_milliseconds()?;
+    let sync = SyncWait { offset: cx.session.written_to, local: Some(local), replicas };
+    wait_for_copies(cx, sync, timeout)
+}
+
+/// WAIT numreplicas timeout
+fn wait(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let replicas = u64::try_from(args.i64()?).unwrap_or(0);
+    let timeout = args.timeout_in_milliseconds()?;
+    let sync = SyncWait { offset: cx.session.written_to, local: None, replicas };
+    wait_for_copies(cx, sync, timeout)
+}
+
+/// Answers how many copies there are, as soon as there are enough, or when the time is up.
+fn wait_for_copies(cx: &mut Context<'_>, sync: SyncWait, timeout: Option<u64>) -> CommandResult {
     let journal = &*cx.engine.journal;
-    let deadline = (timeout > 0).then(|| cx.db.steady.saturating_add(timeout));
-    let sync = SyncWait { offset: cx.session.written_to, local, replicas };
+    let deadline = timeout.map(|timeout| cx.db.steady.saturating_add(timeout));
     if sync.is_in_vain(journal) {
         return Err(CommandError::text(NO_FILE));
     }
@@ -52,8 +61,10 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         sync.reply(journal, &mut cx.reply);
         return Ok(());
     }
-    // A client that asks in this way need not wait for the next second.
-    journal.request_sync(sync.offset);
+    if sync.local.is_some() {
+        // A client that asks in this way need not wait for the next second.
+        journal.request_sync(sync.offset);
+    }
     let wait = Wait::new(Awaited::Sync(sync), cx.db.index, cx.session.resp3, deadline);
     cx.block = Some(Waiter::new(&cx.session.client, wait));
     Ok(())
@@ -72,6 +83,15 @@ pub(crate) const COMMANDS: &[Command] = &[
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
         .arguments(&[
             argument("numlocal", ArgumentKind::Integer),
+            argument("numreplicas", ArgumentKind::Integer),
+            argument("timeout", ArgumentKind::Integer),
+        ]),
+    Command::new("wait", wait, 3, Group::Generic, "3.0.0")
+        .flags(BLOCKING)
+        .categories(&["connection"])
+        .docs("O(1)", "Waits for replicas. There are none, so it answers 0 when the time is up.")
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+        .arguments(&[
             argument("numreplicas", ArgumentKind::Integer),
             argument("timeout", ArgumentKind::Integer),
         ]),

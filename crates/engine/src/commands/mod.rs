@@ -11,6 +11,7 @@ mod append_only;
 mod bitmap;
 mod changes;
 mod client;
+mod cluster;
 mod command_log;
 mod config;
 mod connection;
@@ -26,6 +27,7 @@ mod keys;
 mod latency;
 mod list;
 mod memory;
+mod module;
 mod pubsub;
 mod saving;
 mod script;
@@ -65,7 +67,9 @@ const FAMILIES: &[&[Command]] = &[
     introspection::COMMANDS,
     config::COMMANDS,
     info::COMMANDS,
+    cluster::COMMANDS,
     server::COMMANDS,
+    module::COMMANDS,
     saving::COMMANDS,
     append_only::COMMANDS,
     latency::COMMANDS,

@@ -13,7 +13,7 @@ use store::Key;
 use crate::handler::error::CommandError;
 
 /// The longest timeout, in milliseconds: its end has to be a date of 63 bits, and the present one has 41.
-pub const LONGEST_TIMEOUT: i64 = i64::MAX - (1 << 41);
+const LONGEST_TIMEOUT: i64 = i64::MAX - (1 << 41);
 
 /// A key of the command, found and hashed before the command was locked.
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +168,18 @@ impl<'a> Args<'a> {
             Some(i64::MIN..0) => Err(CommandError::TIMEOUT_NEGATIVE),
             Some(0) => Ok(None),
             Some(milliseconds) if milliseconds <= LONGEST_TIMEOUT => {
+                Ok(Some(milliseconds.unsigned_abs()))
+            }
+            _ => Err(CommandError::TIMEOUT_OUT_OF_RANGE),
+        }
+    }
+
+    /// The next argument as the timeout of a blocking command in milliseconds; `None` means for ever.
+    pub fn timeout_in_milliseconds(&mut self) -> Result<Option<u64>, CommandError> {
+        match self.i64().map_err(|_| CommandError::TIMEOUT_NOT_AN_INTEGER)? {
+            i64::MIN..0 => Err(CommandError::TIMEOUT_NEGATIVE),
+            0 => Ok(None),
+            milliseconds if milliseconds <= LONGEST_TIMEOUT => {
                 Ok(Some(milliseconds.unsigned_abs()))
             }
             _ => Err(CommandError::TIMEOUT_OUT_OF_RANGE),

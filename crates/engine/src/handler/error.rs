@@ -57,6 +57,8 @@ texts! {
     KEY_TOO_LONG = "ERR key exceeds maximum allowed size (4294967295 bytes)";
     /// A timeout of a blocking command that is not a number.
     TIMEOUT_NOT_A_FLOAT = "ERR timeout is not a float or out of range";
+    /// A timeout in milliseconds that is not a number.
+    TIMEOUT_NOT_AN_INTEGER = "ERR timeout is not an integer or out of range";
     /// A timeout of a blocking command below zero.
     TIMEOUT_NEGATIVE = "ERR timeout is negative";
     /// A timeout whose end is not a date.
@@ -146,12 +148,21 @@ impl CommandError {
         &self.0
     }
 
-    /// The code: the first word, which never contains a word of the client.
-    pub fn code(&self) -> &str {
-        let code = self.0.split(|byte| *byte == b' ').next().unwrap_or_default();
-        str::from_utf8(code).unwrap_or_default()
+    /// The code as INFO shows it: the first word, if it ends where codes end, without the signs that
+    /// structure INFO. Scripts choose it freely.
+    pub fn code(&self) -> String {
+        let mut beginning = self.0.iter().take(LONGEST_CODE + 1);
+        match beginning.position(|byte| *byte == b' ') {
+            Some(end) => {
+                String::from_utf8_lossy(&self.0[..end]).replace(['#', ':', '\n', '\r'], "_")
+            }
+            None => String::from("ERR"),
+        }
     }
 }
+
+/// Bytes of the longest code. Redis looks no further for its end.
+const LONGEST_CODE: usize = 30;
 
 /// The part of a string that C prints: the bytes before a zero byte.
 pub(crate) fn printable(bytes: &[u8]) -> &[u8] {
@@ -165,3 +176,23 @@ impl fmt::Display for CommandError {
 }
 
 impl std::error::Error for CommandError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_safe_to_show() {
+        let longest = format!("{} x", "l".repeat(LONGEST_CODE));
+        for (line, code) in [
+            ("WRONGTYPE Operation", "WRONGTYPE"),
+            ("a:b#c d", "a_b_c"),
+            ("NOSPACE", "ERR"),
+            (&longest, &longest[..LONGEST_CODE]),
+            (&format!("l{longest}"), "ERR"),
+            (" x", ""),
+        ] {
+            assert_eq!(CommandError::line(line.as_bytes().to_vec()).code(), code);
+        }
+    }
+}

@@ -586,7 +586,7 @@ impl Engine {
     /// Writes and counts an error reply.
     pub(crate) fn reply_error(&self, turn: &Turn, reply: &mut Reply<'_>, error: &CommandError) {
         turn.stats.error_replies.add(1);
-        self.stats.count_error(error.code());
+        self.stats.count_error(&error.code());
         reply.error(error.as_bytes());
     }
 }
@@ -656,7 +656,7 @@ impl Context<'_> {
         self.reply.rollback(mark);
         self.db.stats.error_replies.add(1);
         self.db.stats.commands[row.id].failed.add(1);
-        self.engine.stats.count_error(error.code());
+        self.engine.stats.count_error(&error.code());
         self.reply.error(error.as_bytes());
     }
 }

@@ -305,7 +305,7 @@ impl Running for Run<'_, '_> {
 
     fn count_error(&mut self, error: &CommandError) {
         self.cx.db.stats.error_replies.add(1);
-        self.cx.engine.stats.count_error(error.code());
+        self.cx.engine.stats.count_error(&error.code());
     }
 
     fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called {

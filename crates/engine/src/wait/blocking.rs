@@ -156,7 +156,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
             Ok(served) => debug_assert!(served, "the key holds what the waiter waits for"),
             Err(error) => {
                 cx.db.stats.error_replies.add(1);
-                cx.engine.stats.count_error(error.code());
+                cx.engine.stats.count_error(&error.code());
                 cx.reply.error(error.as_bytes());
             }
         }

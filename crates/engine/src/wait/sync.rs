@@ -1,4 +1,4 @@
-//! Clients that wait until their writes are durable: WAITAOF.
+//! Clients that wait until their writes are durable: WAITAOF; or until replicas have them: WAIT.
 
 use resp::reply::Reply;
 
@@ -8,13 +8,13 @@ use crate::persistence::journal::Journal;
 pub(crate) const NO_FILE: &str =
     "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
-/// A client that waits until its writes are durable: WAITAOF.
+/// A client that waits for copies of its writes: WAITAOF and WAIT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncWait {
     /// The journal's offset after its last write.
     pub offset: u64,
-    /// Copies on this machine that it waits for, 0 or 1.
-    pub local: u64,
+    /// Copies on this machine that it waits for, 0 or 1; none if it asks for replicas alone.
+    pub local: Option<u64>,
     /// Replicas that it waits for.
     pub replicas: u64,
 }
@@ -25,14 +25,18 @@ impl SyncWait {
         journal.has_file() && !journal.beginning() && journal.synced() >= self.offset
     }
 
+    fn awaits_file(&self) -> bool {
+        self.local.is_some_and(|copies| copies > 0)
+    }
+
     /// Whether it waits for a file that is missing, or no longer there.
     pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
-        self.local > 0 && !journal.has_file() && !journal.beginning()
+        self.awaits_file() && !journal.has_file() && !journal.beginning()
     }
 
     /// Whether there is nothing left to wait for.
     pub(crate) fn is_over(&self, journal: &dyn Journal) -> bool {
-        let local = self.local == 0 || self.is_synced(journal);
+        let local = !self.awaits_file() || self.is_synced(journal);
         (local && self.replicas == 0) || self.is_in_vain(journal)
     }
 
@@ -41,8 +45,10 @@ impl SyncWait {
         if self.is_in_vain(journal) {
             return reply.error(NO_FILE.as_bytes());
         }
-        reply.array(2);
-        reply.integer(i64::from(self.is_synced(journal)));
+        if self.local.is_some() {
+            reply.array(2);
+            reply.integer(i64::from(self.is_synced(journal)));
+        }
         // There are no replicas.
         reply.integer(0);
     }

@@ -295,6 +295,23 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_several_streams_hears_of_the_first_that_is_gone() {
+        for (one, other) in [("a", "b"), ("b", "a")] {
+            let mut server = TestServer::new();
+            for key in [one, other] {
+                server.text(&format!("XGROUP CREATE {key} g $ MKSTREAM"));
+            }
+            let mut waiting = server.connect();
+            let read = format!("XREADGROUP GROUP g c BLOCK 0 STREAMS {one} {other} > >");
+            assert_eq!(server.text_as(&mut waiting, &read), "");
+            server.text("FLUSHALL");
+            let served = waiting.client.inbox.lock().served.take().expect("it is told");
+            let reply = String::from_utf8(served.reply.to_vec()).unwrap();
+            assert!(reply.starts_with(&format!("-NOGROUP No such key '{one}'")), "{reply}");
+        }
+    }
+
+    #[test]
     fn a_waiter_is_served_by_an_exchange() {
         let mut server = TestServer::new();
         assert_eq!(server.text("RPUSH list a"), ":1\r\n");

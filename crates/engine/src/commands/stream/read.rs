@@ -13,7 +13,7 @@ use store::{Key, StreamId, ValueRef};
 
 use super::claim::{Claims, claim_idle, propagate_claims};
 use super::{GroupPlace, ReplyStreams, event, parse_id, text_of};
-use crate::handler::args::{Args, LONGEST_TIMEOUT};
+use crate::handler::args::Args;
 use crate::handler::context::{Context, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::wait::awaited::Wanted;
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
             let more = args.len() > 1;
             if more && args.word("block") {
                 block_at = args.position();
-                block = Some(parse_timeout(args)?);
+                block = Some(args.timeout_in_milliseconds()?);
             } else if more && args.word("count") {
                 // None and fewer are all.
                 let wanted = Some(args.i64()?).filter(|wanted| *wanted > 0);
@@ -144,7 +144,11 @@ impl<'a> Request<'a> {
                      <group> <consumer> option.",
                 ));
             }
-            id => Start::After(super::change::parse_exact_id(id)?),
+            id => match super::change::parse_exact_id(id)? {
+                // Redis does not tell it from the > ID.
+                StreamId::MAX if self.group.is_some() => Start::New,
+                id => Start::After(id),
+            },
         })
     }
 
@@ -331,20 +335,6 @@ fn answer_parts(reply: &mut resp::reply::Reply<'_>, stream: &Stream, id: StreamI
             reply.stream_id(id);
             reply.null_array();
         }
-    }
-}
-
-fn parse_timeout(args: &mut Args<'_>) -> Result<Option<u64>, CommandError> {
-    let milliseconds = args
-        .i64()
-        .map_err(|_| CommandError::text("ERR timeout is not an integer or out of range"))?;
-    if milliseconds > LONGEST_TIMEOUT {
-        return Err(CommandError::TIMEOUT_OUT_OF_RANGE);
-    }
-    match u64::try_from(milliseconds) {
-        Ok(0) => Ok(None),
-        Ok(milliseconds) => Ok(Some(milliseconds)),
-        Err(_) => Err(CommandError::TIMEOUT_NEGATIVE),
     }
 }
 
