@@ -12,7 +12,7 @@ use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by the names
 /// that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 43] = [
+const FROM_ELSEWHERE: [&str; 44] = [
     "commandlog",
     "commandlog|get",
     "commandlog|help",
@@ -57,6 +57,7 @@ const FROM_ELSEWHERE: [&str; 43] = [
     "client|list skipme",
     "client|list maxage",
     "polygon",
+    "noscores",
 ];
 
 /// Compares COMMAND INFO and COMMAND DOCS of each command that both servers know.

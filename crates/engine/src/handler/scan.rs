@@ -22,8 +22,10 @@ pub(crate) enum Scanned {
     Keys,
     /// Fields, by HSCAN.
     Hash,
-    /// Members, by SSCAN and ZSCAN.
-    Members,
+    /// Members, by SSCAN.
+    Set,
+    /// Members with scores, by ZSCAN.
+    Zset,
 }
 
 /// The options of a scan.
@@ -32,8 +34,8 @@ pub(crate) struct ScanOptions<'a> {
     pub(crate) count: usize,
     /// Show only keys of this type, by the name that TYPE gives. Only the keyspace's SCAN has it.
     pub(crate) type_name: Option<&'a [u8]>,
-    /// Leave out the values. HSCAN alone has it.
-    pub(crate) no_values: bool,
+    /// Show names alone, without values (HSCAN) or scores (ZSCAN).
+    pub(crate) names_only: bool,
     pattern: Option<&'a [u8]>,
 }
 
@@ -73,8 +75,10 @@ impl<'a> ScanOptions<'a> {
     ) -> Result<ScanOptions<'a>, CommandError> {
         const HASHES_ONLY: CommandError =
             CommandError::text("ERR NOVALUES option can only be used in HSCAN");
+        const ZSETS_ONLY: CommandError =
+            CommandError::text("ERR NOSCORES option can only be used in ZSCAN");
         let mut options =
-            ScanOptions { count: DEFAULT_COUNT, type_name: None, no_values: false, pattern: None };
+            ScanOptions { count: DEFAULT_COUNT, type_name: None, names_only: false, pattern: None };
         while !args.is_empty() {
             if args.len() >= 2 && args.word("count") {
                 options.count = match args.i64()? {
@@ -91,7 +95,12 @@ impl<'a> ScanOptions<'a> {
                 if scanned != Scanned::Hash {
                     return Err(HASHES_ONLY);
                 }
-                options.no_values = true;
+                options.names_only = true;
+            } else if args.word("noscores") {
+                if scanned != Scanned::Zset {
+                    return Err(ZSETS_ONLY);
+                }
+                options.names_only = true;
             } else {
                 return Err(CommandError::SYNTAX);
             }

@@ -26,6 +26,9 @@ pub const NAMES: &[(ScriptFlags, &str)] = &[
     (ALLOW_CROSS_SLOT, "allow-cross-slot-keys"),
 ];
 
+/// Upstash lets a script that says so lock its keys alone. Here each script locks what it uses.
+const ALLOW_KEY_LOCKING: &[u8] = b"allow-key-locking";
+
 /// The flag of a name.
 pub fn flag(name: &[u8]) -> Option<ScriptFlags> {
     NAMES.iter().find(|(_, own)| own.as_bytes() == name).map(|(flag, _)| *flag)
@@ -50,6 +53,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<(ScriptFlags, usize), CommandError> {
             return Err(CommandError::quoting("ERR Unknown lua shebang option: ", word, ""));
         };
         for name in names.split(|byte| *byte == b',').filter(|_| !names.is_empty()) {
+            if name == ALLOW_KEY_LOCKING {
+                continue;
+            }
             let unknown =
                 || CommandError::quoting("ERR Unexpected flag in script shebang: ", name, "");
             flags |= flag(name).ok_or_else(unknown)?;
@@ -79,6 +85,7 @@ mod tests {
         assert_eq!(parse(b"#!lua flags=\nreturn 1"), Ok((0, 12)));
         let both = b"#!lua flags=no-writes,allow-oom flags=allow-stale\n";
         assert_eq!(parse(both), Ok((NO_WRITES | ALLOW_OOM | ALLOW_STALE, both.len() - 1)));
+        assert_eq!(parse(b"#!lua flags=no-writes,allow-key-locking\n").unwrap().0, NO_WRITES);
         for (body, error) in [
             ("#!lua", "ERR Invalid script shebang"),
             ("#!js\n", "ERR Unexpected engine in script shebang: #!js"),

@@ -29,10 +29,9 @@ pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     if flush {
         empty_all(cx);
     }
-    cx.engine
-        .storage
-        .load_data(cx.engine, Source::Snapshot(duplicates), closed(cx))
-        .map_err(|_| CommandError::text("ERR Error trying to load the RDB dump"))?;
+    cx.engine.storage.load_data(cx.engine, Source::Snapshot(duplicates), closed(cx)).map_err(
+        |_| CommandError::text("ERR Error trying to load the RDB dump, check server logs."),
+    )?;
     cx.propagate_nothing();
     cx.reply.ok();
     Ok(())

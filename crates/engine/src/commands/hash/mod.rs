@@ -315,7 +315,7 @@ fn hscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             if options.admits(name) {
                 step.written += 1;
                 reply.bulk(name);
-                if !options.no_values {
+                if !options.names_only {
                     step.written += 1;
                     reply.element(value);
                 }

@@ -254,7 +254,7 @@ fn sscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         scan::reply_scan(&mut cx.reply, |_| (0, 0));
         return Ok(());
     };
-    let options = ScanOptions::parse(args, Scanned::Members)?;
+    let options = ScanOptions::parse(args, Scanned::Set)?;
     scan::reply_members(&mut cx.reply, cursor, options.count, |position, reply| {
         let mut step = Step { seen: 0, written: 0, next: None };
         let mut text = [0; INTEGER_TEXT_BYTES];

@@ -175,7 +175,7 @@ fn zrandmember_many(cx: &mut Context<'_>, key: &Key<'_>, args: &mut Args<'_>) ->
     })
 }
 
-/// ZSCAN key cursor [MATCH pattern] [COUNT count]
+/// ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]
 fn zscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let cursor = scan::cursor(args)?;
@@ -184,7 +184,7 @@ fn zscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         scan::reply_scan(&mut cx.reply, |_| (0, 0));
         return Ok(());
     };
-    let options = ScanOptions::parse(args, Scanned::Members)?;
+    let options = ScanOptions::parse(args, Scanned::Zset)?;
     scan::reply_members(&mut cx.reply, cursor, options.count, |position, reply| {
         match zset.as_listpack() {
             Some(listpack) => scan_listpack(listpack, &options, reply),
@@ -208,9 +208,12 @@ fn scan_listpack(
         step.seen += 1;
         let name = member.as_bytes(&mut text);
         if options.admits(name) {
-            step.written += 2;
+            step.written += 1;
             reply.bulk(name);
-            reply.element(score);
+            if !options.names_only {
+                step.written += 1;
+                reply.element(score);
+            }
         }
     }
     step
@@ -231,11 +234,14 @@ fn scan_table(
         step.seen += 1;
         let name = member.as_bytes(&mut text);
         if options.admits(name) {
-            step.written += 2;
+            step.written += 1;
             reply.bulk(name);
-            digits.clear();
-            write_general(&mut digits, score, 17);
-            reply.bulk(&digits);
+            if !options.names_only {
+                step.written += 1;
+                digits.clear();
+                write_general(&mut digits, score, 17);
+                reply.bulk(&digits);
+            }
         }
     });
     step

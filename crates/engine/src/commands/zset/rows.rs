@@ -311,6 +311,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             argument("cursor", ArgumentKind::Integer),
             argument("pattern", ArgumentKind::Pattern).token("MATCH").optional(),
             COUNT_OPTION,
+            word("noscores", "NOSCORES").optional(),
         ]),
     combining("zunion", zunion, "6.2.0")
         .docs(UNION_COST, "Unites sorted sets.")

@@ -79,3 +79,17 @@ fn who_waits_is_served_in_turn_and_the_journal_sees_pops() {
     let effects = ["MULTI", "ZADD z 1 a 2 b 3 c", "ZPOPMIN z", "ZPOPMAX z 2", "EXEC"];
     assert_eq!(journal(&server), effects);
 }
+
+#[test]
+fn a_scan_may_leave_out_the_scores() {
+    let mut server = TestServer::new();
+    for members in [2, 300] {
+        for member in 0..members {
+            server.text(&format!("ZADD z {member} m{member}"));
+        }
+        let reply = server.text("ZSCAN z 0 NOSCORES COUNT 1000 MATCH m1");
+        assert_eq!(reply, "*2\r\n$1\r\n0\r\n*1\r\n$2\r\nm1\r\n");
+    }
+    let error = "-ERR NOSCORES option can only be used in ZSCAN\r\n";
+    assert_eq!(server.text("SCAN 0 NOSCORES"), error);
+}
