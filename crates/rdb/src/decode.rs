@@ -199,8 +199,11 @@ impl<'a> Reader<'a> {
             if layout == Layout::HashExpiringValkey {
                 let (field, value) = (self.string()?, self.string()?);
                 let at = i64::from_le_bytes(self.array()?);
-                // -1 is "never".
-                let at = if at == -1 { None } else { Some(to_ms(at)?) };
+                // -1 is "never". A time outside our range is replaced by the nearest one in it.
+                let in_range = |at: i64| {
+                    u64::try_from(at).map(|at| at.clamp(1, Hash::LATEST)).map_err(|_| FIELD_EXPIRY)
+                };
+                let at = if at == -1 { None } else { Some(in_range(at)?) };
                 hash.add(&field, &value, at)?;
                 continue;
             }
@@ -266,14 +269,14 @@ impl ExpiringHash {
         if at_ms.is_some_and(|at| at < self.now_ms) {
             return Ok(());
         }
-        // A time outside our range is replaced by the nearest one in it.
-        let at_ms = at_ms.map(|at| at.clamp(1, Hash::LATEST));
         if self.hash.set_timed(field, value, at_ms, self.limits) { Ok(()) } else { Err(DUPLICATE) }
     }
 
-    /// Adds the fields of a listpack: each is followed by its value and its expiry, 0 for never.
+    /// Adds the fields of a listpack: each is followed by its value and its expiry, 0 for never. The first
+    /// to expire come first.
     fn add_listpack(&mut self, listpack: &ListpackSlice) -> Result<(), ReadError> {
         let mut elements = listpack.elements();
+        let mut before = 0;
         while let Some(field) = elements.next() {
             let (Some(value), Some(at)) = (elements.next(), elements.next()) else {
                 return Err(UNPAIRED);
@@ -283,14 +286,19 @@ impl ExpiringHash {
                 Element::Int(at) => Some(to_ms(at)?),
                 Element::Str(_) => return Err(FIELD_EXPIRY),
             };
+            let order = at.unwrap_or(u64::MAX);
+            if order < std::mem::replace(&mut before, order) {
+                return Err(FIELD_EXPIRY);
+            }
             self.add(&field.to_vec(), &value.to_vec(), at)?;
         }
         Ok(())
     }
 }
 
+/// The time of a field as Redis writes it. It refuses others, too.
 fn to_ms(at: i64) -> Result<u64, ReadError> {
-    u64::try_from(at).map_err(|_| FIELD_EXPIRY)
+    u64::try_from(at).ok().filter(|at| (1..=Hash::LATEST).contains(at)).ok_or(FIELD_EXPIRY)
 }
 
 fn is_empty(value: &Value<'_>) -> bool {
