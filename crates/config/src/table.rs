@@ -240,11 +240,8 @@ directives! {
     /// Log to the system log too.
     syslog_enabled: bool = false
         => named("syslog-enabled").immutable(), YesNo;
-    /// Keep keys and values out of the log.
-    hide_user_data_from_log: bool = false
-        => named("hide-user-data-from-log")
-            .without_effect("neither the log nor a crash report shows keys or values"),
-        YesNo;
+    /// Keep what clients have sent out of the log and of crash reports.
+    hide_user_data_from_log: bool = false => named("hide-user-data-from-log"), YesNo;
     /// Name that messages carry there.
     syslog_ident: Vec<u8> = b"redis".to_vec()
         => named("syslog-ident").immutable(), TEXT;
@@ -337,6 +334,9 @@ directives! {
     /// Which clients may use DEBUG.
     enable_debug_command: Permission = Permission::No
         => named("enable-debug-command").immutable(), OneOf;
+    /// Check assumptions that only tests of Valkey itself ask about.
+    enable_debug_assert: bool = false
+        => named("enable-debug-assert").immutable().hidden().without_effect("the assertions were chosen when the server was built"), YesNo;
     /// Which clients may use MODULE.
     enable_module_command: Permission = Permission::No
         => named("enable-module-command").immutable().without_effect(NO_MODULES), OneOf;

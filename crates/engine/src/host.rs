@@ -66,6 +66,9 @@ pub trait Process {
     /// Processor time of the process.
     fn cpu_seconds(&self) -> CpuSeconds;
 
+    /// The words of `bind` whose addresses the server listens at for RESP.
+    fn listens_at(&self) -> Vec<String>;
+
     /// Facts about the process and the machine for INFO. They do not change while it runs.
     fn process(&self) -> ProcessFacts;
 

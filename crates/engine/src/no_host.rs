@@ -88,6 +88,10 @@ impl Process for NoHost {
         CpuSeconds::default()
     }
 
+    fn listens_at(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn process(&self) -> ProcessFacts {
         ProcessFacts::default()
     }

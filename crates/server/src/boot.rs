@@ -41,6 +41,12 @@ use crate::{errands, listings};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Bytes of data that are loaded before clients are accepted: as many as Redis reads before it looks at
+/// its sockets.
+const LOADED_BEFORE_CLIENTS: u64 = 2 * 1024 * 1024;
+/// Milliseconds for which clients wait at most: a slow disk must not leave them without an answer.
+const LOADING_BEFORE_CLIENTS_MS: u64 = 1000;
+
 /// Why the server did not start. The reason was written to the log or to standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
@@ -168,6 +174,10 @@ struct Running {
     pid_file: OnceCell<PidFile>,
     supervisor: Option<Supervisor>,
     stop: Stop,
+    /// Clients are accepted.
+    accepts: Cell<bool>,
+    /// When it began, in milliseconds of the steady clock.
+    begun: u64,
 }
 
 /// How the server learns that it should stop.
@@ -297,15 +307,24 @@ impl Running {
         memory::publish();
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
-        let pid_file = OnceCell::new();
-        let running = Running { engine, outside, cron, telling, pid_file, supervisor, stop };
+        let running = Running {
+            engine,
+            outside,
+            cron,
+            telling,
+            pid_file: OnceCell::new(),
+            supervisor,
+            stop,
+            accepts: Cell::new(false),
+            begun: base::clock::steady_ms(),
+        };
         // From the first client on: the amount of data to load shows later.
         running.engine.loading.begin(0);
         running.open(workers, &running.engine.config.load());
         Ok(running)
     }
 
-    /// Begins to accept clients, which are told to wait until the data is loaded.
+    /// Says that the server runs. It accepts no client yet: see [`Running::accept_clients`].
     fn open(&self, workers: Workers, config: &Config) {
         let log = &self.outside.log;
         let (port, pid) = (config.port, std::process::id());
@@ -315,8 +334,29 @@ impl Running {
         let listening = self.outside.listening.lock();
         let at = |speaks| listening.addresses(speaks).collect::<Vec<_>>();
         announce(config, &at(Speaks::Resp), &at(Speaks::Http), log);
-        workers.listen(listening.handles());
         *self.outside.workers.lock() = Some(workers);
+    }
+
+    /// Begins to accept clients, if that has not begun yet. While data is loaded they are told to wait. A
+    /// small amount is loaded before that, as in Redis, so that nobody is told to wait for it; clients
+    /// that connect meanwhile are in the queue of the socket.
+    fn accept_clients(&self) {
+        let listening = self.outside.listening.lock();
+        if !self.accepts.replace(true)
+            && let Some(workers) = &*self.outside.workers.lock()
+        {
+            workers.listen(listening.handles());
+        }
+    }
+
+    /// Begins to accept clients if much has been loaded, or for long.
+    fn accept_if_load_is_long(&self) {
+        let loaded = self.engine.loading.progress().map_or(0, |progress| progress.loaded_bytes);
+        if loaded > LOADED_BEFORE_CLIENTS
+            || base::clock::steady_ms() > self.begun + LOADING_BEFORE_CLIENTS_MS
+        {
+            self.accept_clients();
+        }
     }
 
     /// Makes sure that the files are this server's own, and removes unfinished files of others.
@@ -345,7 +385,10 @@ impl Running {
         if let Some(file) = PidFile::write(&config, is_daemon(&config, self.supervisor), log) {
             let _ = self.pid_file.set(file);
         }
-        let stopped = || self.stop.is_requested();
+        let stopped = || {
+            self.accept_if_load_is_long();
+            self.stop.is_requested()
+        };
         match Load::new(&self.engine, Arc::clone(&self.outside.disk), &stopped).all() {
             Ok(_) => {
                 self.keep_writes()?;
@@ -355,6 +398,7 @@ impl Running {
                     let _closed = self.engine.gates.close();
                     self.engine.loading.end();
                 }
+                self.accept_clients();
                 self.ready();
             }
             Err(load::LoadError::Stopped) => log.warning("Stopping while the data is being loaded"),

@@ -152,6 +152,10 @@ impl Process for Outside {
         system::cpu_seconds()
     }
 
+    fn listens_at(&self) -> Vec<String> {
+        self.listening.lock().words()
+    }
+
     fn process(&self) -> ProcessFacts {
         self.facts.clone()
     }
@@ -341,7 +345,7 @@ impl Outside {
     fn apply_what_cannot_fail(&self, name: &str, new: &Config) {
         match name {
             "loglevel" => self.log.set_level(new),
-            "crash-log-enabled" => crash::apply(new),
+            "crash-log-enabled" | "hide-user-data-from-log" => crash::apply(new),
             "maxmemory" => self.warn_about_maxmemory(new),
             _ => {}
         }

@@ -30,6 +30,8 @@ pub struct Listening {
 /// A TCP socket, and the protocol spoken there.
 struct TcpSocket {
     address: SocketAddr,
+    /// The word of `bind` that asks for it.
+    word: String,
     speaks: Speaks,
     listener: TcpListener,
 }
@@ -147,6 +149,12 @@ impl Listening {
         self.tcp.iter().filter(move |own| own.speaks == speaks).map(|own| own.address)
     }
 
+    /// The words of `bind` whose addresses RESP is spoken at. The machine may lack others.
+    pub fn words(&self) -> Vec<String> {
+        let spoken = self.tcp.iter().filter(|own| own.speaks == Speaks::Resp);
+        spoken.map(|own| own.word.clone()).collect()
+    }
+
     /// The path of the unix socket.
     pub fn unix_path(&self) -> Option<&std::path::Path> {
         self.unix.as_ref().map(|own| own.path.as_path())
@@ -181,7 +189,7 @@ impl Listening {
                     return Ok(None);
                 }
                 let listener = open_tcp(at, config)?;
-                Ok(Some(TcpSocket { address: at, speaks, listener }))
+                Ok(Some(TcpSocket { address: at, word: address.shown(), speaks, listener }))
             });
             match bound {
                 Ok(Some(own)) => added.push(own),
@@ -237,6 +245,12 @@ impl Address<'_> {
                 .min_by_key(SocketAddr::is_ipv6)
                 .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()),
         }
+    }
+
+    /// The word as it is in the settings.
+    fn shown(&self) -> String {
+        let sign = if self.optional { "-" } else { "" };
+        format!("{sign}{}", self.word)
     }
 
     fn may_fail(&self, error: &io::Error) -> bool {
@@ -347,6 +361,7 @@ mod tests {
         let config = settings(port, &["127.0.0.1", "-192.0.2.1"]);
         let listening = Listening::open(&config, &log()).unwrap();
         assert_eq!(listening.handles().len(), 1);
+        assert_eq!(listening.words(), ["127.0.0.1"]);
         let config = settings(port, &["192.0.2.1"]);
         assert!(Listening::open(&config, &log()).is_err());
         assert!(Listening::open(&settings(0, &["127.0.0.1"]), &log()).is_err());

@@ -66,7 +66,10 @@ impl Engine {
             if sum < limit {
                 return;
             }
-            let line = client.describe(turn.steady, self.commands);
+            let line = match turn.config.hide_user_data_from_log {
+                true => format!("id={}", client.id).into_bytes(),
+                false => client.describe(turn.steady, self.commands),
+            };
             let line = format!("Evicting client: {}", String::from_utf8_lossy(&line));
             self.host.log(LogLevel::Verbose, &line);
             client.kill();

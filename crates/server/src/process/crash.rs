@@ -15,11 +15,16 @@ use config::Config;
 use crate::process::log::Log;
 use crate::process::system;
 
+/// What the log says in place of data.
+const HIDDEN: &str = "(hidden by hide-user-data-from-log)";
+
 /// The contents of a report besides the reason, and where it goes.
 struct Reports {
     log: Arc<Log>,
     /// `crash-log-enabled`.
     enabled: AtomicBool,
+    /// `hide-user-data-from-log`: the message of a panic may quote data.
+    hides_data: AtomicBool,
     command_line: String,
 }
 
@@ -29,15 +34,17 @@ static REPORTS: OnceLock<Reports> = OnceLock::new();
 /// From now on, reports about panics and faults go to this log.
 pub fn install(log: Arc<Log>, config: &Config, command_line: String) {
     let enabled = AtomicBool::new(config.crash_log_enabled);
-    REPORTS.get_or_init(|| Reports { log, enabled, command_line });
+    let hides_data = AtomicBool::new(config.hide_user_data_from_log);
+    REPORTS.get_or_init(|| Reports { log, enabled, hides_data, command_line });
     std::panic::set_hook(Box::new(|info| crash(&describe(info))));
     system::on_fatal_signal(|signal| report(&format!("crashed by signal {signal}")));
 }
 
-/// Makes a changed `crash-log-enabled` take effect.
+/// Makes a changed `crash-log-enabled` or `hide-user-data-from-log` take effect.
 pub fn apply(config: &Config) {
     if let Some(reports) = REPORTS.get() {
         reports.enabled.store(config.crash_log_enabled, Relaxed);
+        reports.hides_data.store(config.hide_user_data_from_log, Relaxed);
     }
 }
 
@@ -67,7 +74,12 @@ pub fn crash(reason: &str) -> ! {
 
 fn describe(info: &PanicHookInfo<'_>) -> String {
     let place = info.location().map_or_else(String::new, |place| format!(" ({place})"));
-    let message = info.payload_as_str().unwrap_or("a panic without words");
+    let hides_data = REPORTS.get().is_some_and(|reports| reports.hides_data.load(Relaxed));
+    let message = match info.payload_as_str() {
+        Some(_) if hides_data => HIDDEN,
+        Some(message) => message,
+        None => "a panic without words",
+    };
     format!("panicked: {message}{place}")
 }
 

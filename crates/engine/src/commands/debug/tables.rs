@@ -96,7 +96,9 @@ pub(super) fn listpack(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
         let entry = held.find(database, &key).ok_or(CommandError::NO_SUCH_KEY)?;
         packed_elements(entry).ok_or(CommandError::text("ERR Not a listpack encoded object."))
     })??;
-    cx.engine.host.log(LogLevel::Notice, &text);
+    if !cx.db.config.hide_user_data_from_log {
+        cx.engine.host.log(LogLevel::Notice, &text);
+    }
     cx.reply.simple(b"Listpack structure printed on stdout");
     Ok(())
 }

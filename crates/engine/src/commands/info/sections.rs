@@ -56,19 +56,18 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     // Workers read, execute and write; no thread does only input and output.
     page.field("io_threads_active", 0);
     page.field("worker_threads", facts.workers);
-    listeners(page, config);
+    listeners(page, &engine.host.listens_at(), config);
 }
 
 /// Where clients connect, a line for each kind of socket.
-fn listeners(page: &mut Page, config: &Config) {
+fn listeners(page: &mut Page, addresses: &[String], config: &Config) {
     let mut number = 0;
     let mut listener = |text: String| {
         page.field(&format!("listener{number}"), text);
         number += 1;
     };
-    if config.port > 0 && !config.bind.is_empty() {
-        let shown = |address: &Vec<u8>| format!(",bind={}", String::from_utf8_lossy(address));
-        let addresses: String = config.bind.iter().map(shown).collect();
+    if !addresses.is_empty() {
+        let addresses: String = addresses.iter().map(|word| format!(",bind={word}")).collect();
         listener(format!("name=tcp{addresses},port={}", config.port));
     }
     if !config.unixsocket.is_empty() {

@@ -77,6 +77,10 @@ impl Process for Outside {
         CpuSeconds::default()
     }
 
+    fn listens_at(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn process(&self) -> ProcessFacts {
         ProcessFacts::default()
     }

@@ -291,7 +291,10 @@ impl<'e> Replay<'e> {
         self.errors += 1;
         if self.errors <= ERRORS_SHOWN {
             let reply = self.output.to_vec();
-            let reason = String::from_utf8_lossy(&reply).trim().trim_start_matches('-').to_owned();
+            let reason = match self.turn.config.hide_user_data_from_log {
+                true => "(hidden)".to_owned(),
+                false => String::from_utf8_lossy(&reply).trim().trim_start_matches('-').to_owned(),
+            };
             let name = row.command.full_name();
             let line = format!("== CRITICAL == Replaying '{name}' at offset {at}: '{reason}'");
             self.engine.host.log(LogLevel::Warning, &line);

@@ -147,13 +147,25 @@ impl Shared<'_> {
                 continue;
             }
             if let Err(failure) = place(&batch, &self.options, &mut loader, &mut tally) {
-                self.failure.lock().get_or_insert(failure);
+                self.failure.lock().get_or_insert(self.fit_for_log(failure));
             }
             crate::memory::publish();
         }
         let mut all = self.tally.lock();
         all.counts += loader.counts();
         all.empty += tally.empty;
+    }
+}
+
+impl Shared<'_> {
+    /// A problem as the log may show it.
+    fn fit_for_log(&self, mut problem: Problem) -> Problem {
+        if let Problem::Key { key, .. } = &mut problem
+            && self.engine.config.load().hide_user_data_from_log
+        {
+            *key = String::from("(hidden)");
+        }
+        problem
     }
 }
 
