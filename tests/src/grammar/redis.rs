@@ -471,6 +471,11 @@ const TRANSACTIONS: &[Form] = &[
     (Exact, "UNWATCH"),
     (Exact, "PING [ <member> ]"),
     (Exact, "ECHO <value>"),
+    (Exact, "READONLY"),
+    (Exact, "ASKING"),
+    (Exact, "CLUSTER ( INFO | NODES | SLOTS | MYID | HELP | nosuch )"),
+    (Exact, "WAIT ( 0 | -1 | x ) ( 0 | -1 | x )"),
+    (Exact, "MODULE ( LOAD | UNLOAD | nosuch ) x"),
 ];
 
 /// Which arguments are keys. Releases of Redis 8.0 differ about XREAD and XREADGROUP with a number of ids that

@@ -114,6 +114,7 @@ const PLACES: &[Form] = &[
         Exact,
         "GEOSEARCHSTORE <geo> <geo> BYPOLYGON 3 <east> <mild> <east> <mild> <east> <mild> [ STOREDIST ]",
     ),
+    (Unordered, "ZSCAN <geo> 0 COUNT 1000 NOSCORES [ MATCH <pattern> ]"),
 ];
 
 /// Filters of clients, right ones and wrong ones. Numbers of clients are each server's own.
