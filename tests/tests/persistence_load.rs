@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -605,5 +606,40 @@ fn look_while_loading(socket: &Path) -> Result<()> {
     }
     ensure!(ask("SCARD s\r\n")? == ":10000\r\n");
     ensure!(ask("INFO persistence\r\n")?.contains("loading:0\r\n"));
+    Ok(())
+}
+
+/// What a client hears that connects as soon as the port is open.
+fn first_answer(port: u16) -> Result<Vec<u8>> {
+    let begun = Instant::now();
+    let mut stream = loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => break stream,
+            Err(error) => ensure!(begun.elapsed() < PATIENCE, "nobody listens: {error}"),
+        }
+    };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET k\r\n")?;
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer)?;
+    Ok(answer.to_vec())
+}
+
+#[test]
+fn nobody_has_to_try_again_while_little_is_loaded() -> Result<()> {
+    let mut server = Server::start(Target::Dunlin, &[("save", "")])?;
+    let mut client = server.connect()?;
+    for command in ["SET k v", "SAVE"] {
+        ensure!(!client.call_text(command)?.is_error());
+    }
+    drop(client);
+    for _ in 0..5 {
+        server.terminate()?;
+        let port = server.port();
+        let early = std::thread::spawn(move || first_answer(port));
+        server.start_again()?;
+        let answer = early.join().expect("the early client panicked")?;
+        ensure!(answer == b"$1\r\nv\r\n", "{}", answer.escape_ascii());
+    }
     Ok(())
 }
