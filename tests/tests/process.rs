@@ -788,3 +788,17 @@ fn a_crash_leaves_a_report() -> Result<()> {
     ensure!(!server.log().contains("REPORT"), "{}", server.log());
     Ok(())
 }
+
+#[test]
+fn the_log_hides_data_where_the_settings_ask_for_that() -> Result<()> {
+    let options = [("enable-debug-command", "yes"), ("hide-user-data-from-log", "yes")];
+    let server = Server::start(Target::Dunlin, &options)?;
+    let mut client = server.connect()?;
+    client.call_text("HSET h secret value")?;
+    client.call_text("DEBUG LISTPACK h")?;
+    ensure!(!server.log().contains("secret"), "{}", server.log_tail());
+    client.call_text("CONFIG SET hide-user-data-from-log no")?;
+    client.call_text("DEBUG LISTPACK h")?;
+    ensure!(server.log().contains("secret"), "{}", server.log_tail());
+    Ok(())
+}

@@ -1,5 +1,5 @@
-//! MONITOR: shows each command as a line to clients that asked for it, in the order of each connection.
-//! As in Redis, a command is shown after it ran, but the commands of a transaction before its EXEC, and
+//! MONITOR: shows each command as a line to clients that asked for it, in the order of each connection
+//! and of each key. As in Redis, a command is shown after it ran, but the commands of a transaction before its EXEC, and
 //! with the database that the command left selected. Administrative commands are not shown.
 
 use resp::args::Arguments;
