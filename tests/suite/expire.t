@@ -607,25 +607,50 @@ sleep 5
 
 == SCAN and RANDOMKEY remove expired keys that they would have shown
 > DEBUG SET-ACTIVE-EXPIRE 0
+OK
 > SET a1 1 PX 1
+OK
 > SET a2 1 PX 1
+OK
 > SET b 1 PX 1
+OK
 > RPUSH l 1
+(integer) 1
 > PEXPIRE l 1
+(integer) 1
 sleep 20
 > DBSIZE
+(integer) 4
 > KEYS *
+(empty array)
 > DBSIZE
+(integer) 4
 > SCAN 0 MATCH a*
+1) "0"
+2) (empty array)
 > DBSIZE
+(integer) 2
 > SCAN 0 TYPE list
+1) "0"
+2) (empty array)
 > DBSIZE
+(integer) 0
 > RANDOMKEY
+(nil)
 > DBSIZE
+(integer) 0
 > SET c 1 PX 1
+OK
 sleep 20
 > MULTI
+OK
 > SCAN 0
+QUEUED
 > DBSIZE
+QUEUED
 > EXEC
+1) 1) "0"
+   2) (empty array)
+2) (integer) 0
 > DEBUG SET-ACTIVE-EXPIRE 1
+OK

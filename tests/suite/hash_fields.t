@@ -1359,17 +1359,75 @@ OK
 
 == a command that finds several fields expired causes one event
 > DEBUG SET-ACTIVE-EXPIRE 0
-> CONFIG SET notify-keyspace-events Eh
-2> SUBSCRIBE __keyevent@0__:hexpired
+OK
 > HSET h a 1 b 2 c 3 d 4 e 5 f 6 g 7 h 8
+(integer) 8
 > HPEXPIRE h 1 FIELDS 7 a b c d e f g
+1) (integer) 1
+2) (integer) 1
+3) (integer) 1
+4) (integer) 1
+5) (integer) 1
+6) (integer) 1
+7) (integer) 1
 sleep 20
+> CONFIG SET notify-keyspace-events Eh
+OK
+2> PSUBSCRIBE __keyevent@0__:*
+(push)
+1) "psubscribe"
+2) "__keyevent@0__:*"
+3) (integer) 1
 > HMGET h a b
+1) (nil)
+2) (nil)
+> HSET h x 1
+(integer) 1
 2<
+(push)
+1) "pmessage"
+2) "__keyevent@0__:*"
+3) "__keyevent@0__:hexpired"
+4) "h"
+2<
+(push)
+1) "pmessage"
+2) "__keyevent@0__:*"
+3) "__keyevent@0__:hset"
+4) "h"
 > HGETDEL h FIELDS 2 c d
+1) (nil)
+2) (nil)
+> HSET h x 1
+(integer) 0
 2<
+(push)
+1) "pmessage"
+2) "__keyevent@0__:*"
+3) "__keyevent@0__:hexpired"
+4) "h"
+2<
+(push)
+1) "pmessage"
+2) "__keyevent@0__:*"
+3) "__keyevent@0__:hset"
+4) "h"
 > HGETEX h PERSIST FIELDS 2 e f
+1) (nil)
+2) (nil)
+> HSET h x 1
+(integer) 0
 2<
-> HSETEX h FXX FIELDS 1 g 1
+(push)
+1) "pmessage"
+2) "__keyevent@0__:*"
+3) "__keyevent@0__:hexpired"
+4) "h"
 2<
+(push)
+1) "pmessage"
+2) "__keyevent@0__:*"
+3) "__keyevent@0__:hset"
+4) "h"
 > DEBUG SET-ACTIVE-EXPIRE 1
+OK

@@ -2142,38 +2142,70 @@ OK
 
 == without a cluster, its commands say so
 > READONLY
+(error) ERR This instance has cluster support disabled
 > READWRITE
+(error) ERR This instance has cluster support disabled
 > ASKING
+(error) ERR This instance has cluster support disabled
 > ASKING x
+(error) ERR wrong number of arguments for 'asking' command
 > CLUSTER
+(error) ERR wrong number of arguments for 'cluster' command
 > CLUSTER INFO
+(error) ERR This instance has cluster support disabled
 > CLUSTER nodes
+(error) ERR This instance has cluster support disabled
 > CLUSTER SLOTS
+(error) ERR This instance has cluster support disabled
 > CLUSTER SHARDS
+(error) ERR This instance has cluster support disabled
 > CLUSTER MYID
+(error) ERR This instance has cluster support disabled
 > CLUSTER KEYSLOT a
+(error) ERR This instance has cluster support disabled
 > CLUSTER HELP
+(error) ERR This instance has cluster support disabled
 > CLUSTER MEET a
+(error) ERR wrong number of arguments for 'cluster|meet' command
 > CLUSTER MEET a 1
+(error) ERR This instance has cluster support disabled
 > CLUSTER NOSUCH
+(error) ERR unknown subcommand 'NOSUCH'. Try CLUSTER HELP.
 > MULTI
+OK
 > READONLY
+QUEUED
 > CLUSTER INFO
+QUEUED
 > EXEC
+1) (error) ERR This instance has cluster support disabled
+2) (error) ERR This instance has cluster support disabled
 
 == WAIT counts no replicas
 > WAIT 0 0
+(integer) 0
 > WAIT -1 0
+(integer) 0
 > WAIT 0 x
+(error) ERR timeout is not an integer or out of range
 > WAIT x 0
+(error) ERR value is not an integer or out of range
 > WAIT 0 -1
+(error) ERR timeout is negative
 > WAIT 0 9223372036854775807
+(error) ERR timeout is out of range
 > WAIT 1
+(error) ERR wrong number of arguments for 'wait' command
 > WAIT 1 1
+(integer) 0
 > MULTI
+OK
 > WAIT 1 0
+QUEUED
 > EXEC
+1) (integer) 0
 > EVAL "return redis.call('WAIT','1','0')" 0
+(integer) 0
 2> [keep=id] CLIENT ID
 (kept)
 2> WAIT 1 0
@@ -2181,22 +2213,34 @@ OK
 > CLIENT UNBLOCK $(id)
 (integer) 1
 2<
+(integer) 0
 
 == no module is loaded or unloaded
 > MODULE
+(error) ERR wrong number of arguments for 'module' command
 > MODULE NOSUCH
+(error) ERR unknown subcommand 'NOSUCH'. Try MODULE HELP.
 > MODULE LOAD /x.so
+(error) ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.
 > MODULE LOADEX /x.so CONFIG a b ARGS c
+(error) ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.
 > MODULE UNLOAD x
+(error) ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.
 > MODULE UNLOAD
-> MODULE HELP
+(error) ERR wrong number of arguments for 'module|unload' command
 > EVAL "return redis.call('MODULE','LIST')" 0
+(error) ERR This Redis command is not allowed from script script: 25a7e5d07638516cc84af7df44906eaac094f037, on @user_script:1.
 
 == the names of errors are safe to show
 > CONFIG RESETSTAT
+OK
 > EVAL "return redis.error_reply('a:b#c d')" 0
+(error) a:b#c d
 > EVAL "return redis.error_reply('NOSPACE')" 0
+(error) ERR NOSPACE
 > EVAL "return {err='onewordthatismuchlongerthanacodemaybe and more'}" 0
-> [fields] INFO errorstats
+(error) onewordthatismuchlongerthanacodemaybe and more
 > [field=errorstat_a_b_c] INFO errorstats
+"count=1"
 > [field=errorstat_ERR] INFO errorstats
+"count=2"

@@ -2445,19 +2445,45 @@ resp3:
 
 == XREADGROUP takes the largest id for the sign of new entries
 > XADD s 1-1 a b
+"1-1"
 > XGROUP CREATE s g 0
+OK
 > XREADGROUP GROUP g c STREAMS s 18446744073709551615-18446744073709551615
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "a"
+            2) "b"
+resp3:
+1# "s" =>
+     1) 1) "1-1"
+        2) 1) "a"
+           2) "b"
 > XREADGROUP GROUP g c STREAMS s 18446744073709551615-18446744073709551615
+(nil array)
 > XREADGROUP GROUP g c STREAMS s 18446744073709551615
+1) 1) "s"
+   2) (empty array)
+resp3:
+1# "s" => (empty array)
 > XPENDING s g
+1) (integer) 1
+2) "1-1"
+3) "1-1"
+4) 1) 1) "c"
+      2) "1"
 
 == a client that waits for several streams hears of the first that is gone
 > XGROUP CREATE a g $ MKSTREAM
+OK
 > XGROUP CREATE b g $ MKSTREAM
+OK
 2> XREADGROUP GROUP g c BLOCK 0 STREAMS a b > >
 (blocked)
 3> XREADGROUP GROUP g c BLOCK 0 STREAMS b a > >
 (blocked)
 > FLUSHALL
+OK
 2<
+(error) NOGROUP No such key 'a' or consumer group 'g' in XREADGROUP with GROUP option
 3<
+(error) NOGROUP No such key 'b' or consumer group 'g' in XREADGROUP with GROUP option

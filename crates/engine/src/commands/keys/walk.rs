@@ -169,15 +169,13 @@ pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             if !options.admits(entry.key()) {
                 return;
             }
-            // To ask for a type is to look a key up.
-            hits += u64::from(is_live && options.type_name.is_some());
-            let type_name = entry.value().type_name().as_bytes();
-            if options.type_name.is_some_and(|name| !name.eq_ignore_ascii_case(type_name)) {
-                return;
-            }
             if !is_live {
-                db.note_expired_in_walk(entry.key());
-            } else {
+                return db.note_expired_in_walk(entry.key());
+            }
+            // To ask for a type is to look a key up.
+            hits += u64::from(options.type_name.is_some());
+            let type_name = entry.value().type_name().as_bytes();
+            if options.type_name.is_none_or(|name| name.eq_ignore_ascii_case(type_name)) {
                 reply.bulk(entry.key());
                 count += 1;
             }
@@ -262,15 +260,19 @@ mod tests {
         }
         server.now = Some(now + 10);
         server.journal.take();
-        for (line, left) in [("KEYS *", 4), ("SCAN 0 MATCH a", 3), ("SCAN 0 TYPE list", 2)] {
+        for (line, left) in [("KEYS *", 4), ("SCAN 0 MATCH a", 3)] {
             assert!(server.text(line).ends_with("*0\r\n"), "{line}");
             assert_eq!(server.text("DBSIZE"), format!(":{left}\r\n"), "{line}");
         }
-        assert_eq!(server.journal.take().len(), 2, "the journal has what went");
+        assert_eq!(server.journal.take().len(), 1, "the journal has what went");
+        assert!(server.text("SCAN 0 TYPE list").ends_with("*0\r\n"));
+        assert_eq!(server.text("DBSIZE"), ":0\r\n", "whatever its type was");
+        server.text("SET d 1 PX 5");
+        server.now = Some(now + 20);
         assert_eq!(server.text("RANDOMKEY"), "$-1\r\n");
         assert_eq!(server.text("DBSIZE"), ":0\r\n");
         server.text("SET d 1 PX 5");
-        server.now = Some(now + 20);
+        server.now = Some(now + 30);
         for line in ["MULTI", "SCAN 0", "DBSIZE"] {
             server.text(line);
         }
