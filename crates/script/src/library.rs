@@ -55,18 +55,19 @@ pub(crate) fn load(
     let mut registration =
         Registration { code, kept, functions: Vec::new(), places: Places::new(), error: None };
     let ends = base::clock::steady_us().saturating_add(time_us);
-    // SAFETY: the function gets what it expects; what is being loaded is forgotten after the call; no
-    // limit of memory is in force before and after it, so nothing is raised there.
+    // SAFETY: the stack is empty, so it has room.
+    let offer = |is_on| bounded.beyond_limit(|l| unsafe { offer(l, kept, is_on) });
+    offer(true);
+    // SAFETY: the function gets what it expects; what is being loaded is forgotten after the call.
     let failed = unsafe {
-        offer(bounded.l, kept, true);
         REGISTRATION.set((&raw mut registration).cast::<c_void>());
         watch_load(bounded.l, ends, call);
         let failed = bounded.call(load_protected, ptr::null_mut());
         end_load();
         REGISTRATION.set(ptr::null_mut());
-        offer(bounded.l, kept, false);
         failed
     };
+    offer(false);
     let Registration { functions, places, error, .. } = registration;
     let error = match failed {
         true => Some(b"ERR Error registering functions: not enough memory".to_vec()),

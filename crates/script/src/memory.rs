@@ -1,8 +1,9 @@
 //! How much memory the state of a thread takes, and when its garbage is collected.
 //!
-//! **The limit is in force only within protected calls.** Whatever Lua allocates may fail by an error,
-//! even a collection, which makes smaller tables before it frees larger ones; and an error that no
-//! protected call catches ends the process.
+//! **Outside of protected calls, nothing that allocates may meet the limit**: it goes through
+//! [`Bounded::beyond_limit`]. Whatever Lua allocates may fail by an error, even a collection, which makes
+//! smaller tables before it frees larger ones; and an error that no protected call catches ends the
+//! process.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -16,7 +17,7 @@ const WHOLE_SHARE: usize = 8;
 /// The least growth between two collections, in percent.
 const GROWTH_LEAST: usize = 2;
 
-/// A state of Lua whose protected calls keep to a limit of memory.
+/// A state of Lua with a limit of memory.
 pub(crate) struct Bounded {
     lua: mlua::Lua,
     pub(crate) l: *mut lua_State,
@@ -37,25 +38,11 @@ impl Bounded {
         self.limit
     }
 
-    /// Sets it for the calls that follow.
+    /// Sets it.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
+        self.enforce(limit);
         MEMORY.set(Memory { limit, is_short: false });
-    }
-
-    /// Calls a function protected, and leaves the stack empty. Returns whether an error ended it.
-    ///
-    /// # Safety
-    /// The function gets the data that it expects.
-    pub(crate) unsafe fn call(&self, function: ffi::lua_CFunction, data: *mut c_void) -> bool {
-        self.enforce(self.limit);
-        // SAFETY: by the caller's promise; an error leaves its value on the stack.
-        unsafe {
-            let failed = ffi::lua_cpcall(self.l, function, data) != 0;
-            ffi::lua_settop(self.l, 0);
-            self.enforce(0);
-            failed
-        }
     }
 
     fn enforce(&self, limit: usize) {
@@ -63,16 +50,39 @@ impl Bounded {
         let _ = self.lua.set_memory_limit(limit);
     }
 
+    /// Calls a function protected, and leaves the stack empty. Returns whether an error ended it.
+    ///
+    /// # Safety
+    /// The function gets the data that it expects.
+    pub(crate) unsafe fn call(&self, function: ffi::lua_CFunction, data: *mut c_void) -> bool {
+        // SAFETY: by the caller's promise; an error leaves its value on the stack.
+        unsafe {
+            let failed = ffi::lua_cpcall(self.l, function, data) != 0;
+            ffi::lua_settop(self.l, 0);
+            failed
+        }
+    }
+
+    /// Runs `action` on the state outside of a protected call, without a limit: so nothing that it
+    /// allocates raises an error.
+    pub(crate) fn beyond_limit(&self, action: impl FnOnce(*mut lua_State)) {
+        self.enforce(0);
+        action(self.l);
+        self.enforce(self.limit);
+    }
+
     /// Collects all garbage.
     pub(crate) fn collect(&self) {
-        // SAFETY: no limit is in force, and finalizers there are none, so nothing is raised.
-        unsafe { ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0) };
+        // SAFETY: there are no finalizers that could raise an error.
+        self.beyond_limit(|l| unsafe {
+            ffi::lua_gc(l, ffi::LUA_GCCOLLECT, 0);
+        });
     }
 
     /// Gives a value of the registry back, once.
     pub(crate) fn release(&self, place: c_int) {
-        // SAFETY: as in `collect`.
-        unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
+        // SAFETY: the place is one of the registry.
+        self.beyond_limit(|l| unsafe { ffi::luaL_unref(l, ffi::LUA_REGISTRYINDEX, place) });
     }
 }
 

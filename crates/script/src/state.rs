@@ -280,15 +280,15 @@ impl State {
         }
         if at_once || is_much() {
             self.bounded.collect();
-        }
-        // What remains then are compiled scripts, which are made again, and at last libraries.
-        if is_much() {
-            self.forget_scripts();
-            self.bounded.collect();
-        }
-        if is_much() {
-            self.forget_libraries(|_| true);
-            self.bounded.collect();
+            // What remains are compiled scripts, which are made again, and at last libraries.
+            if is_much() {
+                self.forget_scripts();
+                self.bounded.collect();
+            }
+            if is_much() {
+                self.forget_libraries(|_| true);
+                self.bounded.collect();
+            }
         }
         self.memory.store(used(), Relaxed);
     }
