@@ -5,7 +5,6 @@ mod view;
 mod walks;
 mod want;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::limits;
@@ -23,7 +22,7 @@ use resp::reply::Reply;
 
 use super::changes::{Step, Wait, begin_events, position_of, told_gone};
 use super::etcd::answer::{Step as EventStep, Watch, answer_node};
-use super::prepared::Prepared;
+use super::prepared::{Prepared, in_own_words};
 
 use streaming::Streaming;
 pub(super) use walks::{List, Tree};
@@ -637,14 +636,6 @@ fn status_of(text: &[u8]) -> u16 {
         b"GONE" => 410,
         _ => 400,
     }
-}
-
-/// An error of a command, as this server says it to clients of its own addresses: some have the words of
-/// Redis, which clients of Redis look for.
-fn in_own_words(text: &[u8]) -> Cow<'_, [u8]> {
-    let Some(at) = memchr::memmem::find(text, b"Redis") else { return Cow::Borrowed(text) };
-    let rest = in_own_words(&text[at + b"Redis".len()..]);
-    Cow::Owned([&text[..at], b"Dunlin", &rest].concat())
 }
 
 /// Answers a reply that is an error, or not the expected one.

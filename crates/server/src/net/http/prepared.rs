@@ -46,3 +46,27 @@ impl Prepared {
         }
     }
 }
+
+/// An error of a command, as this server says it to clients of its own addresses: some have the words of
+/// Redis, which clients of Redis look for.
+pub(super) fn in_own_words(text: &[u8]) -> Cow<'_, [u8]> {
+    let Some(at) = memchr::memmem::find(text, b"Redis") else { return Cow::Borrowed(text) };
+    let rest = in_own_words(&text[at + b"Redis".len()..]);
+    Cow::Owned([&text[..at], b"Dunlin", &rest].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_this_server() {
+        for (text, own) in [
+            ("LOADING Redis is loading", "LOADING Dunlin is loading"),
+            ("Redis and Redis", "Dunlin and Dunlin"),
+            ("ERR no such key", "ERR no such key"),
+        ] {
+            assert_eq!(in_own_words(text.as_bytes()), own.as_bytes());
+        }
+    }
+}

@@ -16,6 +16,7 @@ use resp::args::OwnedArguments;
 use resp::output::Output;
 
 use super::cluster::CLUSTER;
+use crate::net::http::prepared::in_own_words;
 
 /// Elections that there were.
 const TERM: u64 = 1;
@@ -87,7 +88,7 @@ pub(in crate::net::http) fn answer_node(
         Some(Piece::Error(text)) => text,
         _ => b"ERR the reply is not as expected",
     };
-    let error = Error::internal(cause);
+    let error = Error::internal(&in_own_words(cause));
     let mut body = Vec::new();
     error.write(&mut body);
     let said = Said { status: error.code.status(), index: 0, event: 0, body: None };
