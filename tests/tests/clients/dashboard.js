@@ -211,6 +211,12 @@ async function keys(browser) {
   await page.getByText("Another client has changed this key").waitFor();
   assert.strictEqual(await run("HGET", "user:1", "city"), "London");
 
+  // A field that is no text is shown, and an edit does not add another one.
+  await run("EVAL", "return redis.call('HSET', KEYS[1], '\\255\\254', 'bytes')", "1", "odd:hash");
+  await show(page, "odd:hash");
+  await page.getByRole("cell", { name: "\\xff\\xfe", exact: true }).waitFor();
+  assert.strictEqual(await page.getByRole("button", { name: "Edit" }).count(), 0);
+
   // List: an element is removed by its place, though there are others like it.
   await show(page, "queue:mail");
   await page.getByRole("button", { name: "Remove 2" }).click();

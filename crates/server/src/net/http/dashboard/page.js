@@ -68,6 +68,9 @@ function span(seconds) {
 /** A string of the server: text, or bytes that are no text. */
 const isBinary = (value) => value !== null && typeof value === "object" && typeof value.base64 === "string";
 
+/** A name in an object: one that is no text is the text of its base64 form. */
+const named = (name) => (/^\{"base64":"[A-Za-z0-9+/=]*"\}$/.test(name) ? JSON.parse(name) : name);
+
 function shown(value) {
   if (isBinary(value)) {
     return Array.from(atob(value.base64), (c) => {
@@ -867,7 +870,7 @@ const KINDS = {
   },
   hash: {
     columns: [["Field", "key"], ["Value", "key"]],
-    rows: (data) => Object.entries(data).map(([field, value]) => ({ cells: [field, value] })),
+    rows: (data) => Object.entries(data).map(([field, value]) => ({ cells: [named(field), value] })),
     set: (key, row, value) => [["HSET", key, row.cells[0], value]],
     remove: (key, row) => [["HDEL", key, row.cells[0]]],
     add: (key, [field, value]) => ["HSET", key, field, value],
@@ -882,7 +885,7 @@ const KINDS = {
   stream: {
     columns: [["Entry", "key"], ["Fields", "key"]],
     rows: (data) => data.map((one) => ({
-      cells: [one.id, Object.entries(one.fields).map(([name, value]) => `${name} = ${shown(value)}`).join("\n")],
+      cells: [one.id, Object.entries(one.fields).map(([name, value]) => `${shown(named(name))} = ${shown(value)}`).join("\n")],
     })),
     remove: (key, row) => [["XDEL", key, row.cells[0]]],
     add: (key, [field, value]) => ["XADD", key, "*", field, value],
