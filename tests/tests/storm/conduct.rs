@@ -353,6 +353,11 @@ impl<'s> Conductor<'s> {
     }
 
     fn shut_down(&mut self, command: &str, unpause: bool) -> Result<bool> {
+        // A stop is refused beside a script that is slow, which short ones may be on a busy machine.
+        let begin = Instant::now();
+        while !self.is_done("CONFIG SET busy-reply-threshold 5000") && begin.elapsed() < PATIENCE {
+            sleep(Duration::from_millis(5));
+        }
         let mut other = self.server.connect()?;
         let mut client = self.server.connect()?;
         client.send(&command.split(' ').collect::<Vec<_>>())?;

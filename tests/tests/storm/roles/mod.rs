@@ -2,6 +2,7 @@
 
 mod counters;
 mod databases;
+mod leavers;
 mod messages;
 mod noise;
 mod queues;
@@ -28,11 +29,13 @@ const ROLES: &[(&str, bool, usize, Play)] = &[
     ("pusher", false, 2, streams::feed),
     ("popper", false, 3, streams::consume),
     ("victim", false, 1, scripts::take_long),
+    ("victim", false, 2, scripts::contend),
     ("victim", false, 3, counters::count),
     ("publisher", false, 1, messages::publish),
     ("subscriber", false, 1, messages::listen),
     ("operator", false, 1, databases::operate),
     ("victim", true, 2, noise::make_noise),
+    ("leaver", true, 1, leavers::leave),
     ("heavy", true, 1, noise::lift),
 ];
 

@@ -1,4 +1,5 @@
-//! Scripts that take long: others are served meanwhile, and what they read and write stays whole.
+//! Scripts that take long: others are served meanwhile, and what they read and write stays whole. Scripts that
+//! want what others hold begin again, and their handlers of errors hear nothing of it.
 
 use std::sync::atomic::Ordering;
 
@@ -23,4 +24,16 @@ pub(super) fn take_long(actor: &mut Actor<'_>, number: usize) {
     }
     actor.world.long_scripts.fetch_sub(1, Ordering::SeqCst);
     actor.rest(150_000);
+}
+
+/// Reads strings that others write, by calls whose errors would never end. There are none.
+pub(super) fn contend(actor: &mut Actor<'_>, _: usize) {
+    const READ: &str = "for\ti=1,20\tdo\nlocal\tk='register:'..(i*ARGV[1]%4*8)\n";
+    const BY_HANDLER: &str =
+        "xpcall(function()redis.call('get',k)end,function(e)while(true)do\nend\nend)\n";
+    const BY_RETRY: &str = "while\tnot\tpcall(redis.call,'get',k)do\nend\n";
+    let call = *actor.random.pick(&[BY_HANDLER, BY_RETRY]);
+    let factor = 1 + actor.random.below(100);
+    actor.call(&format!("EVAL {READ}{call}end\nreturn(1) 0 {factor}"));
+    actor.rest(6000);
 }

@@ -4,13 +4,20 @@
 //! A squall never blames the server for being slow: it states only what must hold on any machine, and it
 //! gives up on an answer after a time that no busy machine explains.
 
+mod deadlines;
+mod handlers;
+mod kills;
+pub(crate) mod leavers;
+mod memory;
 mod relief;
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use tests::client::{Client, PATIENCE, Reply, encode};
 use tests::random::Random;
 use tests::server::Server;
 
@@ -21,7 +28,14 @@ pub(crate) struct Squall {
 }
 
 /// All kinds, in the order in which a storm has them.
-pub(crate) const ALL: &[Squall] = &[Squall { name: "relief", blow: relief::blow }];
+pub(crate) const ALL: &[Squall] = &[
+    Squall { name: "memory", blow: memory::blow },
+    Squall { name: "relief", blow: relief::blow },
+    Squall { name: "handlers", blow: handlers::blow },
+    Squall { name: "kills", blow: kills::blow },
+    Squall { name: "leavers", blow: leavers::blow },
+    Squall { name: "deadlines", blow: deadlines::blow },
+];
 
 /// How long a squall is that goes with the tests.
 const SHORT: Duration = Duration::from_secs(3);
@@ -94,6 +108,14 @@ fn done<W: AsRef<[u8]>>(client: &mut Client, words: &[W]) -> Result<Reply> {
     Ok(reply)
 }
 
+/// An answer that is a whole number.
+fn integer(client: &mut Client, command: &str) -> Result<i64> {
+    match client.call_text(command)? {
+        Reply::Integer(number) => Ok(number),
+        other => anyhow::bail!("{command} was answered {other:?}"),
+    }
+}
+
 fn shown<W: AsRef<[u8]>>(words: &[W]) -> String {
     let words = words.iter().map(|word| String::from_utf8_lossy(word.as_ref()).into_owned());
     words.collect::<Vec<_>>().join(" ").chars().take(100).collect()
@@ -106,6 +128,21 @@ fn text(reply: &Reply) -> String {
 /// Whether an error says that a script runs for long.
 fn is_busy(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(text) if text.starts_with(b"BUSY "))
+}
+
+/// A connection of which only the sending matters, and how it ends.
+pub(crate) fn connect(port: u16) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(Duration::from_millis(300)))?;
+    Ok(stream)
+}
+
+/// Sends commands, as far as the server takes them in time.
+fn send(stream: &mut TcpStream, commands: &[Vec<&str>]) {
+    let mut request = Vec::new();
+    commands.iter().for_each(|words| encode(words, &mut request));
+    let _ = stream.write_all(&request);
 }
 
 #[cfg(test)]
@@ -121,7 +158,32 @@ mod tests_of_each {
     }
 
     #[test]
+    fn scripts_that_find_no_memory_end_alone() -> Result<()> {
+        short("memory")
+    }
+
+    #[test]
     fn slow_scripts_spare_the_pipelines_beside_them() -> Result<()> {
         short("relief")
+    }
+
+    #[test]
+    fn handlers_of_errors_never_hold_the_server() -> Result<()> {
+        short("handlers")
+    }
+
+    #[test]
+    fn a_kill_is_a_fence() -> Result<()> {
+        short("kills")
+    }
+
+    #[test]
+    fn clients_that_leave_are_noticed() -> Result<()> {
+        short("leavers")
+    }
+
+    #[test]
+    fn deadlines_count_from_the_command() -> Result<()> {
+        short("deadlines")
     }
 }

@@ -14,6 +14,8 @@ const CONNECTIONS: usize = 25;
 const SHORT: usize = 5;
 const LONG: usize = 2;
 const KEYS: usize = SHORT + LONG;
+/// The most bytes of a long value: with these, turns are so long that connections are left for the next one.
+const LARGEST: usize = 300_000;
 
 pub(super) fn blow(gust: &mut Gust) -> Result<()> {
     let options = [("threads", "1"), ("busy-reply-threshold", "1")];
@@ -93,11 +95,10 @@ impl Group {
     fn request(&self, connection: usize, value: u64, gust: &mut Gust) -> Vec<u8> {
         let mut request = Vec::new();
         let short = value.to_string();
-        let largest = *gust.random.pick(&[1000, 10_000, 100_000, 300_000]);
         for key in 0..SHORT {
             encode(&["SET", &self.key(connection, key), &short], &mut request);
         }
-        let long = format!("{value}:{}", ".".repeat(gust.random.below(largest)));
+        let long = format!("{value}:{}", ".".repeat(gust.random.below(LARGEST)));
         let keys = [SHORT, SHORT + 1].map(|key| self.key(connection, key));
         encode(&["MSET", &keys[0], &long, &keys[1], &long], &mut request);
         request
