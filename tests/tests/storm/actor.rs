@@ -109,6 +109,8 @@ const REFUSALS: &[&[u8]] = &[
     b"BUSYGROUP ",
     b"ERR Function not found",
     b"ERR The server is stopping.",
+    // CLIENT KILL also ends a script of its client that has written nothing.
+    b"ERR Script killed by user",
 ];
 
 /// Whether a reply is an error that a busy server with a failing disk may give.

@@ -15,12 +15,6 @@ use crate::actor::{World, is_refusal};
 use crate::history::{Promise, Time};
 use crate::plan::{Disk, Ending, Event, Plan};
 
-/// Acknowledged data that may be in the memory of the process only when it is killed under `everysec`
-/// and `no`: effects that workers could not write because another thread was using the file, for as
-/// long as a busy machine keeps that thread from running. See decision 3.
-const HELD_UP: Time = 1_000_000_000;
-/// How long `everysec` may put off writing because a sync takes long, as in Redis.
-const SLOW_SYNC: Time = 2_000_000_000;
 /// How long a stop may take, and turning on.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -319,12 +313,8 @@ impl<'s> Conductor<'s> {
         if self.policy == "always" {
             spans.push((self.policy_since, Time::MAX - 1));
         }
-        let window = match (self.plan.disk, self.policy) {
-            (Disk::Slow(delay), "everysec") => HELD_UP + SLOW_SYNC + 2 * delay * 1_000_000,
-            _ => HELD_UP,
-        };
-        let bound = killed.min(self.failing_since.unwrap_or(killed)).saturating_sub(window);
-        spans.push((0, bound));
+        // Replies leave when the system has what they acknowledge, and it survives the process.
+        spans.push((0, killed.min(self.failing_since.unwrap_or(killed))));
         let reason = format!("the append-only file was written under {}", self.policy);
         Promise { spans, reason }
     }

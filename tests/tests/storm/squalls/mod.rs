@@ -4,15 +4,21 @@
 //! A squall never blames the server for being slow: it states only what must hold on any machine, and it
 //! gives up on an answer after a time that no busy machine explains.
 
+mod acknowledged;
 mod deadlines;
+mod directories;
+mod events;
+mod evictions;
 mod handlers;
 mod kills;
 pub(crate) mod leavers;
 mod memory;
 mod relief;
+mod web;
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,7 +40,12 @@ pub(crate) const ALL: &[Squall] = &[
     Squall { name: "handlers", blow: handlers::blow },
     Squall { name: "kills", blow: kills::blow },
     Squall { name: "leavers", blow: leavers::blow },
+    Squall { name: "acknowledged", blow: acknowledged::blow },
+    Squall { name: "evictions", blow: evictions::blow },
+    Squall { name: "web", blow: web::blow },
+    Squall { name: "events", blow: events::blow },
     Squall { name: "deadlines", blow: deadlines::blow },
+    Squall { name: "directories", blow: directories::blow },
 ];
 
 /// How long a squall is that goes with the tests.
@@ -145,6 +156,21 @@ fn send(stream: &mut TcpStream, commands: &[Vec<&str>]) {
     let _ = stream.write_all(&request);
 }
 
+/// A program that stalls some writes of the append-only file below a directory, if it is there. `when`
+/// counts the writes of each thread.
+fn stalling_writes(directory: &str, seconds: u64, when: &str) -> Option<Vec<String>> {
+    let is_there = Command::new("strace").arg("--version").output().is_ok();
+    if !is_there {
+        let _ = writeln!(std::io::stderr(), "SKIPPED a squall with writes that stall: no strace");
+        return None;
+    }
+    let file = format!("{directory}/appendonlydir/appendonly.aof.1.incr.aof");
+    let inject = format!("inject=writev,write:delay_enter={}:when={when}", seconds * 1_000_000);
+    let words = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", &file];
+    let more = ["-e", "trace=writev,write", "-e", &inject];
+    Some(words.iter().chain(&more).map(|word| (*word).to_owned()).collect())
+}
+
 #[cfg(test)]
 mod tests_of_each {
     //! Each kind by itself, with a seed that stays.
@@ -183,7 +209,32 @@ mod tests_of_each {
     }
 
     #[test]
+    fn acknowledged_writes_outlive_a_kill() -> Result<()> {
+        short("acknowledged")
+    }
+
+    #[test]
+    fn a_slow_disk_evicts_nothing() -> Result<()> {
+        short("evictions")
+    }
+
+    #[test]
+    fn large_values_take_bounded_memory_over_http() -> Result<()> {
+        short("web")
+    }
+
+    #[test]
+    fn events_of_a_key_come_in_the_order_of_its_changes() -> Result<()> {
+        short("events")
+    }
+
+    #[test]
     fn deadlines_count_from_the_command() -> Result<()> {
         short("deadlines")
+    }
+
+    #[test]
+    fn two_servers_never_share_files() -> Result<()> {
+        short("directories")
     }
 }
