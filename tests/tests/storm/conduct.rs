@@ -343,11 +343,28 @@ impl<'s> Conductor<'s> {
     }
 
     fn shut_down(&mut self, command: &str, unpause: bool) -> Result<bool> {
-        // A stop is refused beside a script that is slow, which short ones may be on a busy machine.
         let begin = Instant::now();
-        while !self.is_done("CONFIG SET busy-reply-threshold 5000") && begin.elapsed() < PATIENCE {
-            sleep(Duration::from_millis(5));
+        // A refusal is an answer; nothing else is.
+        while let Some(reply) = self.ask_to_stop(command, unpause)? {
+            // Beside a script that is slow, a stop is refused. Short ones may be on a busy machine.
+            if reply.text().unwrap_or_default().starts_with(b"BUSY ") && begin.elapsed() < PATIENCE
+            {
+                sleep(Duration::from_millis(2));
+                continue;
+            }
+            ensure!(is_refusal(&reply) || reply.is_error(), "{command} was answered {reply:?}");
+            ensure!(
+                self.failing_since.is_some() || self.refused_stops() > 0,
+                "{command} was refused on a healthy disk: {reply:?}\n{}",
+                self.server.log_tail()
+            );
+            return Ok(false);
         }
+        self.wait_for_end()
+    }
+
+    /// The answer to a command that stops the process, if there is one.
+    fn ask_to_stop(&mut self, command: &str, unpause: bool) -> Result<Option<Reply>> {
         let mut other = self.server.connect()?;
         let mut client = self.server.connect()?;
         client.send(&command.split(' ').collect::<Vec<_>>())?;
@@ -359,17 +376,10 @@ impl<'s> Conductor<'s> {
                 sleep(Duration::from_millis(1));
             }
         }
-        // A refusal is an answer; nothing else is.
-        if let Ok(tests::client::Received::Reply(reply)) = client.receive() {
-            ensure!(is_refusal(&reply) || reply.is_error(), "{command} was answered {reply:?}");
-            ensure!(
-                self.failing_since.is_some() || self.refused_stops() > 0,
-                "{command} was refused on a healthy disk: {reply:?}\n{}",
-                self.server.log_tail()
-            );
-            return Ok(false);
+        match client.receive() {
+            Ok(tests::client::Received::Reply(reply)) => Ok(Some(reply)),
+            _ => Ok(None),
         }
-        self.wait_for_end()
     }
 
     /// Whether the process has ended, as it was told to. It may refuse while the disk fails.
