@@ -197,8 +197,14 @@ fn deletions_that_wait_for_a_slow_disk_evict_no_further_keys() -> Result<()> {
     let data =
         number(&mut client, "used_memory")? - number(&mut client, "mem_not_counted_for_evict")?;
     client.call_text(&format!("CONFIG SET maxmemory {}", data - 60_000))?;
+    // In one pipeline: each reply waits until the system has its write.
+    let mut requests = Vec::new();
     for _ in 0..200 {
-        client.call(&["SET", "hot", "value"])?;
+        encode(&["SET", "hot", "value"], &mut requests);
+    }
+    client.send_raw(&requests)?;
+    for _ in 0..200 {
+        client.receive()?;
     }
     let left = keys(&mut client)?;
     client.call_text("DEBUG AOF-FLUSH-SLEEP 0")?;
@@ -213,7 +219,7 @@ fn a_large_value_that_is_saved_evicts_nothing() -> Result<()> {
     // It compresses by a little: the result is in memory until its length is known.
     let mut random = Random::new(11);
     let mut large = Vec::new();
-    for _ in 0..30_000 {
+    for _ in 0..10_000 {
         large.extend((0..700).map(|_| random.bits() as u8));
         large.extend([b'x'; 300]);
     }
@@ -281,7 +287,8 @@ fn what_is_flushed_and_filled_again_beside_a_save_is_kept_once() -> Result<()> {
     client.call_text("BGSAVE")?;
     let mut used = Vec::new();
     for _ in 0..5 {
-        client.call_text("FLUSHALL SYNC")?;
+        // FLUSHALL would end the save.
+        client.call_text("FLUSHDB SYNC")?;
         put_small(&mut client, KEYS)?;
         used.push(used_when_settled(&mut client)?);
     }
