@@ -8,8 +8,10 @@ use super::*;
 
 /// Directives whose default differs from the reference on purpose.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
-/// Directives that the reference does not have: our own, and those of Valkey.
-const OWN: [&str; 17] = [
+/// Directives that the reference does not have, or does not list: our own, those of Valkey, and one that
+/// it hides.
+const OWN: [&str; 18] = [
+    "enable-debug-assert",
     "commandlog-execution-slower-than",
     "commandlog-slow-execution-max-len",
     "commandlog-request-larger-than",

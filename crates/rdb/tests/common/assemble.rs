@@ -3,6 +3,9 @@
 
 use store::pack::{Element, Listpack};
 
+/// When the first field of a hash expires: a time of 48 bits, in the year 2042.
+const EARLIEST_FIELD: [u8; 8] = [1, 2, 3, 4, 20, 2, 0, 0];
+
 /// A file in the making.
 pub struct Assembler(Vec<u8>);
 
@@ -181,10 +184,10 @@ pub fn museum() -> Vec<u8> {
         .key(20, "set listpack")
         .string(&listpack(&pairs))
         .key(24, "expiring")
-        .raw(&[1; 8])
+        .raw(&EARLIEST_FIELD)
         .raw(b"\x01\x01\x01f\x01v")
         .key(25, "expiring listpack")
-        .raw(&[1; 8])
+        .raw(&EARLIEST_FIELD)
         .string(&listpack(&["f", "v", "5000"]))
         .end()
 }
