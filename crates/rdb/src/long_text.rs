@@ -12,10 +12,8 @@ use base::passing::PassingBytes;
 use base::{limits, lzf};
 
 use crate::opcodes::{encoding, length};
-use crate::write::{COMPRESS_GAIN, Writer};
+use crate::write::{COMPRESS_GAIN, TRIED, Writer};
 
-/// After this many bytes a string must have become shorter. Fewer in tests.
-pub(crate) const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
 /// The result may take this many bytes. Fewer in tests.
 const PACKED_MAX: usize = if cfg!(test) { 150_000 } else { limits::PACKED_TEXT };
 

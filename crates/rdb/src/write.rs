@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use base::passing::PassingBytes;
 use base::{lzf, num};
 
-use crate::long_text::TRIED;
 use crate::opcodes::{encoding, length};
 
+/// After this many bytes a string must have become shorter. Fewer in tests.
+pub(crate) const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
 /// The longest string that may be an integer of 32 bits: ten digits and a sign.
 const INTEGER_TEXT: usize = 11;
 /// Strings longer than this are worth compressing.

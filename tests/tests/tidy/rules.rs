@@ -20,7 +20,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("views", &[]),
     ("lab", &["base", "resp"]),
     ("lua", &[]),
-    ("dunlin", &["engine", "server", "lab"]),
+    ("dunlin", &["config", "engine", "server", "lab"]),
 ];
 
 /// Which rooms of the server import which others. All may import `process`, and `boot` and `host` wire

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use super::manifest::{
     AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name, sequence_of,
 };
-use crate::persist::disk::{Disk, DiskFile, TEMPORARY_PREFIX, replace, temporary_of};
+use crate::persist::disk::{Disk, DiskFile, TEMPORARY_PREFIX, directory_of, replace, temporary_of};
 use crate::persist::journal::Opened;
 
 /// See the module's text.
@@ -164,12 +164,12 @@ impl AofDirectory {
         self.check_presence().is_ok()
     }
 
-    /// Makes a file as a rewrite does, and removes it.
+    /// Makes a file as a rewrite does, and removes it. It syncs nothing: a worker may call it.
     ///
     /// # Errors
     /// The system's: no rewrite can succeed.
     pub fn try_to_make_files(&self) -> io::Result<()> {
-        let made = self.open_hidden_increment().and_then(|_| self.disk.sync_directory(&self.path));
+        let made = self.open_hidden_increment().map(drop);
         self.discard_hidden_increment();
         made
     }
@@ -447,6 +447,8 @@ impl AofDirectory {
     /// must not be given again.
     fn store(&self, manifest: &mut Manifest, changed: Manifest) -> io::Result<()> {
         self.make()?;
+        // Whoever has made it has not synced that.
+        self.disk.sync_directory(directory_of(&self.path))?;
         let (path, content) = (self.manifest_path(), changed.format());
         replace(&*self.disk, &path, &temporary_of(&path), |output| output.write_all(&content))?;
         *manifest = changed;
@@ -454,16 +456,15 @@ impl AofDirectory {
     }
 }
 
-/// Makes a directory, durably, unless it is there.
+/// Makes a directory unless it is there. Storing a list in it makes it durable.
 ///
 /// # Errors
 /// The system's.
 pub fn make(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    if disk.length(path)?.is_some() {
-        return Ok(());
+    match disk.length(path)? {
+        Some(_) => Ok(()),
+        None => disk.make_directory(path),
     }
-    disk.make_directory(path)?;
-    disk.sync_directory(crate::persist::disk::directory_of(path))
 }
 
 /// The names in all lists of a directory. None if it cannot be read, or a list has no meaning.
