@@ -57,7 +57,7 @@ const FROM_ELSEWHERE: [&str; 44] = [
     "client|list skipme",
     "client|list maxage",
     "polygon",
-    "noscores",
+    "zscan noscores",
 ];
 
 /// Compares COMMAND INFO and COMMAND DOCS of each command that both servers know.

@@ -1,7 +1,8 @@
 //! MODULE, which lists no module and loads none.
 
 use crate::command::{
-    ADMIN, Argument, ArgumentKind, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument, block,
+    ADMIN, Argument, ArgumentKind, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, PROTECTED, argument,
+    block,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -13,18 +14,14 @@ fn list(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// MODULE LOAD, LOADEX and UNLOAD: refused as by a server whose settings do not allow them.
+/// MODULE LOAD, LOADEX and UNLOAD: refused as by a server whose settings do not allow them, before they run.
 fn refuse(_: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
-    Err(CommandError::text(
-        "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you \
-         can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server.",
-    ))
+    Err(CommandError::MODULES_NOT_ALLOWED)
 }
 
 const fn refused(name: &'static str, arity: i32, since: &'static str) -> Command {
     Command::sub("module", name, refuse, arity, Group::Server, since)
-        .flags(ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
+        .flags(ADMIN | NOSCRIPT | NO_ASYNC_LOADING | PROTECTED)
 }
 
 const PATH: Argument = argument("path", ArgumentKind::String);

@@ -88,6 +88,20 @@ texts! {
 }
 
 impl CommandError {
+    /// DEBUG without the right to it.
+    pub(crate) const DEBUG_NOT_ALLOWED: CommandError = CommandError::text(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
+         can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+    );
+
+    /// MODULE LOAD and the like.
+    pub(crate) const MODULES_NOT_ALLOWED: CommandError = CommandError::text(
+        "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you \
+         can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+    );
+
     /// An error with a fixed text, code included ("ERR ...").
     pub const fn text(text: &'static str) -> CommandError {
         CommandError(Cow::Borrowed(text.as_bytes()))

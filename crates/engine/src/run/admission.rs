@@ -139,20 +139,19 @@ fn right_arity(command: &Spec, argv: Arguments<'_>) -> CommandResult {
 }
 
 fn permitted(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+    if !command.has(command::PROTECTED) {
+        return Ok(());
+    }
+    if command.parent == Some("module") {
+        // No setting allows what there is not.
+        return Err(CommandError::MODULES_NOT_ALLOWED);
+    }
     let allowed = match turn.config.enable_debug_command {
-        _ if !command.has(command::PROTECTED) => true,
         Permission::Yes => true,
         Permission::Local => session.client.is_local(),
         Permission::No => false,
     };
-    if allowed {
-        return Ok(());
-    }
-    Err(CommandError::text(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
-         can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server.",
-    ))
+    if allowed { Ok(()) } else { Err(CommandError::DEBUG_NOT_ALLOWED) }
 }
 
 fn authenticated(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
