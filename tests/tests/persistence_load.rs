@@ -370,7 +370,7 @@ fn a_wrong_checksum_is_passed_over_on_request() -> Result<()> {
         if target == Target::Dunlin {
             // The reference ends here.
             answers.push(("DEBUG SET-SKIP-CHECKSUM-VALIDATION 0", "OK"));
-            let refusal = "ERR Error trying to load the RDB dump";
+            let refusal = "ERR Error trying to load the RDB dump, check server logs.";
             answers.push(("DEBUG RELOAD NOSAVE", refusal));
         }
         for (line, expected) in answers {

@@ -73,7 +73,7 @@ struct Reading {
     at: Ticks,
 }
 
-/// A time that nobody has read yet stands still.
+/// A time that nobody has read stands still where it was set, as that of commands in a file does.
 const NO_READING: Reading = Reading { clock: 0, steady_us: 0, at: Ticks::LAST };
 
 /// Microseconds after which the clocks are read again: until then the time is reckoned from the last
@@ -171,7 +171,7 @@ impl Turn {
         let passed = self.effects.last_end.since_ns(self.reading.at) / 1000;
         if passed >= READING_LASTS {
             self.read_clocks();
-        } else {
+        } else if passed > 0 {
             self.set_time(self.reading.clock + passed, self.reading.steady_us + passed);
         }
     }
