@@ -49,12 +49,18 @@ fn play(policy: &str, stalls: bool, gust: &mut Gust) -> Result<()> {
     for (number, last) in acknowledged.iter_mut().enumerate() {
         let stop = &stop;
         // The kill ends it in the middle of something, which is no failure.
-        parts.push(Box::new(move || Ok(write(port, number, last, stop).unwrap_or(()))));
+        parts.push(Box::new(move || {
+            drop(write(port, number, last, stop));
+            Ok(())
+        }));
     }
     if !stalls {
         let branch = gust.branch();
         let stop = &stop;
-        parts.push(Box::new(move || Ok(write_large(port, branch, stop).unwrap_or(()))));
+        parts.push(Box::new(move || {
+            drop(write_large(port, branch, stop));
+            Ok(())
+        }));
     }
     parts.push(Box::new(|| {
         std::thread::sleep(life);
