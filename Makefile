@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab results peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static check test lint docs memcheck miri explore crashes storm links failovers simulate mutants fuzz bench lab results peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -16,6 +16,15 @@ static: peers
 	cp $${CARGO_TARGET_DIR:-target}/$(STATIC_TARGET)/release/dunlin $${CARGO_TARGET_DIR:-target}/static/
 	PATH="$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/peers/trixie/bin:$$PATH" \
 		scripts/check-static $${CARGO_TARGET_DIR:-target}/static/dunlin
+
+# The quick tier: needs nothing but Rust and a C compiler, installs nothing, and takes a few minutes. The
+# transcripts' expectations are the reference's answers, so no reference has to run.
+check:
+	cargo fmt --all --check
+	cargo clippy --profile ci --workspace --all-targets -- -D warnings
+	cargo build --profile ci --package dunlin
+	cargo test --profile ci --workspace --lib --bins --quiet
+	TARGET=dunlin cargo test --profile ci --workspace --test suite --test tidy --quiet
 
 # All tests. The server binary and the tests share one profile, so that the dependencies are built
 # once. Random tests begin with the same seeds each time, so that a failure comes from the change and not
@@ -44,12 +53,41 @@ crashes:
 # and for clients that were kept waiting: make storm SECONDS=3600 SEED=7. The files of a failure are
 # kept, and the report says where. Full disks need the right to mount, slow and failing ones need strace;
 # without these the rest is done. Between these lives come squalls, which look for one kind of mistake each:
-# make storm SQUALL=relief lets one kind blow again and again. DUNLIN_BIN names another binary to try.
+# make storm SQUALL=yielding lets one kind blow again and again. DUNLIN_BIN names another binary to try.
 storm: SECONDS ?= 600
 storm:
 	cargo build --profile ci --package dunlin
 	DUNLIN_STORM=$(SECONDS) DUNLIN_SEED=$(or $(SEED),1) $(if $(SQUALL),DUNLIN_SQUALL=$(SQUALL)) \
 		cargo test --profile ci --package tests --test storm -- --nocapture nothing_goes_wrong_in_a_storm
+
+# Cuts, delays and splits the links between primaries and replicas, of all servers that are there, CUTS times
+# each, while clients write, and kills replicas as often: make links CUTS=200 SEED=7.
+links: CUTS ?= 200
+links: peers
+	cargo build --profile ci --package dunlin
+	DUNLIN_CUTS=$(CUTS) DUNLIN_RESTARTS=$(CUTS) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package tests --test links --test chains -- --nocapture
+
+# Kills primaries under three real Sentinels, COUNT times each for this server and for redis-server, and says
+# how long writes were missing and that none was lost which a replica had acknowledged. 20 take four minutes.
+failovers: COUNT ?= 20
+failovers: peers
+	cargo build --profile ci --package dunlin
+	DUNLIN_FAILOVERS=$(COUNT) \
+		cargo test --profile ci --package tests --test sentinel -- --ignored --nocapture many_failovers
+
+# The server in simulated worlds, with virtual time: make simulate SEED=7 HOURS=2 goes through the seeds from 7
+# on until so many virtual hours have passed. HOURS=0 plays one world, as it was before: a seed gives the same
+# world again as long as the sources are the same. DUNLIN_TRACE names a file for all that happens.
+simulate: HOURS ?= 1
+simulate:
+	cargo build --profile ci --package dunlin
+	DUNLIN_HOURS=$(HOURS) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package tests --test simulate -- nothing_goes_wrong
+
+# Do simulated worlds still show defects that are put back on purpose? Builds the server once for each.
+mutants:
+	scripts/mutants
 
 # A fuzzer invents input for the readers of files, payloads and requests, and looks for input that takes
 # new paths through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. It keeps such input in
@@ -62,7 +100,7 @@ storm:
 # or an allocation of more than 16 MB (for an argument that is announced as large), so 5 seconds and
 # 64 MB are failures. The process may be larger, because the sanitizer keeps freed memory.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request \
+FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request link \
 	lua_json lua_msgpack lua_struct lua_pattern
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -timeout=5 -malloc_limit_mb=64 -rss_limit_mb=1024 \
 	-dict=dictionary -print_final_stats=1
@@ -79,12 +117,12 @@ fuzz:
 # check and says so: it is the only part of lint that needs the network. Nothing but `make fuzz` builds the
 # fuzzers, so lint checks that what they call is still there.
 OTHER_PROCESSOR = aarch64-unknown-linux-gnu
-WITHOUT_C = base config resp store rdb etcd http engine lab
+WITHOUT_C = base config resp store rdb etcd http replication engine lab
 lint:
 	cargo fmt --all --check
 	cd fuzz && cargo fmt --all --check
 	cd explore && cargo fmt --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --profile ci --workspace --all-targets -- -D warnings
 	cd fuzz && cargo check --quiet --workspace
 	@if test -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER_PROCESSOR)/lib" || \
 		timeout 300 rustup target add $(OTHER_PROCESSOR); then \
@@ -107,13 +145,15 @@ memcheck: peers
 	PROPTEST_CASES=8 cargo test --profile ci --package store --lib \
 		--config 'target."cfg(all())".runner = $(MEMCHECK)'
 
-# The store's tests of threads under Miri, which finds orderings that are too weak for other processors,
-# and accesses that are not allowed even if they do no harm. Takes minutes.
+# The store's tests of threads, and those of the journal's blocks, under Miri, which finds orderings that
+# are too weak for other processors, and accesses that are not allowed even if they do no harm. Takes minutes.
 MIRI = a_reader_without_the_lock sums_are_never_torn that_comes_after_the_walkers_end
 miri:
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
 		cargo +nightly miri test --package store --lib -- $(MIRI)
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
+		cargo +nightly miri test --package engine --lib -- journal::block
 
 # Measures the server, Redis 7.0 and 8.0 and Valkey on this machine: processor time per request and memory
 # per item, each with its goal. make bench BENCH_ARGS="--quick --only set"; --help lists the options.

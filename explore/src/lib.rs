@@ -1,12 +1,13 @@
 //! Runs a few threads in many orders: `make explore` for long, `make test` for seconds.
 //!
-//! Threads are coroutines. At each lock and each atomic of the store, and of other code that is built
-//! with [`store::sync`], the thread that goes on is drawn. So an order that a busy machine shows once
-//! in years comes within seconds, and comes again: a failure prints a schedule, which `shuttle::replay`
-//! plays again. A wait without an end shows as a schedule without an end. Memory is sequentially
-//! consistent here, but the explorer notes which orderings the code asks for. A thread that finds a
-//! table's block without a lock fails if these orderings do not promise that it sees the block as it was
-//! made. Miri looks for all other orderings that are too weak (`make miri`).
+//! Threads are coroutines. At each lock and each atomic of the store, and of other code that is
+//! built with [`store::sync`], the thread that goes on is drawn. So an order that a busy machine
+//! shows once in years comes within seconds, and comes again: a failure prints a schedule, which
+//! `shuttle::replay` plays again. A wait without an end shows as a schedule without an end. Memory
+//! is sequentially consistent here, but the explorer notes which orderings the code asks for. A
+//! thread that finds a table's block without a lock fails if these orderings do not promise that it
+//! sees the block as it was made. Miri looks for all other orderings that are too weak (`make
+//! miri`).
 
 pub mod world;
 
@@ -27,8 +28,8 @@ fn seed() -> u64 {
     wanted.and_then(|wanted| wanted.parse().ok()).unwrap_or(1)
 }
 
-/// Lets another thread go on, or this one. A thread that yields instead says that it can do nothing:
-/// where threads have priorities, it goes after all others.
+/// Lets another thread go on, or this one. A thread that yields instead says that it can do
+/// nothing: where threads have priorities, it goes after all others.
 fn point() {
     AtomicBool::new(false).load(Ordering::SeqCst);
 }

@@ -4,32 +4,32 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use commands::registry;
 use config::Config;
-use engine::commands::registry;
+use engine::db::slot_access::SlotAccess;
 use engine::engine::Engine;
+use engine::journal::{EffectBatch, Journal};
 use engine::no_host::NoHost;
-use engine::persistence::journal::{Batch, Journal};
-use engine::run::authority::Authority;
-use engine::run::request::{Outcome, Request};
-use engine::run::turn::Turn;
-use engine::session::Session;
+use engine::session::awaited::Wait;
 use engine::session::client::Client;
-use engine::wait::awaited::Wait;
+use engine::session::{Session, User};
+use engine::turn::Turn;
+use engine::turn::request::{Outcome, Request};
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use server::net::pending::{Pending, PendingCommands, Ran, WaitsFor};
+use server::net::pending::{PendingCommand, PendingCommands, Ran, WaitsFor};
 use store::Key;
 use store::gate::Gate;
 
 /// Nothing reads the stream of writes.
-struct NoJournal;
+pub struct NoJournal;
 
 impl Journal for NoJournal {
     fn has_file(&self) -> bool {
         false
     }
 
-    fn append(&self, _: &Batch) -> u64 {
+    fn append(&self, _: &EffectBatch) -> u64 {
         1
     }
 }
@@ -97,7 +97,7 @@ impl Connection {
         let Some(waiter) = self.waiter() else { return };
         self.pending.waits_for = WaitsFor::Nothing;
         let inside = worker.gate.enter();
-        worker.engine.end_wait(inside.presence(), &self.session, &waiter);
+        worker.engine.end_wait(inside.pinned(), &self.session, &waiter);
         drop(inside);
         self.output.push(reply);
     }
@@ -134,7 +134,7 @@ impl Worker {
         let client = Arc::new(Client::new(id, 0, none(), none(), 0, 0));
         self.engine.clients.add(&client);
         Connection {
-            session: Session::new(client, true),
+            session: Session::new(client, User::Default),
             output: Output::new(),
             pending: PendingCommands::default(),
             requests: VecDeque::new(),
@@ -154,10 +154,10 @@ impl Worker {
         {
             let argv: OwnedArguments = line.split(' ').collect();
             let row = engine.prepare(argv.view(), &mut Vec::new());
-            let command = Pending { row, argv };
+            let command = PendingCommand { row, argv };
             let inside = self.gate.enter();
-            let authority = Authority::Ordinary(inside.presence());
-            let ran = run(&engine, &mut self.turn, connection, command, authority, now);
+            let slot_access = SlotAccess::Ordinary(inside.pinned());
+            let ran = run(&engine, &mut self.turn, connection, command, slot_access, now);
             if !matches!(ran.outcome, Outcome::Done) {
                 pending.wait_for(ran.outcome, ran.command, ran.slot, now);
             }
@@ -168,7 +168,7 @@ impl Worker {
                 Some(gates),
                 (&self.gate, false),
                 || now,
-                |command, authority| run(&engine, turn, connection, command, authority, now),
+                |command, slot_access| run(&engine, turn, connection, command, slot_access, now),
             );
         }
         connection.pending = pending;
@@ -188,13 +188,13 @@ impl Worker {
     /// Whether a client has left something at the slot of a key. No thread holds the slot.
     pub fn has_attachment(&self, key: &[u8]) -> bool {
         let (inside, slot) = (self.gate.enter(), Key::new(key).slot);
-        let held = self.engine.keyspace.try_hold_one(inside.presence(), slot, 0);
-        held.expect("nobody holds it").attachment(slot).is_some()
+        let locked = self.engine.keyspace.try_lock_one(inside.pinned(), slot, 0);
+        locked.expect("nobody holds it").attachment(slot).is_some()
     }
 
     /// Does what workers do now and then.
     pub fn clean_slots(&self) {
-        self.engine.clean_slots(self.gate.enter().presence());
+        self.engine.clean_slots(self.gate.enter().pinned());
     }
 }
 
@@ -202,8 +202,8 @@ fn run(
     engine: &Engine,
     turn: &mut Turn,
     connection: &mut Connection,
-    command: Pending,
-    authority: Authority<'_>,
+    command: PendingCommand,
+    slot_access: SlotAccess<'_>,
     at: Instant,
 ) -> Ran {
     let mut keys = Vec::new();
@@ -213,9 +213,9 @@ fn run(
     let request = Request { argv: command.argv.view(), row: command.row, keys: &keys, busy: None };
     turn.enter(engine);
     let (session, output) = (&mut connection.session, &mut connection.output);
-    let outcome = engine.execute(turn, session, request, authority, output);
+    let outcome = engine.execute(turn, session, request, slot_access, output);
     let contended = matches!(outcome, Outcome::Contended);
-    connection.tries.push(Try { at, reserved: authority.reservation().is_some(), contended });
+    connection.tries.push(Try { at, reserved: slot_access.reservation().is_some(), contended });
     let again = outcome.runs_again().then_some(command);
     Ran { outcome, command: again, slot: turn.contended_slot, open: true }
 }

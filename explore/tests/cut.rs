@@ -6,11 +6,12 @@ use std::sync::Arc;
 use explore::explore;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
-use store::cut::{Head, Sink, Step};
+use store::cut::{Head, Sink, WalkProgress};
 use store::freeze::{self, Piece, PieceKind};
 use store::gate::{Access, Gate, Gates};
 use store::{
-    Held, Key, Keyspace, Limits, Set, SetLimits, StringRef, StringValue, Value, ValueMut, ValueRef,
+    Key, Keyspace, Limits, LockedSlots, Set, SetLimits, StringRef, StringValue, Value, ValueMut,
+    ValueRef,
 };
 
 /// Sets of texts are tables from the first member on.
@@ -31,12 +32,12 @@ impl World {
         &self,
         gate: &Gate,
         slots: &[u16],
-        act: impl FnOnce(&mut Held<'_, ()>) -> T,
+        act: impl FnOnce(&mut LockedSlots<'_, ()>) -> T,
     ) -> T {
         loop {
             let inside = gate.enter();
-            if let Some(mut held) = self.space.try_hold(inside.presence(), slots, 0) {
-                return act(&mut held);
+            if let Some(mut locked) = self.space.try_lock_slots(inside.pinned(), slots, 0) {
+                return act(&mut locked);
             }
             drop(inside);
             thread::yield_now();
@@ -86,31 +87,32 @@ impl Sink for Sum {
     fn end_text(&mut self) {}
 }
 
-/// A writer that has found the cut comes with its set while the walker ends, or afterwards. No thread
-/// then reads a set that is frozen for the walker, or frees it after it is removed. There are many sets, so
-/// that the walker often ends between the moment at which the writer finds the cut and the one at which
-/// it comes with a set.
+/// A writer that has found the cut comes with its set while the walker ends, or afterwards. No
+/// thread then reads a set that is frozen for the walker, or frees it after it is removed. There
+/// are many sets, so that the walker often ends between the moment at which the writer finds the
+/// cut and the one at which it comes with a set.
 #[test]
 fn a_cut_that_is_given_up_leaves_nothing_behind() {
     const SETS: [&[u8]; 8] = [b"s1", b"s2", b"s3", b"s4", b"s5", b"s6", b"s7", b"s8"];
     explore(|| {
         let world = World::new();
         {
-            let closed = world.gates.close();
-            let mut held = world.space.hold_all(&closed, 0);
+            let stopped = world.gates.stop_the_world();
+            let mut locked = world.space.all_slots(&stopped, 0);
             for name in SETS {
-                held.insert(0, &Key::new(name), large_set(), None);
+                locked.insert(0, &Key::new(name), large_set(), None);
             }
         }
         let (gate, own) = (world.gates.register(), world.gates.register());
-        let mut walker = world.space.begin_cut(&world.gates.close(), 0).expect("the first");
+        let mut walker =
+            world.space.begin_cut(&world.gates.stop_the_world(), 0).expect("the first");
         let writer = thread::spawn({
             let world = Arc::clone(&world);
             move || {
                 for key in SETS.map(Key::new) {
-                    world.command(&own, &[key.slot], |held| {
-                        let version = held.next_version(key.slot);
-                        let mut entry = held.find_mut(0, &key).expect("it is there");
+                    world.command(&own, &[key.slot], |locked| {
+                        let version = locked.next_version(key.slot);
+                        let mut entry = locked.find_mut(0, &key).expect("it is there");
                         if let ValueMut::Set(set) = entry.value_mut() {
                             set.remove(b"member:7");
                         }
@@ -118,7 +120,7 @@ fn a_cut_that_is_given_up_leaves_nothing_behind() {
                     });
                 }
                 for key in SETS.map(Key::new) {
-                    drop(world.command(&own, &[key.slot], |held| held.remove(0, &key)));
+                    drop(world.command(&own, &[key.slot], |locked| locked.remove(0, &key)));
                 }
             }
         });
@@ -133,20 +135,20 @@ fn a_cut_that_is_given_up_leaves_nothing_behind() {
     });
 }
 
-/// Amounts move between keys of different slots, and a set of 80 members comes, changes and goes. In
-/// every order, the cut has the sum, and all members or none.
+/// Amounts move between keys of different slots, and a set of 80 members comes, changes and goes.
+/// In every order, the cut has the sum, and all members or none.
 #[test]
 fn a_cut_is_an_instant() {
     explore(|| {
         let world = World::new();
         let names = [&b"a"[..], b"b", b"c"];
         {
-            let closed = world.gates.close();
-            let mut held = world.space.hold_all(&closed, 0);
+            let stopped = world.gates.stop_the_world();
+            let mut locked = world.space.all_slots(&stopped, 0);
             for name in names {
-                held.insert(0, &Key::new(name), Value::String(StringValue::Int(10)), None);
+                locked.insert(0, &Key::new(name), Value::String(StringValue::Int(10)), None);
             }
-            held.insert(0, &Key::new(b"set"), large_set(), None);
+            locked.insert(0, &Key::new(b"set"), large_set(), None);
         }
         let movers = [(0, 1), (1, 2)].map(|(from, to)| {
             let world = Arc::clone(&world);
@@ -157,8 +159,9 @@ fn a_cut_is_an_instant() {
                 slots.sort_unstable();
                 for _ in 0..2 {
                     // A write that changes nothing, and then one that does.
-                    world.command(&gate, &[from.slot], |held| held.find_mut(0, &from).is_some());
-                    world.command(&gate, &slots, |held| move_one(held, &from, &to));
+                    world
+                        .command(&gate, &[from.slot], |locked| locked.find_mut(0, &from).is_some());
+                    world.command(&gate, &slots, |locked| move_one(locked, &from, &to));
                 }
             })
         });
@@ -167,16 +170,17 @@ fn a_cut_is_an_instant() {
             move || {
                 let gate = world.gates.register();
                 let key = Key::new(b"set");
-                drop(world.command(&gate, &[key.slot], |held| held.remove(0, &key)));
+                drop(world.command(&gate, &[key.slot], |locked| locked.remove(0, &key)));
                 // As in FLUSHALL and SWAPDB: the cut keeps what it has not seen.
-                world.space.swap(&world.gates.close(), 0, 1);
-                world.space.swap(&world.gates.close(), 0, 1);
+                world.space.swap(&world.gates.stop_the_world(), 0, 1);
+                world.space.swap(&world.gates.stop_the_world(), 0, 1);
             }
         });
         let gate = world.gates.register();
-        let mut walker = world.space.begin_cut(&world.gates.close(), 0).expect("the first");
+        let mut walker =
+            world.space.begin_cut(&world.gates.stop_the_world(), 0).expect("the first");
         let mut sum = Sum::default();
-        while walker.step(Access::Gate(&gate), &mut sum) != Step::Finished {}
+        while walker.step(Access::Gate(&gate), &mut sum) != WalkProgress::Finished {}
         drop(walker);
         assert_eq!(sum.amounts.len(), 3);
         assert_eq!(sum.amounts.values().sum::<i64>(), 30, "an amount is torn apart");
@@ -189,17 +193,17 @@ fn a_cut_is_an_instant() {
     });
 }
 
-fn move_one(held: &mut Held<'_, ()>, from: &Key<'_>, to: &Key<'_>) {
+fn move_one(locked: &mut LockedSlots<'_, ()>, from: &Key<'_>, to: &Key<'_>) {
     // The databases may have been exchanged.
-    let database = usize::from(held.find(0, from).is_none());
+    let database = usize::from(locked.find(0, from).is_none());
     for (key, by) in [(from, -1), (to, 1)] {
-        let version = held.next_version(key.slot);
-        let mut entry = held.find_mut(database, key).expect("amounts stay");
+        let version = locked.next_version(key.slot);
+        let mut entry = locked.find_mut(database, key).expect("amounts stay");
         let ValueRef::String(StringRef::Int(amount)) = entry.as_ref().value() else {
             panic!("an amount is an integer");
         };
         drop(entry.replace(Value::String(StringValue::Int(amount + by)), None));
         drop(entry);
-        held.find_mut(database, key).expect("just now").set_version(version);
+        locked.find_mut(database, key).expect("just now").set_version(version);
     }
 }

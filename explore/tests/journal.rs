@@ -1,13 +1,16 @@
 //! The journal: when replies may leave, and how a rewrite goes on in another file.
 
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::AppendFsync;
+use engine::journal::Journal;
 use explore::explore;
-use server::persist::disk::{DiskFile, SyncElsewhere};
-use server::persist::journal::{Failure, Observer, Opened, ServerJournal, Timing};
+use persist::disk::{DiskFile, SyncElsewhere};
+use persist::journal::{Failure, Observer, Opened, ServerJournal, Timing};
+use server::net::Wakers;
 use shuttle::thread;
 use store::gate::Gates;
 use store::sync::point;
@@ -39,7 +42,8 @@ impl Disk {
         let mut files = locked(&self.files);
         files.push(Content::default());
         let file = File { disk: Arc::clone(self), number: files.len() - 1 };
-        Opened { file: Box::new(file), name: "increment".into(), length: 0 }
+        let (file, name) = (Box::new(file), "increment".into());
+        Opened { file, name, length: 0, is_behind_durable: false }
     }
 
     fn text(&self, number: usize) -> String {
@@ -89,6 +93,10 @@ struct File {
 impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         point();
+        if bytes.starts_with(b"#") {
+            // An annotation is no part of the stream.
+            return Ok(bytes.len());
+        }
         locked(&self.disk.files)[self.number].bytes.extend_from_slice(bytes);
         point();
         Ok(bytes.len())
@@ -118,12 +126,14 @@ impl DiskFile for File {
     }
 }
 
-/// Sees to it that the journal never says that more is durable than is.
-struct Checking(Arc<Disk>);
+/// Sees to it that the journal never says that more is durable than is, and tells workers that
+/// wait.
+struct Checking(Arc<Disk>, Arc<Wakers>);
 
 impl Observer for Checking {
     fn progressed(&self, synced: u64) {
         assert!(synced <= self.0.durable(), "{synced} is not durable");
+        self.1.note_journal_progress();
     }
 
     fn failed(&self, failure: &Failure) {
@@ -137,13 +147,23 @@ impl Observer for Checking {
 
 /// A journal that has begun in a file.
 fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<ServerJournal> {
-    let observer = Arc::new(Checking(Arc::clone(disk)));
+    begun_with(policy, disk, gates, &Arc::new(Wakers::new()))
+}
+
+/// The same, with these workers.
+fn begun_with(
+    policy: AppendFsync,
+    disk: &Arc<Disk>,
+    gates: &Gates,
+    wakers: &Arc<Wakers>,
+) -> Arc<ServerJournal> {
+    let observer = Arc::new(Checking(Arc::clone(disk), Arc::clone(wakers)));
     // Written effects are old enough to be synced at once.
     let timing = Timing { sync_age: Duration::ZERO, ..Timing::default() };
     let journal = ServerJournal::start(policy, timing, observer).expect("threads can be made");
     let file = disk.open();
     let offset = {
-        let _closed = gates.close();
+        let _stopped = gates.stop_the_world();
         journal.begin_file(file)
     };
     locked(&disk.begins).push(offset);
@@ -153,7 +173,7 @@ fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<ServerJour
 /// Goes on in another file, as a rewrite does.
 fn rotate(journal: &ServerJournal, disk: &Arc<Disk>, gates: &Gates) {
     let next = disk.open();
-    let _closed = gates.close();
+    let _stopped = gates.stop_the_world();
     let offset = journal.rotate(next);
     locked(&disk.begins).push(offset);
 }
@@ -173,9 +193,9 @@ fn appenders(
             let gate = gates.register();
             let appended = effects.map(|effect| {
                 let inside = gate.enter();
-                let offset = journal.append_with(|out, _| out.extend_from_slice(effect.as_bytes()));
+                let offset = journal.append_raw(effect.as_bytes(), None);
                 drop(inside);
-                journal.nudge();
+                journal.notify();
                 acknowledge(&journal, &disk, effect, offset);
                 *locked(&disk.acknowledged) += 1;
                 offset
@@ -202,10 +222,10 @@ fn check_places(disk: &Disk, threads: Vec<thread::JoinHandle<Vec<u64>>>) {
     }
 }
 
-/// Under `no` and `everysec` an effect is in a file before it is acknowledged: the end of the process
-/// loses nothing, also while a rewrite goes on in another file and the sync of the old one takes as
-/// long as it may, and where a thread has given up waiting for another one that writes. The sync ends
-/// only when all is acknowledged, so no writer may wait for it.
+/// Under `no` and `everysec` an effect is in a file before it is acknowledged: the end of the
+/// process loses nothing, also while a rewrite goes on in another file and the sync of the old one
+/// takes as long as it may, and where a thread has given up waiting for another one that writes.
+/// The sync ends only when all is acknowledged, so no writer may wait for it.
 #[test]
 fn what_is_acknowledged_is_in_a_file_while_a_rewrite_goes_on_in_another() {
     explore(|| {
@@ -214,7 +234,7 @@ fn what_is_acknowledged_is_in_a_file_while_a_rewrite_goes_on_in_another() {
         let gates = Arc::new(Gates::new());
         let journal = begun(AppendFsync::No, &disk, &gates);
         let threads = appenders(&journal, &disk, &gates, |journal, disk, effect, offset| {
-            while journal.covered() < offset {
+            while journal.released() < offset {
                 thread::yield_now();
             }
             assert!(disk.has(effect), "{effect} is in this process only");
@@ -230,6 +250,40 @@ fn what_is_acknowledged_is_in_a_file_while_a_rewrite_goes_on_in_another() {
     });
 }
 
+/// A worker cannot write while another one does so for long. Its replies wait until it is told that
+/// the system has what it wrote, which no sync tells it.
+#[test]
+fn a_reply_leaves_when_its_write_is_in_a_file_and_its_worker_is_told() {
+    explore(|| {
+        let (disk, gates) = (Arc::new(Disk::default()), Arc::new(Gates::new()));
+        let wakers = Arc::new(Wakers::new());
+        let journal = begun_with(AppendFsync::No, &disk, &gates, &wakers);
+        let threads = EFFECTS.map(|effects| {
+            let (journal, disk) = (Arc::clone(&journal), Arc::clone(&disk));
+            let mailbox = wakers.register(|| ());
+            thread::spawn(move || {
+                for effect in effects {
+                    let end = journal.append_raw(effect.as_bytes(), None);
+                    let mut released = journal.notify();
+                    while released < end {
+                        mailbox.await_journal(&*journal);
+                        released = journal.released();
+                        while released < end && !mailbox.take().journal_progressed {
+                            thread::yield_now();
+                        }
+                        released = released.max(journal.released());
+                    }
+                    assert!(disk.has(effect), "{effect} is in this process only");
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().expect("it ends");
+        }
+        journal.stop();
+    });
+}
+
 /// Under `always` an effect is durable before it is acknowledged, in whichever file it is, and with
 /// everything before it. Effects share syncs.
 #[test]
@@ -238,7 +292,7 @@ fn what_is_acknowledged_is_durable() {
         let (disk, gates) = (Arc::new(Disk::default()), Arc::new(Gates::new()));
         let journal = begun(AppendFsync::Always, &disk, &gates);
         let threads = appenders(&journal, &disk, &gates, |journal, disk, _, offset| {
-            while journal.covered() < offset {
+            while journal.released() < offset {
                 thread::yield_now();
             }
             assert!(disk.durable() >= offset);
@@ -263,5 +317,58 @@ fn a_sync_covers_what_was_written_before_it() {
         }
         journal.stop();
         assert_eq!(disk.durable(), journal.appended());
+    });
+}
+
+/// Readers of the stream see whole effects, in one order and at their offsets, while others are
+/// appended to the same block and written to a file from there. A reader that rests is woken.
+#[test]
+fn readers_share_the_bytes_that_are_appended() {
+    explore(|| {
+        let (disk, gates) = (Arc::new(Disk::default()), Arc::new(Gates::new()));
+        let journal = begun(AppendFsync::No, &disk, &gates);
+        {
+            let _stopped = gates.stop_the_world();
+            journal.keep_changes("name".to_owned());
+        }
+        let total = EFFECTS.as_flattened().concat().len();
+        let reader = {
+            let journal = Arc::clone(&journal);
+            thread::spawn(move || {
+                let backlog = journal.changes().expect("it has one");
+                let begin = backlog.oldest();
+                let woken = Arc::new(store::sync::AtomicBool::new(false));
+                let own = Arc::clone(&woken);
+                let wake = Box::new(move || own.store(true, Ordering::Release));
+                let reader = backlog.add_reader(wake);
+                let (mut at, mut bytes) = (begin, Vec::new());
+                while bytes.len() < total {
+                    let pieces = backlog.read_bytes(at, u64::MAX, usize::MAX);
+                    for piece in pieces.expect("nothing is dropped") {
+                        let piece = piece.bytes();
+                        assert!(piece.starts_with(b"<") && piece.ends_with(b">"), "a part");
+                        bytes.extend_from_slice(piece);
+                        at += piece.len() as u64;
+                    }
+                    if backlog.begin_rest(&reader, at) && bytes.len() < total {
+                        while !woken.swap(false, Ordering::Acquire) {
+                            store::sync::spin_loop();
+                        }
+                    }
+                }
+                backlog.remove_reader(&reader);
+                bytes
+            })
+        };
+        let threads = appenders(&journal, &disk, &gates, |journal, _, _, offset| {
+            while journal.released() < offset {
+                thread::yield_now();
+            }
+        });
+        rotate(&journal, &disk, &gates);
+        let read = reader.join().expect("it ends");
+        check_places(&disk, threads);
+        journal.stop();
+        assert_eq!(String::from_utf8_lossy(&read), disk.text(0) + &disk.text(1));
     });
 }

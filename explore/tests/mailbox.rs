@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use explore::explore;
+use explore::world::NoJournal;
 use server::net::Wakers;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -13,11 +14,11 @@ use store::sync::AtomicBool;
 /// Longer than anything takes.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Letters come, and the journal goes on, while the worker looks at its sockets, naps, and sleeps. A
-/// look takes the wake-up that has come; the worker must not sleep over the mail then, nor over mail
-/// that came while it took earlier mail. It would sleep for ever here.
+/// Messages come, and the journal goes on, while the worker looks at its sockets, sleeps for a
+/// moment, and waits. A look takes the wake-up that has come; the worker must not wait while a
+/// message is there, nor when one came while it took earlier ones. It would sleep for ever here.
 #[test]
-fn no_wake_up_is_slept_over() {
+fn no_wake_up_is_missed() {
     explore(|| {
         let (wakers, event) = (Arc::new(Wakers::new()), Arc::new(AtomicBool::new(false)));
         let mailbox = wakers.register({
@@ -36,13 +37,13 @@ fn no_wake_up_is_slept_over() {
                 wakers.note_journal_progress();
             }
         });
-        mailbox.await_journal();
+        mailbox.await_journal(&NoJournal);
         let mut told = synced.load(SeqCst);
         let mut clients = Vec::new();
         while clients.len() < 2 || !told {
             match thread_rng().gen_range(0..3) {
                 0 => drop(event.swap(false, SeqCst)),
-                1 => drop(mailbox.nap(LONG)),
+                1 => drop(mailbox.sleep(LONG)),
                 _ => {}
             }
             if !mailbox.wait(LONG).is_zero() {
@@ -50,9 +51,9 @@ fn no_wake_up_is_slept_over() {
                     thread::yield_now();
                 }
             }
-            let mail = mailbox.take();
-            clients.extend(mail.clients);
-            told |= mail.journal_progressed;
+            let messages = mailbox.take();
+            clients.extend(messages.clients);
+            told |= messages.journal_progressed;
         }
         clients.sort_unstable();
         assert_eq!(clients, [1, 2]);

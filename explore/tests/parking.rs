@@ -9,21 +9,21 @@ use explore::world::{Connection, Worker, engine};
 use shuttle::thread;
 use store::Key;
 
-/// A program keeps its slot until another connection of the worker that needs the slot was served, and
-/// all gates were closed meanwhile. So a worker that finds the slot locked has to leave its gate and
-/// serve others: if it tried again inside its gate, no schedule would end.
+/// An exclusive command keeps its slot until another connection of the worker that needs the slot
+/// was served, and the world was stopped meanwhile. So a worker that finds the slot locked has to
+/// leave its gate and serve others: if it tried again inside its gate, no schedule would end.
 #[test]
-fn who_finds_a_slot_locked_goes_on_with_others() {
+fn a_worker_that_finds_a_slot_locked_serves_others() {
     explore(|| {
         let engine = engine();
         let (held, free) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let program = thread::spawn({
+        let exclusive = thread::spawn({
             let (engine, held, free) = (Arc::clone(&engine), Arc::clone(&held), Arc::clone(&free));
             move || {
                 let gate = engine.gates.register();
                 let inside = gate.enter();
                 let slot = Key::new(b"k").slot;
-                let lock = engine.keyspace.try_hold_one(inside.presence(), slot, 0);
+                let lock = engine.keyspace.try_lock_one(inside.pinned(), slot, 0);
                 held.store(true, Relaxed);
                 while !free.load(Relaxed) {
                     thread::yield_now();
@@ -49,16 +49,16 @@ fn who_finds_a_slot_locked_goes_on_with_others() {
             thread::yield_now();
         }
         assert_eq!(wants_it.replies(), "$-1\r\n+PONG\r\n", "in their order");
-        program.join().expect("it has been told to end");
+        exclusive.join().expect("it has been told to end");
     });
 }
 
 /// How long a command is tried beside others.
 const ESCALATION: Duration = Duration::from_millis(5);
 
-/// Each slot is held until the other one is, so they are never free at once, until a reservation was
-/// seen. A command that needs both has to reserve them after some time, and gets them then; the next
-/// one begins again without.
+/// Each slot is held until the other one is, so they are never free at once, until a reservation
+/// was seen. A command that needs both has to reserve them after some time, and gets them then; the
+/// next one begins again without.
 #[test]
 fn a_command_that_fails_for_long_reserves_its_slots() {
     explore(|| {
@@ -74,7 +74,7 @@ fn a_command_that_fails_for_long_reserves_its_slots() {
                 let begun = || reserved.load(Relaxed) || done.load(Relaxed);
                 while !done.load(Relaxed) {
                     let inside = gate.enter();
-                    let lock = engine.keyspace.try_hold_one(inside.presence(), slot, 0);
+                    let lock = engine.keyspace.try_lock_one(inside.pinned(), slot, 0);
                     held[own].store(lock.is_some(), Relaxed);
                     while lock.is_some() && !begun() && !held[1 - own].load(Relaxed) {
                         thread::yield_now();
@@ -121,7 +121,7 @@ fn check_tries(connection: &mut Connection) {
 /// them: without, it would have to find both free at once, and the small ones see to it that they
 /// are not: the next one locks before the last one unlocks the other slot.
 #[test]
-fn who_fails_for_long_gets_its_slots() {
+fn a_command_that_fails_for_long_gets_its_slots() {
     explore(|| {
         let (engine, done) = (engine(), Arc::new(AtomicBool::new(false)));
         let keys = [&b"a"[..], b"b"];
@@ -133,7 +133,7 @@ fn who_fails_for_long_gets_its_slots() {
                 let slot = Key::new(keys[own]).slot;
                 while !done.load(Relaxed) {
                     let inside = gate.enter();
-                    if let Some(lock) = engine.keyspace.try_hold_one(inside.presence(), slot, 0) {
+                    if let Some(lock) = engine.keyspace.try_lock_one(inside.pinned(), slot, 0) {
                         held[own].fetch_add(1, Relaxed);
                         thread::yield_now();
                         held[own].fetch_sub(1, Relaxed);
@@ -150,8 +150,7 @@ fn who_fails_for_long_gets_its_slots() {
         let reservation = engine.keyspace.reserve();
         loop {
             let inside = gate.enter();
-            let both =
-                engine.keyspace.try_hold_reserved(inside.presence(), &reservation, &slots, 0);
+            let both = engine.keyspace.try_lock_reserved(inside.pinned(), &reservation, &slots, 0);
             if both.is_some() {
                 let alone = held.iter().all(|held| held.load(Relaxed) == 0);
                 assert!(alone, "a slot has two holders");

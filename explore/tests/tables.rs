@@ -20,7 +20,7 @@ fn name(number: usize) -> Vec<u8> {
 /// A table grows under its lock, blocks that are out of use are collected, and others look at the
 /// table without its lock, inside their gates. They never look at a block that was freed.
 #[test]
-fn no_block_is_freed_while_somebody_looks_at_it() {
+fn no_block_is_freed_while_a_thread_looks_at_it() {
     explore(|| {
         let world = Arc::new(World { space: Keyspace::new(1), gates: Gates::new() });
         let readers = [0, 1].map(|number| {
@@ -30,9 +30,9 @@ fn no_block_is_freed_while_somebody_looks_at_it() {
                 let key = Key::new(&name);
                 for _ in 0..3 {
                     let inside = gate.enter();
-                    world.space.prefetch_bucket(inside.presence(), 0, key.slot, key.hash);
-                    if world.space.prefetch_entry(inside.presence(), 0, key.slot, key.hash) {
-                        world.space.prefetch_chained(inside.presence(), 0, key.slot, key.hash);
+                    world.space.prefetch_bucket(inside.pinned(), 0, key.slot, key.hash);
+                    if world.space.prefetch_entry(inside.pinned(), 0, key.slot, key.hash) {
+                        world.space.prefetch_chained(inside.pinned(), 0, key.slot, key.hash);
                     }
                 }
             })
@@ -44,7 +44,7 @@ fn no_block_is_freed_while_somebody_looks_at_it() {
                 for number in 0..10 {
                     let (inside, name) = (gate.enter(), name(number));
                     let key = Key::new(&name);
-                    let held = world.space.try_hold_one(inside.presence(), key.slot, 0);
+                    let held = world.space.try_lock_one(inside.pinned(), key.slot, 0);
                     let mut held = held.expect("nobody else locks it");
                     held.insert(0, &key, Value::String(StringValue::Int(1)), None);
                 }

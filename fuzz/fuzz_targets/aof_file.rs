@@ -7,10 +7,11 @@ use std::io::{Cursor, Read};
 use base::limits::BIG_ARGUMENT_EAGER;
 use fuzz::{Pieces, bounded};
 use libfuzzer_sys::fuzz_target;
+use persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 use rdb::file::FileReader;
-use server::persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 
-/// Bytes of buffers that are always there, one for an argument that is announced as large among them.
+/// Bytes of buffers that are always there, one for an argument that is announced as large among
+/// them.
 const LEAST: usize = (4 << 20) + BIG_ARGUMENT_EAGER;
 
 /// Bytes that a byte of a file may take: an argument of one byte takes seven, and is a range.

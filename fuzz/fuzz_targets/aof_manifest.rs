@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
-use server::persist::aof::manifest::{BaseFormat, Manifest};
+use persist::aof::manifest::{BaseFormat, Manifest};
 
 /// Bytes that the shortest list and the report of a long line take.
 const LEAST: usize = 16 << 10;

@@ -1,4 +1,5 @@
-//! What `dunlin check` reports about a file, and what it keeps of a damaged one. The input is the file.
+//! What `dunlin check` reports about a file, and what it keeps of a damaged one. The input is the
+//! file.
 
 #![no_main]
 
@@ -8,9 +9,10 @@ use std::path::Path;
 use base::limits::BIG_ARGUMENT_EAGER;
 use fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
-use server::persist::check::{Options, Verdict, check};
+use persist::check::{Options, Verdict, check};
 
-/// Bytes of buffers that are always there, one for an argument that is announced as large among them.
+/// Bytes of buffers that are always there, one for an argument that is announced as large among
+/// them.
 const LEAST: usize = (4 << 20) + BIG_ARGUMENT_EAGER;
 
 /// Bytes that a byte of a file may take, as for one that is loaded.

@@ -105,13 +105,13 @@ fn parse(bytes: &[u8], step: usize) -> (Vec<Found>, Option<u16>) {
         match parser.parse(&buffer, MOST, take) {
             Parsed::Request(request) => {
                 found.push(request);
-                buffer.drain(parser.compact_when_due(buffer.len()));
+                buffer.drain(parser.compact_if_worthwhile(buffer.len()));
             }
             Parsed::Head { .. } => {}
             Parsed::Refused(refusal) => return (found, Some(refusal.status)),
             Parsed::Incomplete if sent == bytes.len() => return (found, None),
             Parsed::Incomplete => {
-                buffer.drain(parser.compact_when_due(buffer.len()));
+                buffer.drain(parser.compact_if_worthwhile(buffer.len()));
                 let part = &bytes[sent..bytes.len().min(sent + step)];
                 sent += match parser.receives_apart() {
                     Some((body, room)) => {

@@ -1,5 +1,5 @@
-//! Text that a script gives to `cjson.decode`. What it finds is encoded, and reads the same again. What
-//! JSON is, another library decides.
+//! Text that a script gives to `cjson.decode`. The result is encoded and must decode to the same
+//! again. Another library decides what JSON is.
 
 #![no_main]
 

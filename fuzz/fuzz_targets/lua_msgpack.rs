@@ -1,5 +1,5 @@
-//! Bytes that a script gives to `cmsgpack.unpack`. What it finds is the same after it was packed and
-//! unpacked again, and the same in one call as in one call for each value.
+//! Bytes that a script gives to `cmsgpack.unpack`. The result must be the same after packing and
+//! unpacking it again, and the same in one call as in one call for each value.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! Patterns with which a script searches a text: the first byte of the input is the pattern's length,
-//! the second the place where the search begins and what a match is replaced by. Lua's own functions
-//! must find the same.
+//! Patterns with which a script searches a text: the first byte of the input is the pattern's
+//! length, the second the place where the search begins and what a match is replaced by. Lua's own
+//! functions must find the same.
 
 #![no_main]
 

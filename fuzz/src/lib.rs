@@ -1,7 +1,8 @@
-//! The common parts of the fuzzers: a bound on memory, values that are put to use, and input in pieces.
+//! The common parts of the fuzzers: a bound on memory, values that are put to use, and input in
+//! pieces.
 //!
-//! A fuzzer fails by a panic, by a report of the address sanitizer, or by taking too long; the limits
-//! of time and of single allocations are options of libFuzzer, which `make fuzz` sets.
+//! A fuzzer fails by a panic, by a report of the address sanitizer, or by taking too long; the
+//! limits of time and of single allocations are options of libFuzzer, which `make fuzz` sets.
 
 pub mod scripts;
 
@@ -52,10 +53,10 @@ pub fn put_to_use(value: Value<'_>, limits: &ValueLimits) {
     thread_local!(static SPACE: (Keyspace<()>, Gates) = space());
     SPACE.with(|(space, gates)| {
         let key = Key::new(b"key");
-        let closed = gates.close();
-        let mut held = space.hold_all(&closed, 0);
-        held.insert(0, &key, value, None);
-        let value = held.find(0, &key).map(Entry::value).expect("it was inserted");
+        let stopped = gates.stop_the_world();
+        let mut locked = space.all_slots(&stopped, 0);
+        locked.insert(0, &key, value, None);
+        let value = locked.find(0, &key).map(Entry::value).expect("it was inserted");
         check(value);
         let payload = rdb::dump(value, true);
         let again = rdb::restore(&payload, limits, true).expect("what was taken is whole");
@@ -64,21 +65,21 @@ pub fn put_to_use(value: Value<'_>, limits: &ValueLimits) {
             // It has numbers, groups, consumers and what is pending besides.
             assert!(rdb::dump(again.as_ref(), true) == payload, "a stream is dumped in one way");
         }
-        let entry = held.find_mut(0, &key).expect("it was inserted");
+        let entry = locked.find_mut(0, &key).expect("it was inserted");
         take_apart(entry.into_value_mut());
-        check(held.find(0, &key).map(Entry::value).expect("it was inserted"));
-        held.remove(0, &key);
+        check(locked.find(0, &key).map(Entry::value).expect("it was inserted"));
+        locked.remove(0, &key);
         drop(garbage::take());
     });
 }
 
 /// A keyspace for the key "key". There is another one in its slot, which stays: the table of a slot
-/// without keys would be put aside until threads have left their gates, and libFuzzer takes what piles
-/// up for leaks.
+/// without keys would be put aside until threads have left their gates, and libFuzzer takes what
+/// piles up for leaks.
 fn space() -> (Keyspace<()>, Gates) {
     let (space, gates) = (Keyspace::new(1), Gates::new());
     let other = Value::String(StringValue::from_bytes(b"other"));
-    space.hold_all(&gates.close(), 0).insert(0, &Key::new(b"{key}"), other, None);
+    space.all_slots(&gates.stop_the_world(), 0).insert(0, &Key::new(b"{key}"), other, None);
     (space, gates)
 }
 

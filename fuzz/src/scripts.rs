@@ -5,8 +5,8 @@ use mlua::{FromLuaMulti, Function, Lua};
 /// Bytes that a script may take. Nothing in an input of some kilobytes needs as many.
 const MEMORY: usize = 16 << 20;
 
-/// Replaces `pcall`, as the sandbox of scripts does: Lua's own has no room for its first result when the
-/// others fill the stack, which Lua's assertions do not allow.
+/// Replaces `pcall`, as the sandbox of scripts does: Lua's own has no room for its first result
+/// when the others fill the stack, which Lua's assertions do not allow.
 const PCALL: &str = "local protected = pcall
     function pcall(action, ...)
         local count, results

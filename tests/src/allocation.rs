@@ -57,8 +57,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The most bytes that the calling thread had at once while it ran `action`, beyond those that it had
-/// before.
+/// The most bytes that the calling thread had at once while it ran `action`, beyond those that it
+/// had before.
 pub fn most_taken(action: impl FnOnce()) -> usize {
     let before = TAKEN.get();
     MOST.set(before);

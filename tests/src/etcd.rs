@@ -122,8 +122,8 @@ impl Keys {
         Ok(answer.header("x-etcd-index").context("an index")?.parse()?)
     }
 
-    /// Makes things happen to a node until the index is that of another server, which has begun with
-    /// some events of its own. The node is gone then.
+    /// Makes things happen to a node until the index is that of another server, which has begun
+    /// with some events of its own. The node is gone then.
     ///
     /// # Errors
     /// It has passed that index already.
@@ -152,8 +152,8 @@ impl Keys {
         Ok(Keys { web: Web::connect(self.port)?, port: self.port, base: self.base })
     }
 
-    /// Sends a request such as `PUT /a?dir=false value=1`, in which `{3}` is an index. Fields behind the
-    /// address are the body's where the method has one.
+    /// Sends a request such as `PUT /a?dir=false value=1`, in which `{3}` is an index. Fields
+    /// behind the address are the body's where the method has one.
     ///
     /// # Errors
     /// The connection is closed.

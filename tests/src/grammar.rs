@@ -1,8 +1,8 @@
 //! Random commands, made from a table of shapes.
 //!
 //! A shape is written like a line of documentation: a word stands for itself, `<kind>` for a random
-//! argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and `( a )+` for
-//! one to four times a. Each shape says how its replies can be compared.
+//! argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and `( a )+`
+//! for one to four times a. Each shape says how its replies can be compared.
 
 mod redis;
 mod several;
@@ -84,8 +84,8 @@ pub fn command(vocabulary: &Vocabulary, random: &mut Random) -> Command {
     let (comparison, shape) = *random.pick(vocabulary.families[family]);
     let mut words = of_shape(shape, random);
     // A blocking command whose time limit is spoilt might wait for ever, a cursor that no server
-    // gave out means nothing, what is drawn of fewer than all is chance, and a lexical key might come by
-    // another score.
+    // gave out means nothing, what is drawn of fewer than all is chance, and a lexical key might
+    // come by another score.
     const DELICATE: [&str; 8] =
         ["SCAN", "SSCAN", "HSCAN", "ZSCAN", "SPOP", "SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER"];
     let may_wait = may_wait(&words);

@@ -10,12 +10,15 @@
 //! * [`notation`] prints a reply the way redis-cli prints it;
 //! * [`transcript`] reads `suite/*.t` and writes them back;
 //! * [`play`] plays one section of a transcript;
-//! * [`observe`] looks at a server until something can be seen;
+//! * [`observe`] watches a server until a condition holds;
 //! * [`peers`] says where the programs of Redis and Valkey are;
 //! * [`etcd`] starts an etcd, and makes its answers and ours comparable;
+//! * [`sentinel`] starts Sentinels that watch a primary;
 //! * [`process`] asks the system about a process;
+//! * [`proxy`] stands between two servers and cuts, delays and splits;
+//! * [`replication`] has what tests do with primaries and replicas;
 //! * [`volume`] mounts a disk of its own, which can be full;
-//! * [`mutation`] damages files, [`allocation`] counts what reading them takes;
+//! * [`mutation`] damages files, [`allocation`] counts the memory that reading them takes;
 //! * [`web`] is a client of HTTP that sends exactly what it is told;
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
@@ -32,8 +35,11 @@ pub mod peers;
 pub mod play;
 pub mod postgresql;
 pub mod process;
+pub mod proxy;
 pub mod quoting;
 pub mod random;
+pub mod replication;
+pub mod sentinel;
 pub mod server;
 pub mod transcript;
 pub mod volume;

@@ -43,8 +43,8 @@ pub fn lines(reply: &Reply) -> Vec<String> {
     }
 }
 
-/// Status and error texts are one line by definition; unusual characters are made visible, and so is a
-/// blank at the end.
+/// Status and error texts are one line by definition; unusual characters are made visible, and so
+/// is a blank at the end.
 fn printable(text: &[u8]) -> String {
     let quoted = quote(text);
     let inner = &quoted[1..quoted.len() - 1];

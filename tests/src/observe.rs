@@ -1,4 +1,4 @@
-//! Watches a server until something can be observed.
+//! Watches a server until a condition holds.
 
 use std::time::{Duration, Instant};
 

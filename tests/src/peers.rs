@@ -1,15 +1,16 @@
 //! The programs of other projects that the tests compare with: Redis and Valkey as Debian packages
 //! them.
 //!
-//! `scripts/install-peers` brings them, each Debian release into its own directory. The programs of a
-//! stable release judge the tests, unless `DUNLIN_PEERS` names another release that was brought.
+//! `scripts/install-peers` brings them, each Debian release into its own directory. The programs of
+//! a stable release judge the tests, unless `DUNLIN_PEERS` names another release that was brought.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::server::{repository, target_directory};
 
-/// The Debian release whose programs judge, unless `DUNLIN_PEERS` names another: Redis 8.0, Valkey 8.1.
+/// The Debian release whose programs judge, unless `DUNLIN_PEERS` names another: Redis 8.0, Valkey
+/// 8.1.
 const STABLE: &str = "trixie";
 
 /// The Debian release that has the newest of all: Valkey 9.1.

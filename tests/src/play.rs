@@ -175,8 +175,8 @@ impl Player {
         if self.server.is_running() { None } else { Some(self.server.log_tail()) }
     }
 
-    /// Plays a section and hands each step with its printed reply to `observe`, which says whether to
-    /// go on. After an error the server is in an unknown state: drop the player.
+    /// Plays a section and hands each step with its printed reply to `observe`, which says whether
+    /// to go on. After an error the server is in an unknown state: drop the player.
     ///
     /// # Errors
     /// What `observe` returns, and whatever keeps a step from having a reply.
@@ -425,8 +425,8 @@ impl SectionState<'_> {
         filled
     }
 
-    /// Sends raw bytes and reads as many as are expected; if no literal expectation gives their number,
-    /// reads until there is a pause.
+    /// Sends raw bytes and reads as many as are expected; if no literal expectation gives their
+    /// number, reads until there is a pause.
     fn raw(&mut self, connection: u8, bytes: &[u8], expected: &Expectation) -> Result<Vec<String>> {
         const PAUSE: Duration = Duration::from_millis(150);
         let protocol = self.protocol;

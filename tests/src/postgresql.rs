@@ -55,8 +55,8 @@ fn command(wrapper: &[String], program: &str) -> Command {
 }
 
 impl Postgresql {
-    /// Serves an empty database for a user `dunlin` with the password `secret`. Nothing if this machine
-    /// cannot run a program as a user other than root.
+    /// Serves an empty database for a user `dunlin` with the password `secret`. Nothing if this
+    /// machine cannot run a program as a user other than root.
     ///
     /// # Errors
     /// The package is missing, or the server does not start in time.

@@ -1,11 +1,14 @@
-//! What the system tells about a running process.
+//! What the system tells about a running process, and stopping it.
 
 use std::fs;
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
-/// Bytes of memory that a process has resident, without the pages of its program file: those come in as its
-/// code is first used.
+use crate::observe::wait_until;
+
+/// Bytes of memory that a process has resident, without the pages of its program file: those come
+/// in as its code is first used.
 ///
 /// # Errors
 /// The process is gone.
@@ -36,7 +39,8 @@ pub fn open_files(pid: u32) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count())
 }
 
-/// Processor time that the threads of a process had used when each last went to sleep, in nanoseconds.
+/// Processor time that the threads of a process had used when each last went to sleep, in
+/// nanoseconds.
 ///
 /// # Errors
 /// The process is gone, or the kernel does not count it.
@@ -49,7 +53,8 @@ pub fn scheduled_nanoseconds(pid: u32) -> Result<u64> {
     Ok(sum)
 }
 
-/// Proportional bytes of a process and its children: a page that two of them share counts half in each.
+/// Proportional bytes of a process and its children: a page that two of them share counts half in
+/// each.
 ///
 /// # Errors
 /// The process is gone, or it belongs to another user.
@@ -61,4 +66,35 @@ pub fn proportional_bytes(pid: u32) -> Result<u64> {
     // A child that has ended meanwhile no longer has memory.
     let ids = children.split_whitespace().filter_map(|child| child.parse().ok());
     Ok(kilobytes * 1024 + ids.filter_map(|child| proportional_bytes(child).ok()).sum::<u64>())
+}
+
+/// Stops a process, and waits until each of its threads stands still: until then it may answer.
+///
+/// # Errors
+/// It does not stop.
+pub fn stop(pid: u32) -> Result<()> {
+    kill_process(process(pid)?, Signal::STOP)?;
+    wait_until("the process stops", || {
+        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let stat = fs::read_to_string(thread?.path().join("stat"))?;
+            // The state follows the name, which is in parentheses.
+            let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+            if state != Some("T") {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// Lets a process go on that was stopped.
+///
+/// # Errors
+/// There is none.
+pub fn resume(pid: u32) -> Result<()> {
+    Ok(kill_process(process(pid)?, Signal::CONT)?)
+}
+
+fn process(pid: u32) -> Result<Pid> {
+    Pid::from_raw(pid.cast_signed()).context("a process id")
 }

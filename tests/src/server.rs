@@ -150,10 +150,16 @@ impl Server {
             options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     }
 
-    /// Lets the next start go through another program, which must execute the command line after its
-    /// own in its own process, as `strace -D` does.
+    /// Lets the next start go through another program, which must execute the command line after
+    /// its own in its own process, as `strace -D` does.
     pub fn set_wrapper(&mut self, wrapper: &[&str]) {
         self.wrapper = wrapper.iter().map(|word| (*word).into()).collect();
+    }
+
+    /// Which server it is.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
     }
 
     /// The port it listens on.
@@ -229,10 +235,19 @@ impl Server {
         bail!("the server ignores {signal:?}")
     }
 
-    /// Everything the process has written to its output.
+    /// Everything the process has written to its output. A line may follow a moment after what it
+    /// tells of, so this waits until nothing more comes.
     #[must_use]
     pub fn log(&self) -> String {
-        read_log(self.directory.path())
+        let mut log = read_log(self.directory.path());
+        loop {
+            sleep(Duration::from_millis(20));
+            let next = read_log(self.directory.path());
+            if next.len() == log.len() {
+                return log;
+            }
+            log = next;
+        }
     }
 
     /// The end of the log, for failure messages: the crash report of a server, or the last lines.

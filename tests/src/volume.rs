@@ -12,8 +12,8 @@ use tempfile::TempDir;
 pub struct Volume(TempDir);
 
 impl Volume {
-    /// Mounts one with this size in bytes. If that is not permitted, returns `None`, and standard error
-    /// says which test was skipped.
+    /// Mounts one with this size in bytes. If that is not permitted, returns `None`, and standard
+    /// error says which test was skipped.
     ///
     /// # Errors
     /// There is no directory to mount it at.

@@ -1429,5 +1429,37 @@ OK
 2) "__keyevent@0__:*"
 3) "__keyevent@0__:hset"
 4) "h"
+> HSETEX fxx PX 1 FIELDS 2 a 1 b 2
+(integer) 1
+> HSETEX fnx PX 1 FIELDS 2 a 1 b 2
+(integer) 1
+> HSETEX kept PX 1 FIELDS 1 a 1
+(integer) 1
+> HSET kept b 1
+(integer) 1
+sleep 10
+> HSETEX kept FXX FIELDS 2 a 2 b 2
+(integer) 0
+> HGETALL kept
+1) "b"
+2) "1"
+resp3:
+1# "b" => "1"
+> HSETEX fxx FXX FIELDS 2 a 3 b 4
+(integer) 0
+> HSETEX fxx FXX FIELDS 1 b 4
+(integer) 0
+> EXISTS fxx
+(integer) 0
+> HSETEX fnx FNX FIELDS 2 a 3 b 4
+(integer) 1
+> HGETALL fnx
+1) "a"
+2) "3"
+3) "b"
+4) "4"
+resp3:
+1# "a" => "3"
+2# "b" => "4"
 > DEBUG SET-ACTIVE-EXPIRE 1
 OK

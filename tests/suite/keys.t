@@ -1304,3 +1304,24 @@ OK
 (integer) 2
 > DBSIZE
 (integer) 0
+== MIGRATE without another server
+> MIGRATE 127.0.0.1 1 none 0 1000
+NOKEY
+> MIGRATE 127.0.0.1 1 "" 0 1000 COPY REPLACE AUTH p AUTH2 u p KEYS none nothing
+NOKEY
+> MIGRATE 127.0.0.1 1 "" 0 0 KEYS
+NOKEY
+> MIGRATE 127.0.0.1 1 none 0 1000 KEYS none
+(error) ERR When using MIGRATE KEYS option, the key argument must be set to the empty string
+> MIGRATE 127.0.0.1 1 none 0 1000 AUTH
+(error) ERR syntax error
+> MIGRATE 127.0.0.1 1 none 0 1000 AUTH2 u
+(error) ERR syntax error
+> MIGRATE 127.0.0.1 1 none 0 1000 ABSTTL
+(error) ERR syntax error
+> MIGRATE 127.0.0.1 1 none x 1000
+(error) ERR value is not an integer or out of range
+> MIGRATE 127.0.0.1 1 none 0 1.5
+(error) ERR value is not an integer or out of range
+> MIGRATE 127.0.0.1 1 none 0
+(error) ERR wrong number of arguments for 'migrate' command

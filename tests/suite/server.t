@@ -2244,3 +2244,59 @@ OK
 "count=1"
 > [field=errorstat_ERR] INFO errorstats
 "count=2"
+
+== Writes need replicas if min-replicas-to-write says so
+> CONFIG SET min-replicas-to-write 1
+OK
+> SET k v
+(error) NOREPLICAS Not enough good replicas to write.
+> EVAL "return redis.call('SET','k','y')" 0
+(error) NOREPLICAS Not enough good replicas to write. script: 8aafe33a3280de03d71cf7b7bc5e77c6fb0c28ea, on @user_script:1.
+> EVAL "#!lua flags=no-writes\nreturn 1" 0
+(integer) 1
+> MULTI
+OK
+> SET k v
+(error) NOREPLICAS Not enough good replicas to write.
+> EXEC
+(error) EXECABORT Transaction discarded because of previous errors.
+> GET k
+(nil)
+> [field=min_slaves_good_slaves] INFO replication
+"0"
+> CONFIG SET min-replicas-max-lag 0
+OK
+> SET k v
+OK
+> CONFIG SET min-replicas-max-lag 10 min-replicas-to-write 0
+OK
+
+== A replica introduces itself with options in pairs
+> REPLCONF
+OK
+> REPLCONF listening-port
+(error) ERR syntax error
+> REPLCONF listening-port x
+(error) ERR value is not an integer or out of range
+> REPLCONF listening-port 6380 ip-address 10.0.0.1 capa eof capa unknown
+OK
+> REPLCONF capa psync2 foo 1
+(error) ERR Unrecognized REPLCONF option: foo
+> REPLCONF rdb-only 2
+(error) ERR value is out of range, value must between 0 and 1
+> REPLCONF rdb-filter-only nothing
+(error) ERR Unsupported rdb-filter-only option: nothing
+> PSYNC ?
+(error) ERR wrong number of arguments for 'psync' command
+> PSYNC ? x
+(error) ERR value is not an integer or out of range
+> PSYNC ? 1 FAILOVER
+(error) ERR PSYNC FAILOVER can't be sent to a master.
+> SYNC x
+(error) ERR wrong number of arguments for 'sync' command
+> MULTI
+OK
+> PSYNC ? -1
+(error) ERR Command not allowed inside a transaction
+> DISCARD
+OK

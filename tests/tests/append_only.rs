@@ -468,7 +468,7 @@ fn a_write_that_fails_refuses_writes_until_a_rewrite_succeeds() -> Result<()> {
 }
 
 #[test]
-fn a_directory_of_no_use_is_said_so() -> Result<()> {
+fn an_unusable_directory_is_reported() -> Result<()> {
     let server = start(&[])?;
     fs::write(server.directory().join("appendonlydir"), b"a file")?;
     let mut client = server.connect()?;
@@ -668,8 +668,8 @@ fn a_first_start_makes_a_base_without_data() -> Result<()> {
     Ok(())
 }
 
-/// Files without a list may be all that is left of the data: they are neither loaded nor changed, so
-/// that a user who finds the list finds the data.
+/// Files without a list may be all that is left of the data: they are neither loaded nor changed,
+/// so that a user who finds the list finds the data.
 #[test]
 fn files_that_no_list_names_stay_as_they_are() -> Result<()> {
     let mut server = start(ALWAYS)?;
@@ -788,8 +788,8 @@ fn loading_goes_on_beside_the_end_of_a_rewrite() -> Result<()> {
     Ok(())
 }
 
-/// Only a start that loads it takes over an append-only file of the time before Redis 7: a file that is
-/// not loaded is not replaced either.
+/// Only a start that loads it takes over an append-only file of the time before Redis 7: a file
+/// that is not loaded is not replaced either.
 #[test]
 fn an_old_file_that_was_not_loaded_stays() -> Result<()> {
     for turns_on in [true, false] {
@@ -819,7 +819,8 @@ fn an_old_file_that_was_not_loaded_stays() -> Result<()> {
     Ok(())
 }
 
-/// When another setting of the same command fails, the file is neither ended nor begun for a moment.
+/// When another setting of the same command fails, the file is neither ended nor begun for a
+/// moment.
 #[test]
 fn settings_that_are_undone_leave_the_file_alone() -> Result<()> {
     let taken = TcpListener::bind(("127.0.0.1", 0))?;

@@ -323,6 +323,45 @@ fn a_follower_goes_on_across_kills_under_always() -> Result<()> {
     killed("always")
 }
 
+/// Offsets count the stream alone: what files say besides moves no position, and what was in which
+/// database is known again although the stream says it once, before a rewrite.
+#[test]
+fn positions_are_the_same_after_a_start() -> Result<()> {
+    let options = [("appendonly", "yes"), ("aof-timestamp-enabled", "yes")];
+    let (mut server, _port) = start(&options)?;
+    let mut client = server.connect()?;
+    client.call_text("SELECT 3")?;
+    let begin = position(&mut client)?;
+    for command in ["SET a 1", "MULTI", "SET b 1", "MOVE b 5", "EXEC", "BGREWRITEAOF"] {
+        client.call_text(command)?;
+    }
+    wait_until("the rewrite's end", || Ok(number(&mut client, "aof_rewrite_in_progress")? == 0))?;
+    let middle = position(&mut client)?;
+    client.call_text("SET a 2")?;
+    client.call_text("SET a 3")?;
+    let end = position(&mut client)?;
+    let offset = |position: &str| position.split_once(':').map(|(_, offset)| offset.to_owned());
+    let told = |client: &mut Client, since: &str| -> Result<usize> {
+        let reply = client.call_text(&format!("CHANGES SINCE {since} DB 3 KEY a"))?;
+        let mut parts = reply.elements().context("an array")?;
+        Ok(parts.remove(1).elements().context("changes")?.len())
+    };
+    assert_eq!(told(&mut client, &middle)?, 2);
+    for _ in 0..2 {
+        server.kill();
+        server.start_again()?;
+        let mut client = server.connect()?;
+        assert_eq!(offset(&position(&mut client)?), offset(&end));
+        assert_eq!(told(&mut client, &middle)?, 2);
+        let refused = client.call_text(&format!("CHANGES SINCE {begin}"))?;
+        ensure!(refused.is_error(), "the base has what was before");
+    }
+    let mut client = server.connect()?;
+    client.call_text("SELECT 3")?;
+    assert_eq!(client.call_text("GET a")?, Reply::Bulk(b"3".to_vec()));
+    Ok(())
+}
+
 #[test]
 fn nobody_is_told_before_it_is_durable() -> Result<()> {
     let options =
@@ -480,7 +519,7 @@ fn a_request_waits_for_its_key() -> Result<()> {
 }
 
 #[test]
-fn who_waits_is_told_that_the_server_stops() -> Result<()> {
+fn waiting_requests_are_told_that_the_server_stops() -> Result<()> {
     let (mut server, port) = start(&[])?;
     let mut client = server.connect()?;
     let mut waiting = Vec::new();
@@ -591,7 +630,7 @@ fn many_followers_of_a_key_each_miss_nothing_and_take_little() -> Result<()> {
 }
 
 #[test]
-fn who_waits_hears_of_a_flood() -> Result<()> {
+fn a_client_that_waits_for_a_change_gets_one_during_a_flood() -> Result<()> {
     // Less is kept than happens between two looks of the thread that tells followers.
     let (server, port) = start(&[("changes-backlog-size", "1kb")])?;
     let (mut writer, mut observer) = (server.connect()?, server.connect()?);

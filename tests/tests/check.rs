@@ -111,12 +111,12 @@ const UNKNOWN_WITHIN: &[u8] = b"*1\r\n$5\r\nMULTI\r\n*1\r\n$3\r\nFOO\r\n*1\r\n$4
 
 /// The exit code is 0 exactly if both servers start with all keys.
 #[test]
-fn the_exit_code_is_what_servers_do() -> Result<()> {
+fn the_exit_code_is_zero_if_servers_start_with_all_keys() -> Result<()> {
     let plain = golden("plain")?;
     let longer = [&plain[..], b"what nobody reads"].concat();
     let with_commands = [&plain[..], SET].concat();
     let wrong = [b"X", &plain[1..]].concat();
-    // Of an append-only file keys stay that have expired, so this has none.
+    // Expired keys of an append-only file stay, so this file has none.
     let base = golden("lru")?;
     let longer_base = [&base[..], SET].concat();
     let garbage_base = [&base[..], b"garbage"].concat();
@@ -153,7 +153,7 @@ fn the_exit_code_is_what_servers_do() -> Result<()> {
 /// Bytes behind an RDB file may be cut off, and first bytes that are wrong are put right: both
 /// servers load the result, and the original stays.
 #[test]
-fn an_rdb_file_is_put_right() -> Result<()> {
+fn a_damaged_rdb_file_is_repaired() -> Result<()> {
     let plain = golden("plain")?;
     for damaged in [[&plain[..], b"more"].concat(), [b"X", &plain[1..]].concat()] {
         for target in [Target::Dunlin, Target::Reference] {
@@ -172,7 +172,7 @@ fn an_rdb_file_is_put_right() -> Result<()> {
 
 /// A file is not emptied when nothing of it can be kept.
 #[test]
-fn what_is_neither_stays_as_it_is() -> Result<()> {
+fn a_file_of_which_nothing_can_be_kept_stays() -> Result<()> {
     let cases: [(&str, &[u8], &str); 10] = [
         ("dump.rdb", b"", "the file is empty"),
         ("x.base.rdb", b"", "the file is empty"),

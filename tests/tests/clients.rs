@@ -1,5 +1,5 @@
-//! What users connect with: the scripts in `clients/` drive the server through redis-py,
-//! ioredis and @upstash/redis and check every answer as the library shapes it.
+//! Client libraries: the scripts in `clients/` drive the server through redis-py, ioredis and
+//! @upstash/redis, and check every answer in the form that the library gives it.
 
 use std::process::{Command, Stdio};
 

@@ -61,9 +61,10 @@ fn possible(wanted: usize) -> usize {
     wanted.min(usize::try_from(allowed).unwrap_or(usize::MAX).saturating_sub(200))
 }
 
-/// A turn of a worker that has lasted too long is cut: who has come meanwhile is served before the rest of it.
+/// A turn of a worker that has lasted too long is cut: clients that have come meanwhile are served
+/// before the rest of it.
 #[test]
-fn who_comes_while_a_turn_is_long_is_not_the_last() -> Result<()> {
+fn a_client_that_comes_during_a_long_turn_is_served_before_its_end() -> Result<()> {
     const BUSY: usize = 320;
     let server = start(&[("threads", "1"), ("enable-debug-command", "yes")])?;
     let mut control = server.connect()?;
@@ -78,7 +79,8 @@ fn who_comes_while_a_turn_is_long_is_not_the_last() -> Result<()> {
     for stream in &mut busy {
         stream.write_all(b"DEBUG SLEEP 0.002\r\nINCR n\r\n")?;
     }
-    // Whoever comes with the others is one of them: half of them are served before this one comes.
+    // A client that comes with the others is one of them: so half of them are served before this
+    // one comes.
     let mut first = [0; 3];
     busy[BUSY / 2].read_exact(&mut first)?;
     let Reply::Bulk(count) = newcomer.call_text("GET n")? else { bail!("nothing has run") };
@@ -265,7 +267,7 @@ fn replies_that_nobody_reads_are_bounded() -> Result<()> {
 }
 
 #[test]
-fn together_clients_hold_no_more_than_they_may() -> Result<()> {
+fn clients_together_stay_within_the_limit() -> Result<()> {
     const LIMIT: u64 = 20 * MEGABYTE;
     let server = start(&[("maxmemory-clients", "20mb")])?;
     let mut control = server.connect()?;
@@ -303,7 +305,7 @@ fn together_clients_hold_no_more_than_they_may() -> Result<()> {
 }
 
 #[test]
-fn who_reads_late_gets_everything_in_order() -> Result<()> {
+fn a_late_reader_gets_everything_in_order() -> Result<()> {
     const REQUESTS: usize = 20_000;
     let server = start(&[])?;
     let mut client = server.connect()?;
@@ -365,7 +367,8 @@ fn requests_that_trickle_in_are_answered() -> Result<()> {
     Ok(())
 }
 
-/// For whatever reason a connection waits, requests that arrive meanwhile must be looked at afterwards.
+/// For whatever reason a connection waits, requests that arrive meanwhile must be looked at
+/// afterwards.
 #[test]
 fn what_arrives_while_a_connection_is_held_back_is_answered_afterwards() -> Result<()> {
     let server = start(&[("appendonly", "yes")])?;

@@ -1,5 +1,5 @@
-//! Slots that are held for long, or needed by many: other clients do not wait, and work under locks is
-//! linear.
+//! Slots that are locked for long, or needed by many: other clients do not wait, and work under
+//! locks takes linear time.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn of_two_workers(server: &Server, wanted: usize) -> Result<(Client, Vec<Client>
 }
 
 #[test]
-fn whoever_wants_a_slot_that_is_held_for_long_holds_nobody_up() -> Result<()> {
+fn a_command_that_waits_for_a_locked_slot_delays_nobody() -> Result<()> {
     let server = start("2")?;
     let mut control = server.connect()?;
     for command in ["SET k value", "SET other 1", "RPUSH l 1 2", "SET w_1 2", "SET w_2 1"] {
@@ -138,8 +138,8 @@ fn whoever_wants_a_slot_that_is_held_for_long_holds_nobody_up() -> Result<()> {
     Ok(())
 }
 
-/// Sends the same command many times at once, by a client that shares its worker with another one. That
-/// one must be answered before all of them have run.
+/// Sends the same command many times at once, by a client that shares its worker with another one.
+/// That one must be answered before all of them have run.
 fn runs_in_turn_with_others(command: &[&str], times: usize, answer: &Reply) -> Result<()> {
     let server = start("1")?;
     let (mut busy, mut other) = (server.connect()?, server.connect()?);
@@ -166,18 +166,18 @@ fn runs_in_turn_with_others(command: &[&str], times: usize, answer: &Reply) -> R
 }
 
 #[test]
-fn who_sends_many_commands_at_once_runs_them_in_turn_with_others() -> Result<()> {
+fn a_client_with_many_commands_takes_turns_with_others() -> Result<()> {
     runs_in_turn_with_others(&["BITCOUNT", "large"], 200, &Reply::Integer(4))
 }
 
 /// Fewer than are fetched together, each of which takes some milliseconds.
 #[test]
-fn who_sends_a_few_long_commands_at_once_runs_them_in_turn_with_others() -> Result<()> {
+fn a_client_with_a_few_long_commands_takes_turns_with_others() -> Result<()> {
     runs_in_turn_with_others(&["BITCOUNT", "large"], 30, &Reply::Integer(4))
 }
 
 #[test]
-fn who_sends_many_scripts_at_once_runs_them_in_turn_with_others() -> Result<()> {
+fn a_client_with_many_scripts_takes_turns_with_others() -> Result<()> {
     let script = "local sum = 0 for number = 1, 10000000 do sum = sum + number end return 1";
     runs_in_turn_with_others(&["EVAL", script, "0"], 30, &Reply::Integer(1))
 }

@@ -1,5 +1,5 @@
-//! The process is killed at random instants under load, started again, and asked for all that it had
-//! acknowledged.
+//! The process is killed at random instants under load, started again, and asked for all that it
+//! had acknowledged.
 //!
 //! `DUNLIN_CRASHES` says how often in each mode; 3 unless set. `DUNLIN_SEED` chooses the instants.
 

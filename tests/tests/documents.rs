@@ -20,7 +20,7 @@ fn the_compatibility_page_is_what_the_program_prints() -> Result<()> {
 /// The list from which the page derives what is not there.
 #[test]
 fn the_commands_of_the_reference_are_known() -> Result<()> {
-    let path = repository().join("crates/engine/src/compatibility/redis-8.0.txt");
+    let path = repository().join("crates/commands/src/compatibility/redis-8.0.txt");
     let text = fs::read_to_string(path)?;
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let listed = lines.flat_map(|line| {

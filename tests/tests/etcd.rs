@@ -465,7 +465,7 @@ fn listen(keys: &mut Keys, patience: Duration) -> Result<(Option<String>, Option
 }
 
 #[test]
-fn who_waits_is_told_what_etcd_tells() -> Result<()> {
+fn waiting_clients_get_the_answers_of_etcd() -> Result<()> {
     let rounds = Rounds::from_environment(Duration::from_secs(8));
     let mut pair = Pair::start()?;
     let mut random = Random::new(rounds.first);
@@ -545,7 +545,8 @@ fn a_stream_goes_on_from_event_to_event() -> Result<()> {
             let _ = stream.web.chunk()?.context("an event")?;
         }
     }
-    // It has read three hundred, and three times as many have happened since: not too many to go on.
+    // It has read three hundred, and three times as many have happened since: not too many to go
+    // on.
     for number in 301..=600 {
         let event = String::from_utf8(stream.web.chunk()?.context("an event")?)?;
         let expected = format!("\"key\":\"/s/{}\"", number - 1);
@@ -572,7 +573,7 @@ fn a_stream_goes_on_from_event_to_event() -> Result<()> {
 }
 
 #[test]
-fn time_is_up_though_nobody_looks() -> Result<()> {
+fn nodes_expire_though_no_request_looks() -> Result<()> {
     let mut pair = Pair::start()?;
     pair.play("PUT /d dir=true&ttl=3")?;
     pair.play("PUT /d/x value=1")?;
@@ -821,7 +822,7 @@ fn etcdctl_works() -> Result<()> {
 }
 
 #[test]
-fn a_large_event_is_kept_once_for_all_who_wait() -> Result<()> {
+fn a_large_event_is_kept_once_for_all_waiting_clients() -> Result<()> {
     const WAITERS: usize = 40;
     let value = vec![b'v'; 6 << 20];
     for (waits, writes) in [
@@ -855,7 +856,8 @@ fn a_large_event_is_kept_once_for_all_who_wait() -> Result<()> {
             ensure!(web.answer(false)?.status == 200);
         }
         let peak = peak_resident_bytes(server.pid())?;
-        // A copy for each would be 240 MiB, and the value is there some times while it is on its way.
+        // A copy for each would be 240 MiB, and the value is there some times while it is on its
+        // way.
         ensure!(peak < 160 << 20, "{waits}: {peak}");
     }
     Ok(())
@@ -868,7 +870,7 @@ fn etcdctl(endpoint: &str) -> Command {
 }
 
 #[test]
-fn who_may_not_is_told_in_the_words_of_etcd() -> Result<()> {
+fn refusals_have_the_form_of_etcd() -> Result<()> {
     let (server, port) = start(&[("requirepass", "secret")])?;
     let mut web = Web::connect(port)?;
     let refused = web.ask("GET /v2/keys/a", &[], b"")?;

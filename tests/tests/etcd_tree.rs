@@ -1,5 +1,5 @@
-//! The keys of the tree of `/v2/keys`, changed by Redis clients: no client gets a wrong index, nothing
-//! crashes, and the tree after a restart is the one before it.
+//! The keys of the tree of `/v2/keys`, changed by Redis clients: no client gets a wrong index,
+//! nothing crashes, and the tree after a restart is the one before it.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ fn times_of_fields_take_nodes_away() -> Result<()> {
 }
 
 #[test]
-fn whoever_asks_for_a_past_that_is_gone_is_told_so() -> Result<()> {
+fn waiting_for_removed_events_is_an_error() -> Result<()> {
     for emptied in [
         "FLUSHALL",
         "FLUSHDB ASYNC",
@@ -126,7 +126,7 @@ fn whoever_asks_for_a_past_that_is_gone_is_told_so() -> Result<()> {
 
 /// What is noted about expiry names nodes in ways in which they are not called.
 #[test]
-fn what_expires_is_called_as_nodes_are() -> Result<()> {
+fn wrong_names_in_the_expiry_index_are_ignored() -> Result<()> {
     let mut subject = Subject::start()?;
     subject.expect("PUT /due value=1&ttl=1", "201")?;
     subject.expect("PUT /dir/x value=1", "201")?;

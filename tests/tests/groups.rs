@@ -1,5 +1,5 @@
-//! Consumers on several worker threads share a group: each entry is delivered to exactly one of them,
-//! in the order of the stream, whether it was there or is waited for.
+//! Consumers on several worker threads share a group: each entry is delivered to exactly one of
+//! them, in the order of the stream, whether it was there or is waited for.
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -111,8 +111,8 @@ fn each_entry_is_delivered_once() -> Result<()> {
     Ok(())
 }
 
-/// Clients that wait for entries of a group get them in the order in which they came, and those that
-/// read without a group all get them.
+/// Clients that wait for entries of a group get them in the order in which they came, and those
+/// that read without a group all get them.
 #[test]
 fn waiting_consumers_are_served_in_turn() -> Result<()> {
     const WAITING: usize = 6;

@@ -1,6 +1,6 @@
-//! Data that others may have made, damaged in every way, under the real process: payloads of
-//! RESTORE, RDB files and append-only files. Whatever they have become, the server answers, goes on,
-//! and takes no memory that they are not worth; what it takes for a value is one to all commands.
+//! Damaged data from outside, given to the real process: payloads of RESTORE, RDB files and
+//! append-only files. Whatever they contain, the server answers, goes on, and takes memory in
+//! proportion to them. A value that it accepts works with all commands.
 //!
 //! Checksums are not verified, so that damage gets as far as it can.
 

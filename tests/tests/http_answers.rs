@@ -356,7 +356,7 @@ fn a_client_that_closes_its_side_gets_the_answer_for_which_it_waits() -> Result<
 }
 
 #[test]
-fn who_looks_after_the_server_need_not_know_its_name() -> Result<()> {
+fn probes_and_scrapes_may_use_any_host_name() -> Result<()> {
     let (server, port) = start(&[])?;
     let mut web = Web::connect(port)?;
     let mut request = |path: &str, lines: &str| -> Result<Answer> {

@@ -82,7 +82,7 @@ fn a_client_may_ask_before_it_sends_its_body() -> Result<()> {
 }
 
 #[test]
-fn who_sends_its_body_at_once_is_answered_once() -> Result<()> {
+fn a_client_that_sends_its_body_at_once_is_answered_once() -> Result<()> {
     let (_server, port) = start(&[])?;
     let head = "POST /v1/command HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
     for body in [
@@ -202,7 +202,7 @@ fn a_command_behind_many_ready_answers_waits_for_them() -> Result<()> {
     ensure!(PAGES * page.body.len() > 1_500_000, "the answers are too small to wait");
     let line = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let pages = line("/v1/dashboard.js").repeat(PAGES);
-    // One command takes the short path, and one the long.
+    // One command takes the fast path, and one the long.
     let first = line("/v1/keys/first");
     let second = line("/v1/keys?prefix=sec");
     let mut web = Web::connect(port)?;
@@ -242,8 +242,8 @@ fn slow_requests_are_given_up() -> Result<()> {
     Ok(())
 }
 
-/// Of requests that were sent together, one waits behind an answer that needs no command, and one has
-/// commands whose replies come apart from their ends.
+/// Of requests that were sent together, one waits behind an answer that needs no command, and one
+/// has commands whose replies come apart from their ends.
 #[test]
 fn each_of_many_requests_gets_its_own_answer() -> Result<()> {
     let (server, port) = start(&[("save", "3600 1")])?;
@@ -283,6 +283,7 @@ fn bodies_are_as_long_as_their_requests_may_have_them() -> Result<()> {
         ("OPTIONS /v1/keys/k", "Content-Length: 500000000\r\n".to_owned()),
         ("POST /healthz", "Content-Length: 5000000\r\n".to_owned()),
         ("POST /v1/command", format!("{own}Content-Length: 0209715200\r\n")),
+        ("POST /v1/pipeline", format!("{own}Content-Length: 9000000\r\n")),
         ("PATCH /v1/keys/k", format!("{own}Content-Length: 2000000\r\n")),
     ] {
         let mut web = Web::connect(port)?;

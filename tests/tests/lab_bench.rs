@@ -38,7 +38,8 @@ impl Said {
 /// `dunlin bench` with these arguments, for a minute at most.
 fn bench_command(port: u16, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new("timeout");
-    // In the foreground, so that a signal to the process group of the test reaches no other process.
+    // In the foreground, so that a signal to the process group of the test reaches no other
+    // process.
     command.args(["--foreground", "60"]).arg(dunlin_binary()?).args(["bench", "-p"]);
     command.arg(port.to_string()).args(arguments).stdin(Stdio::null());
     Ok(command)

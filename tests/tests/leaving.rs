@@ -1,5 +1,5 @@
-//! Clients that leave or are killed while they wait or run, and the time that commands see: nothing is
-//! done for a client that has gone, and no deadline is counted from before its command.
+//! Clients that leave or are killed while they wait or run, and the time that commands see. Nothing
+//! is done for a client that has gone, and no deadline counts from before its command.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -112,7 +112,7 @@ fn a_killed_client_has_written_for_the_last_time() -> Result<()> {
 }
 
 #[test]
-fn a_kill_answers_for_whoever_is_killed_and_ends_with_all_of_them() -> Result<()> {
+fn a_kill_is_answered_when_all_killed_clients_are_closed() -> Result<()> {
     let server = start(&[])?;
     let mut control = server.connect()?;
     let mut victims: Vec<Client> = (0..20).map(|_| server.connect()).collect::<Result<_>>()?;
@@ -131,7 +131,8 @@ fn a_kill_answers_for_whoever_is_killed_and_ends_with_all_of_them() -> Result<()
     for victim in &mut victims {
         while victim.receive()? != Received::Closed {}
     }
-    // A transaction answers when all of its KILLs have been carried out; one may kill its own client.
+    // A transaction answers when all of its KILLs have been carried out; one may kill its own
+    // client.
     let mut two: Vec<Client> = (0..2).map(|_| server.connect()).collect::<Result<_>>()?;
     let mut ids = Vec::new();
     for client in &mut two {
@@ -162,10 +163,51 @@ fn a_kill_ends_the_script_of_its_client_unless_it_has_written() -> Result<()> {
     Ok(())
 }
 
+/// A KILL that finds a client killed already waits like the KILL that has killed it.
+#[test]
+fn a_kill_waits_for_clients_that_another_kill_has_killed() -> Result<()> {
+    let server = start(&[("threads", "4"), ("busy-reply-threshold", "20")])?;
+    let (mut control, mut one, mut victim) =
+        (server.connect()?, server.connect()?, server.connect()?);
+    let id = integer(&victim.call_text("CLIENT ID")?)?;
+    let long =
+        "redis.call('set', KEYS[1], 1) local t = os.clock() + 0.5 while os.clock() < t do end";
+    victim.send(&["EVAL", long, "1", "held"])?;
+    wait_until("a slow script", || Ok(text(&control.call_text("GET held")?).starts_with("BUSY")))?;
+    let kill = format!("CLIENT KILL ID {id}");
+    one.send(&kill.split(' ').collect::<Vec<_>>())?;
+    let shown = format!("id={id} ");
+    wait_until("the kill", || Ok(!text(&control.call_text("CLIENT LIST")?).contains(&shown)))?;
+    ensure!(control.call_text(&kill)? == Reply::Integer(0), "it does not count twice");
+    ensure!(text(&control.call_text("GET held")?) == "1", "its script has ended");
+    ensure!(one.receive()? == Received::Reply(Reply::Integer(1)));
+    Ok(())
+}
+
+/// The first client of a transaction's KILLs may be closed before the second KILL runs.
+#[test]
+fn a_transaction_waits_for_the_last_of_its_kills() -> Result<()> {
+    let server = start(&[("threads", "4"), ("busy-reply-threshold", "20")])?;
+    let (mut control, mut quick, mut slow) =
+        (server.connect()?, server.connect()?, server.connect()?);
+    let quick_id = integer(&quick.call_text("CLIENT ID")?)?;
+    let slow_id = integer(&slow.call_text("CLIENT ID")?)?;
+    control.call_text("SETRANGE large 20000000 x")?;
+    let long = "redis.call('set', KEYS[1], 1) local t = os.clock() + 1 while os.clock() < t do end";
+    slow.send(&["EVAL", long, "1", "held"])?;
+    wait_until("a slow script", || Ok(text(&control.call_text("GET held")?).starts_with("BUSY")))?;
+    let mut requests = vec!["MULTI".to_owned(), format!("CLIENT KILL ID {quick_id}")];
+    requests.extend((0..50).map(|_| "BITCOUNT large".to_owned()));
+    requests.extend([format!("CLIENT KILL ID {slow_id}"), "EXEC".to_owned()]);
+    pipeline(&mut control, &requests.iter().map(String::as_str).collect::<Vec<_>>())?;
+    ensure!(text(&control.call_text("GET held")?) == "1", "its script has ended");
+    Ok(())
+}
+
 // ---- Clients that leave -------------------------------------------------------------------------
 
 #[test]
-fn who_leaves_while_it_waits_is_noticed_however_much_it_has_sent() -> Result<()> {
+fn a_waiting_client_that_leaves_is_noticed_however_much_it_has_sent() -> Result<()> {
     let server = start(&[])?;
     let mut control = server.connect()?;
     // One lies in the middle of more commands than run in a turn.
@@ -195,7 +237,7 @@ fn who_leaves_while_it_waits_is_noticed_however_much_it_has_sent() -> Result<()>
 }
 
 #[test]
-fn who_leaves_during_a_pause_is_gone_with_its_writes() -> Result<()> {
+fn a_client_that_leaves_during_a_pause_writes_nothing() -> Result<()> {
     let server = start(&[])?;
     let mut control = server.connect()?;
     control.call_text("CLIENT PAUSE 600000 WRITE")?;
@@ -212,6 +254,31 @@ fn who_leaves_during_a_pause_is_gone_with_its_writes() -> Result<()> {
     ensure!(answers == b"+PONG\r\n", "{}", answers.escape_ascii());
     control.call_text("CLIENT UNPAUSE")?;
     ensure!(control.call_text("EXISTS half whole")? == Reply::Integer(0));
+    Ok(())
+}
+
+#[test]
+fn a_client_that_gives_up_its_wait_gets_the_earlier_answers() -> Result<()> {
+    let server = start(&[("appendonly", "yes"), ("appendfsync", "always")])?;
+    let mut control = server.connect()?;
+    let large = "x".repeat(10_000_000);
+    control.call(&["SET", "large", &large])?;
+    let large = format!("$10000000\r\n{large}\r\n");
+    for (requests, owed) in [
+        ("SET k 1\r\nBLPOP jobs 0\r\nSET k 2\r\n", "+OK\r\n"),
+        ("SET k 1\r\nWAITAOF 1 1 0\r\n", "+OK\r\n"),
+        ("SET k 1\r\nSUBSCRIBE c\r\n", "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"),
+        ("GET large\r\nBLPOP jobs 0\r\nSET k 2\r\n", &large),
+    ] {
+        let mut client = raw(&server)?;
+        client.write_all(requests.as_bytes())?;
+        client.shutdown(Shutdown::Write)?;
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers)?;
+        ensure!(answers == owed.as_bytes(), "{requests}: {} bytes", answers.len());
+    }
+    wait_until("their end", || Ok(number(&mut control, "connected_clients")? == 1))?;
+    ensure!(control.call_text("GET k")? == Reply::Bulk(b"1".to_vec()));
     Ok(())
 }
 
@@ -236,7 +303,7 @@ fn a_subscriber_that_ends_its_stream_is_gone_though_it_reads_nothing() -> Result
 // ---- What others see of a client ----------------------------------------------------------------
 
 #[test]
-fn who_waits_is_idle_and_numbers_follow_the_order_of_connections() -> Result<()> {
+fn waiting_clients_are_idle_and_ids_follow_the_order_of_connections() -> Result<()> {
     let server = start(&[])?;
     let mut clients: Vec<Client> = (0..200).map(|_| server.connect()).collect::<Result<_>>()?;
     let mut last = 0;

@@ -61,7 +61,7 @@ fn closed_for_output(control: &mut Client) -> Result<u64> {
 }
 
 #[test]
-fn who_has_not_logged_in_may_let_little_wait() -> Result<()> {
+fn little_may_wait_for_a_client_that_has_not_logged_in() -> Result<()> {
     let server = start(&[("requirepass", "secret")])?;
     let mut control = server.connect()?;
     control.call_text("AUTH secret")?;
@@ -103,8 +103,8 @@ fn replies_within_the_limit_are_sent_whatever_room_they_take() -> Result<()> {
     let server = start(&[("client-output-buffer-limit", "normal 1mb 0 0")])?;
     server.connect()?.call(&["SET", "text", &"e".repeat(10_000)])?;
     let request = command(&[b"GET", b"text"]);
-    // The buffer doubles as it grows, and passes a megabyte before its content does. A new connection takes
-    // a part of it at once.
+    // The buffer doubles as it grows, and passes a megabyte before its content does. A new
+    // connection takes a part of it at once.
     for times in [60, 70, 80, 90] {
         let mut client = server.connect()?;
         client.send_raw(&request.repeat(times))?;
@@ -115,7 +115,8 @@ fn replies_within_the_limit_are_sent_whatever_room_they_take() -> Result<()> {
     Ok(())
 }
 
-/// Many commands of one request have one answer. What was gathered of it and waits counts towards the limit.
+/// Many commands of one request have one answer. What was gathered of it and waits counts towards
+/// the limit.
 #[test]
 fn an_answer_of_many_replies_stops_at_the_limit() -> Result<()> {
     let options = [("client-output-buffer-limit", "normal 1mb 0 0")];
@@ -156,7 +157,7 @@ fn chunks_that_were_decoded_are_not_kept() -> Result<()> {
 
 #[test]
 fn a_request_pushes_no_more_words_than_a_command_has() -> Result<()> {
-    const MOST: usize = 1024 * 1024;
+    const MOST: usize = 64 * 1024;
     let (server, web) = Server::start_with_http(&[])?;
     let mut web = Web::connect(web)?;
     let mut push = |body: &str| web.ask("POST /v1/keys/k?type=list", &[], body.as_bytes());
@@ -174,9 +175,35 @@ fn a_request_pushes_no_more_words_than_a_command_has() -> Result<()> {
     }
     // The bodies themselves take this much.
     let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
-    ensure!(grown < 80 * MEGABYTE, "{grown} bytes more");
+    ensure!(grown < 16 * MEGABYTE, "{grown} bytes more");
     let length = server.connect()?.call_text("LLEN k")?;
     ensure!(length == Reply::Integer(MOST as i64), "{length:?}");
+    Ok(())
+}
+
+/// A document may have a name many times, and a request may name a large collection many times.
+#[test]
+fn a_short_request_makes_no_long_value_and_no_long_answer() -> Result<()> {
+    let (server, web) = Server::start_with_http(&[])?;
+    let (mut client, mut web) = (server.connect()?, Web::connect(web)?);
+    let document = format!("{{{}\"b\":1}}", r#""a":{},"#.repeat(2000));
+    web.ask("PUT /v1/keys/document", &[], document.as_bytes())?;
+    let before = peak_resident_bytes(server.pid())?;
+    let patch = format!(r#"{{"a":"{}"}}"#, "x".repeat(500_000));
+    let patches = "Content-Type: application/merge-patch+json";
+    let answer = web.ask("PATCH /v1/keys/document", &[patches], patch.as_bytes())?;
+    ensure!(answer.status == 409, "{}", answer.text());
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 16 * MEGABYTE, "a document of {grown} bytes");
+    let members: Vec<String> = (0..100_000).map(|number| format!("member:{number}")).collect();
+    let words = ["SADD", "large"].into_iter().chain(members.iter().map(String::as_str));
+    client.call(&words.collect::<Vec<_>>())?;
+    let before = peak_resident_bytes(server.pid())?;
+    let keys = format!("[{}]", vec![r#""large""#; 1000].join(","));
+    let answer = web.ask("POST /v1/mget", &[], keys.as_bytes())?;
+    ensure!(answer.status == 400 && answer.text().contains("fewer keys"), "{}", answer.text());
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 256 * MEGABYTE, "an answer of {grown} bytes");
     Ok(())
 }
 
@@ -412,5 +439,33 @@ fn messages_to_others_stop_at_the_limit() -> Result<()> {
     publisher.read_exact(&mut replies)?;
     let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
     ensure!(grown < 128 * MEGABYTE, "{grown} bytes more");
+    Ok(())
+}
+
+/// The limit of open files that a process goes by.
+fn limit_of_files(server: &Server) -> Result<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid()))?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().next()).context("no such limit")?;
+    Ok(soft.parse()?)
+}
+
+#[test]
+fn a_change_that_fails_does_not_raise_the_limit_of_files() -> Result<()> {
+    let (mut server, other) = (start(&[("maxclients", "100")])?, start(&[])?);
+    server.set_wrapper(&["sh", "-c", "ulimit -Sn 200; exec \"$0\" \"$@\""]);
+    server.start_again()?;
+    let mut client = server.connect()?;
+    ensure!(limit_of_files(&server)? == 200);
+    let taken = other.port().to_string();
+    for _ in 0..2 {
+        let words = ["CONFIG", "SET", "maxclients", "1000", "port", &taken];
+        ensure!(client.call(&words)?.is_error(), "the port is taken");
+        ensure!(limit_of_files(&server)? == 200);
+    }
+    let beyond = client.call_text("CONFIG SET maxclients 4000000000")?;
+    ensure!(beyond.is_error() && limit_of_files(&server)? == 200, "{beyond:?}");
+    ensure!(!client.call_text("CONFIG SET maxclients 1000")?.is_error());
+    ensure!(limit_of_files(&server)? > 1000);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The description of HTTP's addresses, read by schemathesis: it makes requests of it, right ones and wrong
-//! ones, and compares the answers with it.
+//! The description of HTTP's addresses, read by schemathesis: it makes requests of it, right ones
+//! and wrong ones, and compares the answers with it.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -43,8 +43,8 @@ fn seed() -> String {
     std::env::var("SEED").unwrap_or_else(|_| std::process::id().to_string())
 }
 
-/// Runs schemathesis with these arguments behind the address of the document. What it says, and whether
-/// it has found nothing.
+/// Runs schemathesis with these arguments behind the address of the document. What it says, and
+/// whether it has found nothing.
 fn read(subject: &Subject, document: &str, arguments: &[&str]) -> Result<(bool, String)> {
     let own = repository().join("tests/schemathesis");
     let output = Command::new(peers::directory().join("schemathesis/bin/st"))

@@ -89,7 +89,7 @@ fn a_directory_that_was_renamed_leaves_its_path_to_others() -> Result<()> {
     Ok(())
 }
 
-/// The file that is locked for an RDB file was removed: whoever comes first has the right.
+/// The file that is locked for an RDB file was removed: the first server to come has the right.
 #[test]
 fn a_lock_that_was_removed_is_no_right_any_more() -> Result<()> {
     let saves = [("save", "3600 1")];
@@ -151,7 +151,7 @@ fn an_rdb_file_has_one_server() -> Result<()> {
     ensure!(own.connect()?.call_text("SAVE")? == ok());
     let other = beside(&server, &[])?;
     ensure!(other.connect()?.call_text("SAVE")?.is_error());
-    ensure!(other.log().contains("another server uses it"), "{}", other.log_tail());
+    wait_until("a line of the log", || Ok(other.log().contains("another server uses it")))?;
     ensure!(!server.directory().join("dump.rdb").exists());
     ensure!(server.connect()?.call_text("SAVE")? == ok());
     let file = server.directory().join("dump.rdb");
@@ -221,7 +221,8 @@ fn what_processes_left_unfinished_is_removed_at_the_start() -> Result<()> {
         fs::write(files.join(name), "half")?;
     }
     server.start_again()?;
-    // Process 1 is there, whatever it does, and no server seems ever to have written the other file.
+    // Process 1 is there, whatever it does, and no server seems ever to have written the other
+    // file.
     let mut left = unfinished(&home)?;
     left.sort();
     ensure!(left == ["temp-1-dump.rdb", "temp-4194999-other.rdb"]);
@@ -248,7 +249,7 @@ fn what_another_server_writes_stays_whoever_starts_beside_it() -> Result<()> {
 }
 
 #[test]
-fn who_insists_leaves_no_unfinished_file() -> Result<()> {
+fn a_second_signal_leaves_no_unfinished_file() -> Result<()> {
     let mut server = start(&[("save", "3600 1")])?;
     let mut client = server.connect()?;
     client.call_text("DEBUG POPULATE 10000 key 20")?;

@@ -14,6 +14,7 @@ use rustix::fs::{CWD, FileType};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
 use tests::client::{Client, Received, Reply};
+use tests::observe::wait_until;
 use tests::server::{Server, Target, dunlin_binary};
 
 /// How long anything may take.
@@ -208,6 +209,40 @@ fn a_change_of_several_settings_that_fails_changes_nothing() -> Result<()> {
     Ok(())
 }
 
+/// A worker waits for no file inside its gate: the thread for errands reads it.
+#[test]
+fn a_setting_that_waits_for_a_file_holds_up_only_other_changes() -> Result<()> {
+    let directory = directory()?;
+    let pipe = directory.path().join("views.toml");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, 0o600.into(), 0)?;
+    let path = pipe.to_str().context("a path of text")?;
+    let server = start(&[("threads", "1"), ("enable-protected-configs", "yes")])?;
+    let mut client = server.connect()?;
+    let changes = [["views-file", path], ["hz", "20"]];
+    let mut changers = Vec::new();
+    for [name, value] in changes {
+        let mut changer = server.connect()?;
+        changer.send(&["CONFIG", "SET", name, value])?;
+        changers.push(changer);
+        wait_for("a change that waits", || {
+            let clients = client.call(&["CLIENT", "LIST"]).ok()?;
+            let blocked = text(clients.text()?).matches("flags=b").count();
+            (blocked == changers.len()).then_some(())
+        })?;
+    }
+    for changer in &mut changers {
+        ensure!(!changer.has_input(Duration::from_millis(20))?);
+    }
+    ping(&mut client)?;
+    fs::OpenOptions::new().write(true).open(&pipe)?.write_all(b"# no views\n")?;
+    for (mut changer, [name, value]) in changers.into_iter().zip(changes) {
+        ensure!(matches!(changer.receive()?, Received::Reply(reply) if is_ok(&reply)), "{name}");
+        let shown = changer.call(&["CONFIG", "GET", name])?.elements().context("a map")?;
+        ensure!(shown[1].text() == Some(value.as_bytes()), "{name}: {shown:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
     for (arguments, expected) in [
@@ -216,7 +251,7 @@ fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
             ">>> 'bogus \"1\"'\nBad directive or wrong number of arguments\n",
         ),
         (&["serve", "--port", "x"], "argument couldn't be parsed into an integer\n"),
-        (&["serve", "--replicaof", "h", "1"], "replication is not offered yet\n"),
+        (&["serve", "--cluster-enabled", "yes"], "cluster mode is not offered yet\n"),
         (&["serve", "--include", "none.conf"], "can't open config file 'none.conf': No such file"),
         (&["serve", "none.conf"], "can't open config file 'none.conf': No such file"),
         (&["serve", "--dir", "/nowhere"], "No such file or directory\n"),
@@ -432,7 +467,7 @@ fn a_unix_socket_serves_beside_the_port() -> Result<()> {
 }
 
 #[test]
-fn a_file_in_place_of_the_unix_socket_is_nobody_elses_to_delete() -> Result<()> {
+fn a_file_in_place_of_the_unix_socket_is_not_deleted() -> Result<()> {
     let directory = directory()?;
     let path = directory.path().join("d.sock");
     let name = path.to_str().context("a path in UTF-8")?;
@@ -452,7 +487,7 @@ fn a_file_in_place_of_the_unix_socket_is_nobody_elses_to_delete() -> Result<()> 
 }
 
 #[test]
-fn the_log_tells_of_memory_that_could_not_be_had() -> Result<()> {
+fn the_log_reports_allocations_that_failed() -> Result<()> {
     let (directory, port) = (directory()?, free_port()?);
     let mut child = Command::new(dunlin_binary()?)
         .args([
@@ -796,9 +831,47 @@ fn the_log_hides_data_where_the_settings_ask_for_that() -> Result<()> {
     let mut client = server.connect()?;
     client.call_text("HSET h secret value")?;
     client.call_text("DEBUG LISTPACK h")?;
+    // Lines are written in their order, a moment later.
+    client.call_text("DEBUG LOG next")?;
+    wait_until("the next line", || Ok(server.log().contains("DEBUG LOG: next")))?;
     ensure!(!server.log().contains("secret"), "{}", server.log_tail());
     client.call_text("CONFIG SET hide-user-data-from-log no")?;
     client.call_text("DEBUG LISTPACK h")?;
-    ensure!(server.log().contains("secret"), "{}", server.log_tail());
+    wait_until("the data", || Ok(server.log().contains("secret")))?;
     Ok(())
+}
+
+/// Its owner may have forgotten the pipe, or its reader may hang.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() -> Result<()> {
+    for panics in [false, true] {
+        let (directory, port) = (directory()?, free_port()?);
+        let mut child = Command::new(dunlin_binary()?)
+            .args(["serve", "--http-port", "0", "--enable-debug-command", "yes", "--save", ""])
+            .args(["--port", &port.to_string()])
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let ended = fill_log_and_end(&mut child, port, panics);
+        let _ = child.kill();
+        ensure!(ended?.success() != panics);
+    }
+    Ok(())
+}
+
+fn fill_log_and_end(child: &mut Child, port: u16, panics: bool) -> Result<ExitStatus> {
+    wait_for("an answer", || ping(&mut Client::connect(port).ok()?).ok())?;
+    let mut client = Client::connect(port)?;
+    let long = "x".repeat(1000);
+    for _ in 0..200 {
+        ensure!(is_ok(&client.call(&["DEBUG", "LOG", &long])?));
+    }
+    // This warns; and what waits for all threads has to wait for none that waits for the log.
+    ensure!(is_ok(&set(&mut client, &["maxmemory", "1"])?));
+    ensure!(is_ok(&Client::connect(port)?.call(&["SWAPDB", "0", "1"])?));
+    match panics {
+        true => client.send(&["DEBUG", "PANIC"])?,
+        false => signal(child.id(), Signal::TERM)?,
+    }
+    wait_for_end(child)
 }

@@ -1,9 +1,9 @@
-//! The same random scripts to dunlin and to the reference: what they return, how they fail, and what
-//! they see of the replies of commands must be the same, in RESP2 and RESP3.
+//! The same random scripts to dunlin and to the reference: what they return, how they fail, and
+//! what they see of the replies of commands must be the same, in RESP2 and RESP3.
 //!
 //! A script is one of six kinds: a call of a library on random arguments, a search with a random
-//! pattern or its like, a call of the rest of `string` and `table`, a command whose reply is looked at from Lua, a value that becomes a reply, or a
-//! mistake. `SEED=n` begins with the scripts
+//! pattern, or a similar call, a call of the rest of `string` and `table`, a command whose reply is
+//! looked at from Lua, a value that becomes a reply, or a mistake. `SEED=n` begins with the scripts
 //! that a report names; `SECONDS=n` runs longer.
 
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ const ENOUGH: usize = 8;
 /// How long scripts are made by default.
 const USUAL_TIME: Duration = Duration::from_secs(10);
 
-/// Shows values with their types, and tables in the order in which Lua walks them, unless a key is one
-/// that has its place by its address.
+/// Shows values with their types, and tables in the order in which Lua walks them, unless a key is
+/// one that has its place by its address.
 const SHOW: &str = "\
 local function show(v, d) \
 if type(v) == 'table' then \
@@ -129,7 +129,8 @@ fn random_scripts_are_answered_alike() -> Result<()> {
                 }
             }
         }
-        // Later replies depend on the data, and a script that is right on one side only leaves other.
+        // Later replies depend on the data, and a script that is right on one side only leaves
+        // other.
         let data: Vec<Reply> = clients
             .iter_mut()
             .map(|client| client.call(&["DEBUG", "DIGEST"]))

@@ -382,8 +382,8 @@ fn flushall_empties_the_file_where_there_are_rules() -> Result<()> {
     Ok(())
 }
 
-/// A command and a script of one transaction wait for their files together: the next command waits for
-/// itself.
+/// A command and a script of one transaction wait for their files together: the next command waits
+/// for itself.
 #[test]
 fn a_transaction_waits_for_all_its_files_and_no_longer() -> Result<()> {
     let server = start(&[("save", "3600 1")])?;
@@ -411,7 +411,7 @@ fn a_transaction_waits_for_all_its_files_and_no_longer() -> Result<()> {
 }
 
 #[test]
-fn flushall_that_waits_for_its_file_says_nothing_to_who_wants_no_replies() -> Result<()> {
+fn flushall_sends_no_reply_after_its_file_when_replies_are_off() -> Result<()> {
     for target in [Target::Reference, Target::Dunlin] {
         let server = Server::start(target, &[("save", "3600 1")])?;
         let mut client = server.connect()?;
@@ -495,10 +495,10 @@ fn pipe(path: &Path) -> Result<()> {
     Ok(rustix::fs::mknodat(CWD, path, FileType::Fifo, 0o600.into(), 0)?)
 }
 
-/// The disk is slow while FLUSHALL's file is opened: the client that asked waits, and no other, be it
-/// on the same worker, on another one, or one that closes the gates.
+/// The disk is slow while FLUSHALL's file is opened: the client that asked waits, and no other, be
+/// it on the same worker, on another one, or one that stops the world.
 #[test]
-fn nobody_waits_for_the_file_of_another_ones_flushall() -> Result<()> {
+fn a_flushall_waits_for_its_own_file_only() -> Result<()> {
     for threads in ["1", "2"] {
         let server = start(&[("save", "3600 1"), ("threads", threads)])?;
         let file = server.directory().join(format!("temp-emptied-{}-dump.rdb", server.pid()));
@@ -568,7 +568,7 @@ fn unfinished(server: &Server) -> Result<Vec<String>> {
 }
 
 #[test]
-fn a_save_ends_where_it_began() -> Result<()> {
+fn a_save_ends_though_settings_of_its_file_change() -> Result<()> {
     let server = start(&[("enable-protected-configs", "yes")])?;
     let mut client = server.connect()?;
     client.call_text("DEBUG POPULATE 10000")?;
@@ -593,7 +593,7 @@ fn a_save_ends_where_it_began() -> Result<()> {
 
 /// SAVE beside FLUSHALL's file of another name.
 #[test]
-fn a_file_of_another_name_overtakes_nothing() -> Result<()> {
+fn a_save_beside_a_flushall_with_another_file_name_is_loaded() -> Result<()> {
     let mut server = start(&[("save", "3600 1"), ("enable-protected-configs", "yes")])?;
     let mut client = server.connect()?;
     client.call_text("DEBUG POPULATE 10000")?;

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, number, wait_until};
 use tests::random::Random;
@@ -293,10 +293,10 @@ fn libraries_survive_in_files_of_both_kinds() -> Result<()> {
     Ok(())
 }
 
-/// Two scripts that need a slot of each other, each with a client that waits for what it pushes: one
-/// borrows the slot, and serves the client there.
+/// Two scripts that need a slot of each other, each with a client that waits for what it pushes:
+/// one borrows the slot, and serves the client there.
 #[test]
-fn who_borrows_a_slot_serves_those_who_wait_there() -> Result<()> {
+fn a_script_that_borrows_a_slot_serves_its_waiters() -> Result<()> {
     let server = start(&[("threads", "2")])?;
     let mut control = server.connect()?;
     for round in 0..40 {
@@ -311,7 +311,8 @@ fn who_borrows_a_slot_serves_those_who_wait_there() -> Result<()> {
         })?;
         let mut runners = Vec::new();
         for (own, other) in [("list:a", "list:b"), ("list:b", "list:a")] {
-            // A script that has waited for long takes all slots the next time: each round has its own.
+            // A script that has waited for long takes all slots the next time: each round has its
+            // own.
             let script = format!(
                 "local round = {round} redis.call('hset', KEYS[1] .. '{{' .. KEYS[1] .. '}}', 'f', 1) \
                  local t = os.clock() + 0.02 while os.clock() < t do end \
@@ -354,8 +355,8 @@ fn compiled_scripts_do_not_fill_the_memory_of_others() -> Result<()> {
     Ok(())
 }
 
-/// Two thirds of the memory are in use, and what else is made is garbage soon; whatever a script has told
-/// the collector before.
+/// Two thirds of the memory are in use, and what else is made is garbage soon; whatever a script
+/// has told the collector before.
 #[test]
 fn garbage_does_not_count_among_what_a_script_needs() -> Result<()> {
     let server = start(&[("lua-memory-limit", "12mb"), ("threads", "1")])?;
@@ -378,7 +379,8 @@ fn garbage_does_not_count_among_what_a_script_needs() -> Result<()> {
     Ok(())
 }
 
-/// Libraries that were replaced, or refused when they had registered something, leave nothing behind.
+/// Libraries that were replaced, or refused when they had registered something, leave nothing
+/// behind.
 #[test]
 fn libraries_that_are_gone_take_no_memory() -> Result<()> {
     let server = start(&[("lua-memory-limit", "8mb"), ("threads", "1")])?;
@@ -452,8 +454,8 @@ fn monitor_shows_a_script_once() -> Result<()> {
     Ok(())
 }
 
-/// The memory is full when the remains of a script are collected; or it is more than full, since the
-/// limit was lowered.
+/// The memory is full when the remains of a script are collected; or it is more than full, since
+/// the limit was lowered.
 #[test]
 fn a_full_memory_ends_the_script_and_not_the_server() -> Result<()> {
     let strings =
@@ -568,9 +570,11 @@ fn a_script_that_begins_again_has_done_nothing_before() -> Result<()> {
     for channel in ["news", "__keyevent@0__:keymiss", "end"] {
         listener.call(&["SUBSCRIBE", channel])?;
     }
+    client.call_text("SET text x")?;
     // It learns in the middle that it needs the whole server.
     let script = "redis.call('get', 'nokey') redis.call('publish', 'news', 'once') \
-                  redis.pcall('get') return redis.call('flush' .. 'all')";
+                  redis.pcall('get') redis.pcall('llen', 'text') redis.call('strlen', 'text') \
+                  return redis.call('flush' .. 'all')";
     let reply = client.call(&["EVAL", script, "0"])?;
     ensure!(!reply.is_error(), "{reply:?}");
     client.call_text("PUBLISH end x")?;
@@ -589,6 +593,15 @@ fn a_script_that_begins_again_has_done_nothing_before() -> Result<()> {
         "{get}"
     );
     ensure!(figure(&mut client, "cmdstat_publish")?.starts_with("calls=2,"));
+    for error in ["errorstat_WRONGTYPE", "errorstat_ERR"] {
+        ensure!(figure(&mut client, error)? == "count=1", "{error}");
+    }
+    let histogram = client.call_text("LATENCY HISTOGRAM strlen")?;
+    let figures = histogram.clone().elements().and_then(|all| all.into_iter().nth(1));
+    let figures = figures.and_then(Reply::elements).context("no figures")?;
+    let counts = figures.last().cloned().and_then(Reply::elements).context("no counts")?;
+    let one = Some(&Reply::Integer(1));
+    ensure!(figures.get(1) == one && counts.get(1) == one && counts.len() == 2, "{histogram:?}");
     Ok(())
 }
 

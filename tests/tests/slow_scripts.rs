@@ -45,7 +45,7 @@ fn wait_until_slow(other: &mut Client) -> Result<()> {
 }
 
 #[test]
-fn others_of_the_thread_are_served_and_may_end_it() -> Result<()> {
+fn a_slow_script_lets_its_thread_serve_others_who_may_kill_it() -> Result<()> {
     let server = start()?;
     let (mut runner, mut other, mut blocked, mut listener) =
         (server.connect()?, server.connect()?, server.connect()?, server.connect()?);
@@ -85,7 +85,7 @@ fn others_of_the_thread_are_served_and_may_end_it() -> Result<()> {
 }
 
 #[test]
-fn one_that_has_written_ends_with_the_server_alone() -> Result<()> {
+fn a_slow_script_that_has_written_ends_only_when_the_server_does() -> Result<()> {
     let mut server = start()?;
     let (mut runner, mut other) = (server.connect()?, server.connect()?);
     for command in ["MULTI", "SET held 1"] {
@@ -103,7 +103,7 @@ fn one_that_has_written_ends_with_the_server_alone() -> Result<()> {
 }
 
 #[test]
-fn who_leaves_meanwhile_is_gone_and_others_are_not_mixed_up() -> Result<()> {
+fn a_connection_that_closes_during_a_slow_script_leaves_no_trace() -> Result<()> {
     let server = start()?;
     let mut control = server.connect()?;
     for round in 0..20 {
@@ -133,9 +133,10 @@ fn who_leaves_meanwhile_is_gone_and_others_are_not_mixed_up() -> Result<()> {
     Ok(())
 }
 
-/// What came at the runner's socket while its script ran is not forgotten, the end of it least of all.
+/// What came at the runner's socket while its script ran is not forgotten, the end of it least of
+/// all.
 #[test]
-fn a_runner_that_says_no_more_is_answered_and_closed() -> Result<()> {
+fn a_client_that_closes_its_side_during_its_slow_script_is_answered() -> Result<()> {
     let server = start()?;
     let mut control = server.connect()?;
     let mut runner = TcpStream::connect(("127.0.0.1", server.port()))?;
@@ -159,7 +160,7 @@ fn a_runner_that_says_no_more_is_answered_and_closed() -> Result<()> {
 
 /// Keys that come and go leave tables behind, which others might still look at.
 #[test]
-fn tables_that_others_leave_behind_are_freed_meanwhile() -> Result<()> {
+fn tables_that_others_replace_are_freed_during_a_slow_script() -> Result<()> {
     let server = start_with("2", &[])?;
     let (mut runner, mut other) = (server.connect()?, server.connect()?);
     runner.send(&ENDLESS)?;
@@ -188,7 +189,7 @@ fn tables_that_others_leave_behind_are_freed_meanwhile() -> Result<()> {
 
 /// A client that waits already when the script becomes slow is told, too, whatever it waits for.
 #[test]
-fn those_who_came_before_it_was_slow_are_told() -> Result<()> {
+fn commands_that_waited_before_a_script_was_slow_get_busy() -> Result<()> {
     for threads in ["1", "2"] {
         let server = start_with(threads, &[])?;
         let (mut runner, mut control) = (server.connect()?, server.connect()?);
@@ -238,7 +239,7 @@ fn those_who_came_before_it_was_slow_are_told() -> Result<()> {
 
 /// Others hear of the slots that it has taken since it became slow.
 #[test]
-fn what_it_reaches_later_is_busy_as_well() -> Result<()> {
+fn slots_that_a_slow_script_locks_later_are_busy_too() -> Result<()> {
     let server = start()?;
     let (mut runner, mut other) = (server.connect()?, server.connect()?);
     let script = "redis.call('get', KEYS[1]) local t = os.clock() + 0.3 \
@@ -253,7 +254,7 @@ fn what_it_reaches_later_is_busy_as_well() -> Result<()> {
 
 /// A script that has written and waits for another one keeps no other command waiting.
 #[test]
-fn who_waits_in_the_middle_serves_others_meanwhile() -> Result<()> {
+fn a_script_that_waits_for_a_slot_serves_others_meanwhile() -> Result<()> {
     let server = start_with("2", &[])?;
     let mut control = server.connect()?;
     let (mut first, mut second) = (server.connect()?, server.connect()?);
@@ -286,7 +287,7 @@ fn who_waits_in_the_middle_serves_others_meanwhile() -> Result<()> {
 
 /// A signal lets it go on to its end, as in Redis; who cannot wait for that may still say so.
 #[test]
-fn a_stop_that_waits_for_it_can_be_hurried() -> Result<()> {
+fn a_shutdown_that_waits_for_a_slow_script_can_be_forced() -> Result<()> {
     for options in [&[][..], &[("save", "3600 1")]] {
         let mut server = start_with("1", options)?;
         let (mut runner, mut other) = (server.connect()?, server.connect()?);
@@ -309,10 +310,10 @@ fn a_stop_that_waits_for_it_can_be_hurried() -> Result<()> {
     Ok(())
 }
 
-/// A script that empties all data takes all gates; when it is slow, others are told, and may stop the
-/// server.
+/// A script that empties all data stops the world; when it is slow, others are told, and may stop
+/// the server.
 #[test]
-fn one_that_empties_databases_and_never_ends_does_not_stop_everybody() -> Result<()> {
+fn a_slow_script_that_empties_databases_lets_others_be_refused() -> Result<()> {
     for threads in ["1", "2"] {
         let mut server = start_with(threads, &[])?;
         let (mut runner, mut other) = (server.connect()?, server.connect()?);
@@ -347,7 +348,7 @@ fn one_that_empties_databases_and_never_ends_does_not_stop_everybody() -> Result
 
 /// What was answered while a script runs is as durable as ever.
 #[test]
-fn who_is_answered_beside_it_does_not_lose_what_came_before_it() -> Result<()> {
+fn replies_during_a_slow_script_keep_their_order() -> Result<()> {
     for policy in ["everysec", "always", "no"] {
         let options = [("appendonly", "yes"), ("appendfsync", policy)];
         let mut server = start_with("1", &options)?;
@@ -369,7 +370,7 @@ fn who_is_answered_beside_it_does_not_lose_what_came_before_it() -> Result<()> {
 
 /// A script whose commands take long is looked at between them.
 #[test]
-fn one_of_slow_commands_is_ended_soon() -> Result<()> {
+fn a_script_of_slow_commands_is_killed_soon() -> Result<()> {
     let server = start()?;
     let (mut runner, mut other) = (server.connect()?, server.connect()?);
     ensure!(say(&mut other, "SET held x")? == "OK");
@@ -388,7 +389,7 @@ fn one_of_slow_commands_is_ended_soon() -> Result<()> {
 /// The turn that a slow script interrupts had more connections to serve. They are served beside the
 /// script, and must not be listed once more when it has ended.
 #[test]
-fn those_whom_its_turn_had_still_to_serve_are_served_once() -> Result<()> {
+fn connections_after_a_slow_script_in_a_turn_are_served_once() -> Result<()> {
     const CLIENTS: usize = 100;
     let options = [("threads", "1"), ("busy-reply-threshold", "1")];
     let server = &Server::start(Target::Dunlin, &options)?;
@@ -446,8 +447,8 @@ fn write_and_read_back(server: &Server, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// Code that catches the error by which a script ends, and goes on. What a handler does is done where the
-/// error was raised, so no handler may be called for it.
+/// Code that catches the error by which a script ends, and goes on. What a handler does is done
+/// where the error was raised, so no handler may be called for it.
 const STUBBORN: &[&str] = &[
     "xpcall(function() while true do end end, function(e) while true do end end)",
     "local function f() while true do end end \
@@ -539,7 +540,8 @@ fn a_library_that_catches_every_error_is_refused_in_time() -> Result<()> {
     Ok(())
 }
 
-/// A thread loads a library anew when a function of it is called there. That is watched as the call is.
+/// A thread loads a library anew when a function of it is called there. That is watched as the call
+/// is.
 #[test]
 fn a_library_that_is_loaded_for_a_call_is_ended_with_it() -> Result<()> {
     let server = start()?;
@@ -576,7 +578,7 @@ fn say_words(client: &mut Client, words: &[&str]) -> Result<String> {
 
 /// A script that has let others in, because it has run for long, empties databases all the same.
 #[test]
-fn one_that_is_slow_empties_databases_once() -> Result<()> {
+fn a_slow_script_empties_databases_once() -> Result<()> {
     for threads in ["1", "2"] {
         let server = start_with(threads, &[])?;
         let (mut runner, mut other) = (server.connect()?, server.connect()?);
@@ -598,7 +600,7 @@ fn one_that_is_slow_empties_databases_once() -> Result<()> {
 
 /// What others hear of a script is no write.
 #[test]
-fn one_that_has_published_may_be_ended() -> Result<()> {
+fn a_slow_script_that_has_only_published_may_be_killed() -> Result<()> {
     let server = start()?;
     let (mut runner, mut other, mut listener) =
         (server.connect()?, server.connect()?, server.connect()?);
@@ -615,7 +617,7 @@ fn one_that_has_published_may_be_ended() -> Result<()> {
 
 /// A script that can no longer begin again tells its listeners while it runs.
 #[test]
-fn what_one_publishes_that_has_written_arrives_while_it_runs() -> Result<()> {
+fn messages_of_a_slow_script_that_has_written_arrive_while_it_runs() -> Result<()> {
     let server = start_with("2", &[])?;
     let (mut runner, mut listener) = (server.connect()?, server.connect()?);
     listener.call_text("SUBSCRIBE news")?;
@@ -630,7 +632,7 @@ fn what_one_publishes_that_has_written_arrives_while_it_runs() -> Result<()> {
 
 /// A transaction with a script that declares its keys needs nothing but these.
 #[test]
-fn a_transaction_with_declared_keys_runs_beside_it() -> Result<()> {
+fn a_transaction_with_declared_keys_runs_beside_a_slow_script() -> Result<()> {
     let server = start_with("2", &[])?;
     let (mut runner, mut control) = (server.connect()?, server.connect()?);
     runner.send(&ENDLESS)?;
@@ -656,7 +658,7 @@ fn a_transaction_with_declared_keys_runs_beside_it() -> Result<()> {
 
 /// A page that was left must not keep the server busy.
 #[test]
-fn one_whose_http_client_has_gone_ends() -> Result<()> {
+fn a_script_ends_when_its_http_client_has_gone() -> Result<()> {
     let options = [("threads", "1"), ("busy-reply-threshold", "50")];
     let (server, port) = Server::start_with_http(&options)?;
     let mut other = server.connect()?;
@@ -670,7 +672,7 @@ fn one_whose_http_client_has_gone_ends() -> Result<()> {
 
 /// No write follows from half of a script that a stop has ended.
 #[test]
-fn nothing_follows_from_what_a_stop_has_cut_off() -> Result<()> {
+fn a_script_that_a_shutdown_cuts_off_has_no_effect() -> Result<()> {
     let options = [("appendonly", "yes"), ("appendfsync", "always")];
     let mut server = start_with("2", &options)?;
     for round in 0..5 {
@@ -698,5 +700,121 @@ fn nothing_follows_from_what_a_stop_has_cut_off() -> Result<()> {
         let copied = server.connect()?.call_text("EXISTS held {held}copy")?;
         ensure!(copied == Reply::Integer(0), "{copied:?} in round {round}");
     }
+    Ok(())
+}
+
+/// A connection whose script becomes slow while it is listed to be looked at is looked at again.
+#[test]
+fn a_connection_whose_script_becomes_slow_is_looked_at_again() -> Result<()> {
+    let options =
+        [("threads", "1"), ("busy-reply-threshold", "20"), ("enable-debug-command", "yes")];
+    let server = Server::start(Target::Dunlin, &options)?;
+    let spin = "local t = os.clock() + 0.045 while os.clock() < t do end return 7";
+    let mut pipeline = Vec::new();
+    for _ in 0..30 {
+        (0..300).for_each(|_| tests::client::encode(&["SET", "free", "1"], &mut pipeline));
+        tests::client::encode(&["EVAL", spin, "1", "held"], &mut pipeline);
+    }
+    let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+    // All of them come in the same turn.
+    let mut first = server.connect()?;
+    first.send(&["DEBUG", "SLEEP", "0.1"])?;
+    let answered = |client: &mut Client| -> Result<()> {
+        client.send_raw(&pipeline)?;
+        for number in 0..30 * 301 {
+            ensure!(client.has_input(Duration::from_secs(20))?, "{number} replies came");
+            ensure!(matches!(client.receive()?, Received::Reply(_)), "{number} replies came");
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let all: Vec<_> =
+            clients.iter_mut().map(|client| scope.spawn(|| answered(client))).collect();
+        all.into_iter().try_for_each(|one| one.join().expect("no panic"))
+    })
+}
+
+/// What comes after a script goes by the settings that were made while it ran.
+#[test]
+fn commands_after_a_slow_script_use_settings_changed_meanwhile() -> Result<()> {
+    let server = start()?;
+    let (mut runner, mut other) = (server.connect()?, server.connect()?);
+    let mut pipeline = Vec::new();
+    tests::client::encode(&ENDLESS, &mut pipeline);
+    tests::client::encode(&["SET", "behind", "1"], &mut pipeline);
+    runner.send_raw(&pipeline)?;
+    wait_until_slow(&mut other)?;
+    ensure!(say(&mut other, "CONFIG SET maxmemory 1")? == "OK");
+    ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
+    ensure!(received(&mut runner)?.contains("SCRIPT KILL"));
+    let said = received(&mut runner)?;
+    ensure!(said.starts_with("OOM"), "{said}");
+    Ok(())
+}
+
+/// A client that waits gets nothing of a script that a stop has ended.
+#[test]
+fn nobody_is_served_by_what_a_stop_has_cut_off() -> Result<()> {
+    let options = [("appendonly", "yes"), ("appendfsync", "always")];
+    let mut server = start_with("2", &options)?;
+    for words in [&["BLPOP", "held", "0"][..], &["BLMOVE", "held", "{held}", "LEFT", "LEFT", "0"]] {
+        let (mut runner, mut other, mut waiter) =
+            (server.connect()?, server.connect()?, server.connect()?);
+        waiter.send(words)?;
+        wait_until("a client to wait", || Ok(number(&mut other, "blocked_clients")? == 1))?;
+        let script = "redis.call('rpush', KEYS[1], 1) while true do end";
+        runner.send(&["EVAL", script, "1", "held"])?;
+        wait_until_slow(&mut other)?;
+        other.send(&["SHUTDOWN", "NOSAVE"])?;
+        wait_until("the end of the process", || Ok(!server.is_running()))?;
+        ensure!(matches!(waiter.receive(), Err(_) | Ok(Received::Closed)), "it was served");
+        server.start_again()?;
+        ensure!(server.connect()?.call_text("EXISTS held {held}")? == Reply::Integer(0));
+    }
+    Ok(())
+}
+
+/// A script that has just begun, and waits for a slot of one that a stop ends, is ended with it.
+#[test]
+fn no_script_goes_on_from_what_a_stop_has_cut_off() -> Result<()> {
+    let options = [("appendonly", "yes"), ("appendfsync", "always")];
+    let mut server = start_with("3", &options)?;
+    for round in 0..5 {
+        let (mut runner, mut other, mut copier) =
+            (server.connect()?, server.connect()?, server.connect()?);
+        let script = "redis.call('set', KEYS[1], 1) while true do end";
+        runner.send(&["EVAL", script, "1", "held"])?;
+        wait_until_slow(&mut other)?;
+        let copies = "redis.call('set', KEYS[1], 0) \
+                      redis.call('set', KEYS[1], redis.call('get', 'held'))";
+        copier.send(&["EVAL", copies, "1", "copy"])?;
+        other.send(&["SHUTDOWN", "NOSAVE"])?;
+        wait_until("the end of the process", || Ok(!server.is_running()))?;
+        server.start_again()?;
+        let copied = server.connect()?.call_text("GET copy")?;
+        ensure!(copied == Reply::Nil, "{copied:?} in round {round}");
+    }
+    Ok(())
+}
+
+/// A save that has waited for a script gets nothing of it that a stop has ended.
+#[test]
+fn nothing_is_saved_of_what_a_stop_has_cut_off() -> Result<()> {
+    let options = [("save", "1 1"), ("appendonly", "yes"), ("enable-debug-command", "yes")];
+    let mut server = start_with("3", &options)?;
+    let (mut runner, mut other, mut last) =
+        (server.connect()?, server.connect()?, server.connect()?);
+    // The end of the process takes longer than the save.
+    ensure!(say(&mut last, "DEBUG AOF-FLUSH-SLEEP 500000")? == "OK");
+    other.send(&["SET", "free", "1"])?;
+    let script = "redis.call('set', KEYS[1], 1) while true do end";
+    runner.send(&["EVAL", script, "1", "held"])?;
+    wait_until("a save that waits", || Ok(server.log().contains("Background saving started")))?;
+    other.send(&["SET", "free", "2"])?;
+    last.send(&["SHUTDOWN", "NOSAVE"])?;
+    wait_until("the end of the process", || Ok(!server.is_running()))?;
+    server.set_options(&[]);
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("EXISTS held")? == Reply::Integer(0));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Views of databases over HTTP: the example with SQLite, MariaDB and PostgreSQL, and what happens when the
-//! database is slow, gone, or changed meanwhile.
+//! Views of databases over HTTP: the example with SQLite, MariaDB and PostgreSQL, and what happens
+//! when the database is slow, gone, or changed meanwhile.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -198,7 +198,7 @@ fn the_example_works_with_postgresql() -> Result<()> {
 }
 
 #[test]
-fn who_needs_a_database_that_is_gone_does_not_wait_for_others_to_find_out() -> Result<()> {
+fn requests_for_a_database_that_is_gone_fail_without_a_queue() -> Result<()> {
     // Nobody listens there: the port was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let file = format!(
@@ -216,10 +216,10 @@ fn who_needs_a_database_that_is_gone_does_not_wait_for_others_to_find_out() -> R
     Ok(())
 }
 
-/// A database that accepts connections, and does not answer: at all, or as PostgreSQL beyond the beginning of
-/// a connection.
+/// A database that accepts connections, and does not answer: at all, or as PostgreSQL beyond the
+/// beginning of a connection.
 fn hangs(begins: bool) -> Result<u16> {
-    /// Whoever it is may come in, and a statement may follow.
+    /// Any client may come in, and a statement may follow.
     const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
     /// A statement has run, and the next one may follow.
     const SET: &[u8] = b"C\0\0\0\x08SET\0Z\0\0\0\x05I";
@@ -271,8 +271,8 @@ fn a_database_that_hangs_is_given_up() -> Result<()> {
     Ok(())
 }
 
-/// Passes on what a client of MariaDB sends, and what it is answered: but once, when it is told to, not the
-/// answer to a statement. Then it ends the connection.
+/// Passes on what a client of MariaDB sends, and what it is answered: but once, when it is told to,
+/// not the answer to a statement. Then it ends the connection.
 fn lose_an_answer(upstream: u16, told: &'static AtomicBool) -> Result<u16> {
     /// A statement that was prepared is to run.
     const EXECUTE: u8 = 0x17;
@@ -460,7 +460,7 @@ const SLOW: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
                     SELECT random() AS chance, count(*) AS n FROM n";
 
 #[test]
-fn many_who_ask_at_once_wait_for_one_statement() -> Result<()> {
+fn concurrent_requests_for_a_view_share_one_statement() -> Result<()> {
     let (_server, port, _directory) = start(&one(SLOW, "ttl = 60"), &[])?;
     let results: Result<BTreeSet<String>> = scope(|scope| {
         let ask = || -> Result<String> { Ok(had(&mut Web::connect(port)?, "v", "miss")) };
@@ -492,7 +492,7 @@ fn a_stale_result_is_served_while_another_one_is_fetched() -> Result<()> {
 }
 
 #[test]
-fn what_was_asked_before_it_was_forgotten_is_not_kept() -> Result<()> {
+fn a_result_fetched_before_its_tag_was_forgotten_is_not_kept() -> Result<()> {
     let (_server, port, _directory) = start(&one(SLOW, "ttl = 60\ntags = [\"t\"]"), &[])?;
     let before = scope(|scope| {
         let asks = scope.spawn(|| Ok(had(&mut Web::connect(port)?, "v", "miss")));
@@ -507,7 +507,7 @@ fn what_was_asked_before_it_was_forgotten_is_not_kept() -> Result<()> {
 
 /// The list of a tag's results is a key as any other, so it may be evicted before they are.
 #[test]
-fn what_is_forgotten_is_not_answered_though_the_list_of_its_tag_is_gone() -> Result<()> {
+fn a_forgotten_result_is_not_answered_when_the_list_of_its_tag_is_gone() -> Result<()> {
     let views = one("SELECT random() AS chance", "ttl = 60\ntags = [\"t\"]");
     let (server, port, _directory) = start(&views, &[])?;
     let mut web = Web::connect(port)?;
@@ -524,7 +524,7 @@ fn what_is_forgotten_is_not_answered_though_the_list_of_its_tag_is_gone() -> Res
 }
 
 #[test]
-fn who_cannot_delete_what_is_forgotten_says_so() -> Result<()> {
+fn forgetting_a_tag_fails_when_results_cannot_be_deleted() -> Result<()> {
     let views = one("SELECT random() AS chance", "ttl = 60\ntags = [\"t\"]");
     let (server, port, _directory) = start(&views, &[("busy-reply-threshold", "50")])?;
     let (mut web, mut control) = (Web::connect(port)?, server.connect()?);
@@ -705,7 +705,11 @@ fn the_file_is_read_anew() -> Result<()> {
     assert_eq!(read_anew(&server, &file)?, "OK");
     assert_eq!(had(&mut web, "v", "miss"), "[{\"n\":2}]");
     assert_eq!(had(&mut web, "stays", "hit"), stays);
-    // A file with a mistake changes nothing, and the mistake is told.
+    // A file with a mistake changes nothing, also of what comes with it, and the mistake is told.
+    let path = file.display().to_string();
+    let mut control = server.connect()?;
+    let manifest = server.directory().join("appendonlydir/appendonly.aof.manifest");
+    let files = fs::read_to_string(&manifest)?;
     for (text, told) in [
         ("[views.v]\nselect = \"a secret\"\nttl = nonsense", "TOML parse error at line 3"),
         ("[views.v]\nselect = \"SELECT 1\"\nttl = 1", "there are views, and no database"),
@@ -715,6 +719,10 @@ fn the_file_is_read_anew() -> Result<()> {
         ensure!(error.contains("'views-file') - ") && error.contains(told), "{error}");
         ensure!(!error.contains("secret"), "{error}");
         ensure!(get(&mut web, "v")?.text() == "[{\"n\":2}]");
+        let both = control.call(&["CONFIG", "SET", "appendonly", "no", "views-file", &path])?;
+        ensure!(both.is_error(), "{both:?}");
+        ensure!(!server.log().contains("rewriting started"), "{}", server.log_tail());
+        ensure!(fs::read_to_string(&manifest)? == files);
     }
     ensure!(server.log().contains("The views are unchanged: "), "{}", server.log_tail());
     // Only clients that may change such settings may set another path.
@@ -724,8 +732,6 @@ fn the_file_is_read_anew() -> Result<()> {
     ensure!(error.contains("can't set protected config"), "{error}");
     // With others that fail, nothing changes at all.
     write(two("SELECT 3 AS n"))?;
-    let path = file.display().to_string();
-    let mut control = server.connect()?;
     let port_text = port.to_string();
     let both = control.call(&["CONFIG", "SET", "views-file", &path, "port", &port_text])?;
     ensure!(both.is_error(), "{both:?}");

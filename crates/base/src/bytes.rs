@@ -1,7 +1,22 @@
-//! Comparing short strings of bytes.
+//! Strings of bytes: comparing short ones, and making room for long ones.
 
-/// Whether two strings of bytes are the same. Those of four to 32 bytes, as most keys are, are compared
-/// by their beginnings and ends, which may overlap: a call of the C library takes longer.
+use crate::limits;
+
+/// Makes room for the next bytes of a text of which `missing` bytes are still to come, if there is
+/// none. [`limits::BIG_ARGUMENT_EAGER`] bytes are taken in advance. When as many have arrived, the
+/// room for all the rest is taken: if it grew little by little, what has arrived would be copied
+/// again and again, and each time a worker would stand still, for a value of 400 MB up to half a
+/// second. The system provides memory only where bytes arrive.
+pub fn make_room(bytes: &mut Vec<u8>, missing: usize) {
+    if bytes.len() == bytes.capacity() {
+        let is_real = bytes.len() >= limits::BIG_ARGUMENT_EAGER;
+        let more = if is_real { missing } else { missing.min(limits::BIG_ARGUMENT_EAGER) };
+        bytes.reserve_exact(more);
+    }
+}
+
+/// Whether two strings of bytes are the same. Those of four to 32 bytes, as most keys are, are
+/// compared by their beginnings and ends, which may overlap: a call of the C library takes longer.
 #[inline]
 pub fn same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {

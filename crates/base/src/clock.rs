@@ -1,12 +1,14 @@
 //! Clocks: the wall clock in Unix time, clocks that never step, and a cheap timer for short spans.
 //!
 //! Setting the wall clock moves dates, and nothing else: deadlines, pauses and ages are measured by
-//! [`steady_ms`].
+//! [`monotonic_ms`].
 //!
 //! Reading the system's clock costs 20 to 50 ns, which matters when every command is timed twice.
-//! [`Ticks`] reads the processor's time stamp counter if that runs at a constant rate, after
-//! [`calibrate`] has measured the rate against the monotonic clock; elsewhere, and before the
-//! calibration, it is the monotonic clock itself.
+//! [`Ticks`] reads the processor's time stamp counter if the counter runs at a constant rate, after
+//! [`calibrate`] has measured that rate against the monotonic clock. Before the calibration and on
+//! other processors, [`Ticks`] reads the monotonic clock. It does so too where the system does not
+//! offer the counter as a clock: because the counter has drifted, or because time is simulated
+//! (`crates/simulation`).
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -16,8 +18,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Microseconds that [`shift_wall_clock`] has added.
 static SHIFT_US: AtomicI64 = AtomicI64::new(0);
 
-/// Sets this process's wall clock forward or back, as an administrator does to the machine's. For tests
-/// of what must not change then.
+/// Sets this process's wall clock forward or back, as an administrator does to the machine's. For
+/// tests of what must not change then.
 pub fn shift_wall_clock(microseconds: i64) {
     SHIFT_US.fetch_add(microseconds, Ordering::Relaxed);
 }
@@ -36,19 +38,19 @@ pub fn now_ms() -> u64 {
     now_us() / 1000
 }
 
-/// Microseconds on a clock that never steps: it shows the wall clock's time at the first call in the
-/// process, and from then on the time that has passed since. Not for dates.
+/// Microseconds on a clock that never steps: it shows the wall clock's time at the first call in
+/// the process, and from then on the time that has passed since. Not for dates.
 #[inline]
-pub fn steady_us() -> u64 {
+pub fn monotonic_us() -> u64 {
     static START: OnceLock<(Instant, u64)> = OnceLock::new();
     let (begun, then) = START.get_or_init(|| (Instant::now(), now_us()));
     then + begun.elapsed().as_micros() as u64
 }
 
-/// Milliseconds of [`steady_us`].
+/// Milliseconds of [`monotonic_us`].
 #[inline]
-pub fn steady_ms() -> u64 {
-    steady_us() / 1000
+pub fn monotonic_ms() -> u64 {
+    monotonic_us() / 1000
 }
 
 /// Nanoseconds on a clock that never steps back. Its zero is the first call in the process.
@@ -103,12 +105,12 @@ impl Ticks {
     }
 }
 
-/// Measures the counter's rate, once, for about 10 ms. Must be called at start, before any [`Ticks`]
-/// is taken: those taken before mean something else afterwards.
+/// Measures the counter's rate, once, for about 10 ms. Must be called at start, before any
+/// [`Ticks`] is taken: those taken before mean something else afterwards.
 pub fn calibrate() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
-        if !counter_is_invariant() {
+        if !counter_is_invariant() || !system_trusts_counter() {
             return;
         }
         let (start_ns, start_ticks) = (monotonic_ns(), counter());
@@ -141,6 +143,14 @@ fn counter_is_invariant() -> bool {
     let largest_leaf = core::arch::x86_64::__cpuid(0x8000_0000).eax;
     largest_leaf >= POWER_MANAGEMENT
         && core::arch::x86_64::__cpuid(POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
+}
+
+/// Whether the system has the counter among its clocks. A system that does not list its clocks is
+/// believed to have it.
+fn system_trusts_counter() -> bool {
+    const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let sources = std::fs::read_to_string(SOURCES);
+    sources.map_or(true, |sources| sources.split_whitespace().any(|source| source == "tsc"))
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -1,10 +1,10 @@
 //! Checksums: CRC-16 for slots, CRC-64 for RDB files and DUMP payloads.
 //!
-//! CRC-16 works on eight bytes at a time ("slicing by eight"): `TABLE[k][b]` is the checksum of byte
-//! `b` followed by `k` zero bytes, and since a CRC is linear, the checksum of eight bytes is the
-//! exclusive or of eight independent lookups. Zeros in front of all bytes change nothing, so they fill up
-//! the first eight. Keys are short, so this is all it needs. CRC-64 runs over whole files and is taken
-//! with the processor's carry-less multiplication.
+//! CRC-16 works on eight bytes at a time ("slicing by eight"): `TABLE[k][b]` is the checksum of
+//! byte `b` followed by `k` zero bytes, and since a CRC is linear, the checksum of eight bytes is
+//! the exclusive or of eight independent lookups. Leading zeros change nothing, so they pad the
+//! first eight bytes. That is fast enough for keys, which are short. CRC-64 runs over whole files
+//! and uses the processor's carry-less multiplication.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -63,8 +63,8 @@ fn after_block(crc: u16, block: &[u8; 8]) -> u16 {
         ^ TABLE_16[0][usize::from(block[7])]
 }
 
-/// Fewer than eight bytes behind zeros, which make them eight. They are taken by their beginning and
-/// their end, which may overlap.
+/// Fewer than eight bytes behind zeros, which make them eight. They are taken by their beginning
+/// and their end, which may overlap.
 #[inline]
 fn behind_zeros(bytes: &[u8]) -> [u8; 8] {
     let length = bytes.len();
@@ -99,8 +99,8 @@ fn has_open_brace(key: &[u8]) -> bool {
     const LOWEST_BITS: u64 = 0x0101_0101_0101_0101;
     const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
     let (first, blocks) = key.as_rchunks::<8>();
-    // A byte of `difference` is zero where the block has a brace, and subtracting one borrows from its
-    // highest bit. (A borrow may run on into the next byte, after a brace that was found.)
+    // A byte of `difference` is zero where the block has a brace, and subtracting one borrows from
+    // its highest bit. (A borrow may run on into the next byte, after a brace that was found.)
     let in_block = |block: &[u8; 8]| {
         let difference = u64::from_le_bytes(*block) ^ (LOWEST_BITS * u64::from(b'{'));
         difference.wrapping_sub(LOWEST_BITS) & !difference & HIGHEST_BITS != 0

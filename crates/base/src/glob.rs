@@ -1,13 +1,13 @@
 //! Glob patterns as KEYS, SCAN, PSUBSCRIBE and CONFIG GET understand them.
 //!
 //! `*` any bytes, `?` one byte, `[abc]`, `[a-z]` and `[^a]` one byte of a class, `\` takes the next
-//! byte as it is. Patterns and texts are bytes, not characters. A class that is never closed ends with
-//! the pattern, and a range may run in either direction.
+//! byte as it is. Patterns and texts are bytes, not characters. A class that is never closed ends
+//! with the pattern, and a range may run in either direction.
 //!
-//! Instead of recursion the matcher remembers the last `*` only: the part before it has matched, and
-//! trying an earlier `*` with a longer text could only leave less text for the rest. So the time is at
-//! most the product of the two lengths, for every pattern. Redis bounds its recursion: a pattern whose
-//! stars go deeper matches nothing. This matcher does the same.
+//! Instead of recursion the matcher remembers the last `*` only: the part before it has matched,
+//! and trying an earlier `*` with a longer text could only leave less text for the rest. So the
+//! time is at most the product of the two lengths, for every pattern. Redis bounds its recursion: a
+//! pattern whose stars go deeper matches nothing. This matcher does the same.
 
 use crate::limits::MAX_PATTERN_STARS;
 

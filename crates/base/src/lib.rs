@@ -17,7 +17,7 @@
 //! | [`limits`] | how much of anything is too much? |
 //! | [`size`] | how many bytes is "64mb"? |
 //! | [`size_class`] | how many bytes does the allocator set aside? |
-//! | [`passing`] | which memory is no data, and becomes free by itself? |
+//! | [`passing`] | which memory is not data, and becomes free by itself? |
 
 pub mod bytes;
 pub mod clock;

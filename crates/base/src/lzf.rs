@@ -7,9 +7,9 @@
 //! LLLooooo [MMMMMMMM] oooooooo  copy L+2 (L = 7: M+9) bytes from o+1 bytes back
 //! ```
 //!
-//! The compressor is greedy with one candidate per hash of three bytes, and the longer it finds
-//! nothing the larger are its steps. Any compressor's output can be read by any reader of the format,
-//! so ours need not produce the same bytes as Redis's.
+//! The compressor is greedy, with one candidate per hash of three bytes. Its steps grow while it
+//! finds nothing. Every reader of the format reads the output of every compressor, so ours need not
+//! produce the same bytes as Redis's.
 
 /// Longest literal run of one item.
 const MAX_LITERAL: usize = 32;
@@ -20,8 +20,8 @@ const MAX_COPY: usize = 255 + 7 + 2;
 /// Farthest distance back of a copy.
 const MAX_DISTANCE: usize = 1 << 13;
 
-/// Positions without a copy after which the search goes on in larger steps: data without repetitions so
-/// far is not likely to have any now, and most saved data has none at all.
+/// Positions without a copy after which the search goes on in larger steps: data without
+/// repetitions so far is not likely to have any now, and most saved data has none at all.
 const PATIENCE: usize = 32;
 /// The largest step. Data that begins to repeat is found soon after all.
 const MAX_STEP: usize = 64;

@@ -1,13 +1,13 @@
 //! Passing memory: bytes that are on their way, to a file or to a follower.
 //!
-//! They are no data of clients and become free by themselves, so they do not count against `maxmemory`:
-//! otherwise the deletions that eviction itself sends to a slow disk would evict further keys. Whoever
-//! keeps such bytes bounds how many there are.
+//! They are not clients' data and become free by themselves, so they do not count against
+//! `maxmemory`. Otherwise the deletions that eviction itself sends to a slow disk would evict
+//! further keys. Code that keeps such bytes bounds their number.
 //!
-//! Each thread counts what it takes and what it gives back. A thread may give back what another took, so
-//! only the sum over all threads means anything. The counter of used memory leaves out a thread's
-//! passing bytes in the same step in which it publishes the thread's allocations. So no other thread
-//! ever sees one without the other.
+//! Each thread counts what it takes and what it gives back. A thread may give back what another
+//! took, so only the sum over all threads means anything. The counter of used memory leaves out a
+//! thread's passing bytes in the same step in which it publishes the thread's allocations. So no
+//! other thread ever sees one without the other.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -24,8 +24,8 @@ pub fn balance() -> i64 {
     BALANCE.get()
 }
 
-/// Notes that passing memory has grown by this many bytes, or has shrunk. The caller is the thread that
-/// allocated or freed them.
+/// Notes that passing memory has grown by this many bytes, or has shrunk. The caller is the thread
+/// that allocated or freed them.
 #[inline]
 pub fn note(change: i64) {
     BALANCE.set(BALANCE.get().wrapping_add(change));
@@ -40,7 +40,7 @@ pub struct PassingBytes {
 }
 
 impl PassingBytes {
-    /// An empty buffer with room for so many bytes.
+    /// An empty buffer with room for this many bytes.
     pub fn with_capacity(capacity: usize) -> PassingBytes {
         let mut own = PassingBytes::default();
         own.change(|bytes| bytes.reserve_exact(capacity));
@@ -87,7 +87,7 @@ impl PassingBytes {
     }
 }
 
-/// Memory that is passing while this is there: something other than a buffer, of so many bytes.
+/// Memory that is passing while this is there: something other than a buffer, of this many bytes.
 #[derive(Default)]
 pub struct Passing(usize);
 

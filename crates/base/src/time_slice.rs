@@ -4,8 +4,8 @@
 /// The shortest slice that the kernel gives, in nanoseconds.
 const SHORTEST: u64 = 100_000;
 
-/// Asks for the shortest time slice for the calling thread. A woken thread with a shorter slice than
-/// the running one goes ahead of it, and need not wait until the slice of that one ends, some
+/// Asks for the shortest time slice for the calling thread. A woken thread with a shorter slice
+/// than the running one goes ahead of it, and need not wait until the slice of that one ends, some
 /// milliseconds later; its share of the processor stays the same. Kernels before Linux 6.12 know no
 /// such slice and change nothing. See `sched_setattr(2)`.
 pub fn shorten() {
@@ -24,16 +24,17 @@ pub fn shorten() {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the pointer is to a live structure that contains its own size; the kernel only reads it.
-    // If the kernel refuses, nothing changes.
+    // SAFETY: the pointer is to a live structure that contains its own size; the kernel only reads
+    // it. If the kernel refuses, nothing changes.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
-/// Has the calling thread, and those that it starts from now on, run as soon as they are woken, before
-/// all ordinary threads: as `SCHED_FIFO` with this priority, from 1 on. For threads that sleep now
-/// and then, or the ordinary ones of their processor hardly run. Returns how the thread was scheduled
-/// before, for [`end_real_time`]; none where nothing changed, since somebody has chosen how this process
-/// runs, or the system does not allow it, which takes CAP_SYS_NICE. See `sched(7)`.
+/// Has the calling thread, and those that it starts from now on, run as soon as they are woken,
+/// before all ordinary threads: as `SCHED_FIFO` with this priority, from 1 on. For threads that
+/// sleep now and then, or the ordinary ones of their processor hardly run. Returns how the thread
+/// was scheduled before, for [`end_real_time`]; none where nothing changed, since somebody has
+/// chosen how this process runs, or the system does not allow it, which takes CAP_SYS_NICE. See
+/// `sched(7)`.
 pub fn begin_real_time(priority: i32) -> Option<i32> {
     // SAFETY: the call takes no pointer and changes nothing.
     let before = unsafe { libc::sched_getscheduler(0) };

@@ -114,8 +114,8 @@ impl std::error::Error for SetError {}
 pub struct Changed {
     /// The new one.
     pub config: Config,
-    /// The directives to be applied, in the order given: those whose value has changed, and those that
-    /// may have an effect even with the same value.
+    /// The directives to be applied, in the order given: those whose value has changed, and those
+    /// that may have an effect even with the same value.
     pub directives: Vec<DirectiveId>,
 }
 
@@ -213,8 +213,9 @@ pub struct ApplyError {
 pub trait Apply {
     /// Makes the settings `changed` from `old` to `new` take effect, or does nothing.
     ///
-    /// It may complete `new`, such as a relative path. After an error it is called once more with the
-    /// configurations exchanged, to undo what had taken effect; the result of that call is ignored.
+    /// It may complete `new`, such as a relative path. After an error it is called once more with
+    /// the configurations exchanged, to undo what had taken effect; the result of that call is
+    /// ignored.
     fn apply(
         &self,
         old: &Config,
@@ -243,8 +244,8 @@ impl SharedConfig {
         }
     }
 
-    /// A number that rises with each change, after the change: a reader that sees the same number as
-    /// before may go on with the configuration that it took then.
+    /// A number that rises with each change, after the change: a reader that sees the same number
+    /// as before may go on with the configuration that it took then.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -275,12 +276,41 @@ impl SharedConfig {
     ) -> Result<Vec<DirectiveId>, SetError> {
         let _writing = self.writer.lock();
         let old = self.current.load_full();
-        let Changed { mut config, directives } = set(&old, arguments, context)?;
+        let changed = set(&old, arguments, context)?;
+        self.carry_out(&old, changed, hook)
+    }
+
+    /// The same where the caller may not wait. `None` if it would have to: for the world outside,
+    /// or for another change. Then nothing has changed.
+    pub fn set_at_once(
+        &self,
+        arguments: &[&[u8]],
+        context: SetContext,
+        hook: &dyn Apply,
+    ) -> Option<Result<Vec<DirectiveId>, SetError>> {
+        let _writing = self.writer.try_lock()?;
+        let old = self.current.load_full();
+        let changed = match set(&old, arguments, context) {
+            Ok(changed) => changed,
+            Err(error) => return Some(Err(error)),
+        };
+        let waits = changed.directives.iter().any(|id| id.directive().action().waits());
+        (!waits).then(|| self.carry_out(&old, changed, hook))
+    }
+
+    /// The caller is the one writer.
+    fn carry_out(
+        &self,
+        old: &Config,
+        changed: Changed,
+        hook: &dyn Apply,
+    ) -> Result<Vec<DirectiveId>, SetError> {
+        let Changed { mut config, directives } = changed;
         if directives.is_empty() {
             return Ok(directives);
         }
-        if let Err(error) = hook.apply(&old, &mut config, &directives) {
-            let _ = hook.apply(&config, &mut Config::clone(&old), &directives);
+        if let Err(error) = hook.apply(old, &mut config, &directives) {
+            let _ = hook.apply(&config, &mut Config::clone(old), &directives);
             return Err(SetError::failed(error.directive.name(), error.message));
         }
         self.replace(config);
@@ -543,7 +573,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reread_is_set_to_what_it_is_by_all() {
+    fn set_at_once_refuses_settings_that_have_to_wait() {
+        let shared = SharedConfig::new(Config::default());
+        let hook = OnlyHz::default();
+        let set = |arguments: &[&str]| {
+            let changed = shared.set_at_once(&words(arguments), SetContext::default(), &hook)?;
+            Some(changed.map(|directives| directives.len()))
+        };
+        assert_eq!(set(&["hz", "20"]), Some(Ok(1)));
+        assert_eq!(set(&["hz", "30", "port", "1"]), None, "a socket");
+        assert!(set(&["port", "x"]).is_some_and(|refused| refused.is_err()));
+        assert_eq!(shared.load().hz, 20);
+        let other = shared.writer.lock();
+        assert_eq!(set(&["hz", "40"]), None, "another change is under way");
+        drop(other);
+        assert_eq!(set(&["hz", "40"]), Some(Ok(1)));
+        assert_eq!(*hook.0.borrow(), [(10, 20), (20, 40)]);
+    }
+
+    #[test]
+    fn a_protected_file_may_be_set_to_its_present_path() {
         let config = Config { views_file: b"a.toml".to_vec(), ..Config::default() };
         let try_set = |arguments: &[&str], context| {
             set(&config, &words(arguments), context).map(|changed| changed.directives.len())

@@ -3,8 +3,8 @@
 use super::kinds::{Access, Line};
 
 /// What the rows are about: all settings, as one struct.
-pub trait Settings: Sized + 'static {
-    /// Those that nobody has changed.
+pub trait Configurable: Sized + 'static {
+    /// The settings before any change.
     fn defaults() -> &'static Self;
 }
 
@@ -34,13 +34,63 @@ pub enum Effect {
     Refused(&'static str),
 }
 
+/// What the server does at once when CONFIG SET changes a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing: code that needs the setting reads it.
+    None,
+    /// It listens on other ports.
+    Ports,
+    /// It listens at other addresses.
+    Addresses,
+    /// It makes sure that there are descriptors for this many clients.
+    Descriptors,
+    /// It changes to another directory.
+    Directory,
+    /// It shows another process title.
+    Title,
+    /// It syncs the append-only file at other times.
+    SyncTimes,
+    /// It writes times into the append-only file, or stops that.
+    Timestamps,
+    /// It tells the kernel how likely it is to be killed when memory is short.
+    OomScore,
+    /// It logs more, or less.
+    LogLevel,
+    /// It writes other things into the log when it crashes.
+    CrashLog,
+    /// It warns when more memory is in use than allowed.
+    MemoryLimit,
+    /// It starts or ends the append-only file.
+    AppendOnly,
+    /// It reads which views there are.
+    Views,
+}
+
+impl Action {
+    /// Whether it waits for the world outside: for a disk, or for a name to be resolved.
+    pub fn waits(self) -> bool {
+        use Action::{
+            Addresses, AppendOnly, CrashLog, Descriptors, Directory, LogLevel, MemoryLimit, None,
+            OomScore, Ports, SyncTimes, Timestamps, Title, Views,
+        };
+        match self {
+            Ports | Addresses | Directory | OomScore | AppendOnly | Views => true,
+            None | Descriptors | Title | SyncTimes | Timestamps | LogLevel | CrashLog
+            | MemoryLimit => false,
+        }
+    }
+}
+
 /// The part of a row that concerns the directive rather than its value.
 pub(super) struct Row {
     name: &'static str,
     alias: Option<&'static str>,
     change: Change,
     effect: Effect,
+    action: Action,
     hidden: bool,
+    secret: bool,
     denied_while_loading: bool,
     always_applied: bool,
 }
@@ -52,7 +102,9 @@ pub(super) const fn named(name: &'static str) -> Row {
         alias: None,
         change: Change::Modifiable,
         effect: Effect::Full,
+        action: Action::None,
         hidden: false,
+        secret: false,
         denied_while_loading: false,
         always_applied: false,
     }
@@ -87,9 +139,19 @@ impl Row {
         Self { effect: Effect::Refused(reason), ..self }
     }
 
+    /// See [`Action`].
+    pub(super) const fn then(self, action: Action) -> Self {
+        Self { action, ..self }
+    }
+
     /// CONFIG GET shows it only when it is asked for by name, not by a pattern.
     pub(super) const fn hidden(self) -> Self {
         Self { hidden: true, ..self }
+    }
+
+    /// Its value is a secret.
+    pub(super) const fn secret(self) -> Self {
+        Self { secret: true, ..self }
     }
 
     /// CONFIG SET does not change it while the data set is being loaded.
@@ -119,7 +181,7 @@ pub struct Directive<C: 'static> {
     setting: &'static dyn Access<C>,
 }
 
-impl<C: Settings> Directive<C> {
+impl<C: Configurable> Directive<C> {
     /// Its name, in lower case.
     pub fn name(&self) -> &'static str {
         self.row.name
@@ -155,9 +217,20 @@ impl<C: Settings> Directive<C> {
         self.row.effect
     }
 
+    /// What the server does at once when it changes.
+    pub fn action(&self) -> Action {
+        self.row.action
+    }
+
     /// Whether patterns of CONFIG GET pass it over.
     pub fn is_hidden(&self) -> bool {
         self.row.hidden
+    }
+
+    /// Whether its value is a secret: neither logs nor other clients are shown what CONFIG SET
+    /// makes of it.
+    pub fn is_secret(&self) -> bool {
+        self.row.secret
     }
 
     /// Whether CONFIG SET is denied while the data set is being loaded.

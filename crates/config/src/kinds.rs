@@ -1,7 +1,7 @@
 //! Kinds of values: how a setting is read from words, shown, and written to a file.
 //!
-//! A row of the table joins a field of the settings with a [`Kind`]. The rest of the module tree sees
-//! such a pair as a [`Setting`] behind [`Access`] and needs to know neither type.
+//! A row of the table joins a field of the settings with a [`Kind`]. The rest of the crate sees
+//! such a pair as a [`Setting`] behind [`Access`] and need not know either type.
 
 use std::fmt::Display;
 

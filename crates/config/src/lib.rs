@@ -1,9 +1,10 @@
 //! The configuration, as one table of directives.
 //!
-//! A row says everything about a directive: its names, type, default, range, whether it changes at run
-//! time, whether it has any effect here, and its documentation. Loading, CONFIG GET, SET and REWRITE
-//! and the generated documentation all derive from the rows, so a new directive is a new row and
-//! nothing else.
+//! A row says everything about a directive: its names, type, default, range, whether it changes at
+//! run time, whether it has any effect here, and its documentation. Loading, CONFIG GET, SET and
+//! REWRITE and the generated documentation all derive from the rows. A new directive is a new row.
+//! If a change of the setting has a further effect, the row names an `Action`, which the server
+//! carries out.
 //!
 //! | file | what it answers |
 //! |---|---|
@@ -16,11 +17,12 @@
 //! | `change` | what do CONFIG GET and CONFIG SET do? |
 //! | `rewrite` | what does CONFIG REWRITE write? |
 //!
-//! Names, defaults, ranges, texts and formats are those of Redis 8.0, whose files can be used as they
-//! are. These differ on purpose: `bind` defaults to the loopback interface, `threads` is added, and a
-//! size beyond 64 bits is refused instead of wrapped around. A missing feature (TLS, access control
-//! lists, modules, replication, cluster mode) is refused when ignoring it would mislead, and noted in
-//! the log when ignoring it loses nothing. `docs/COMPATIBILITY.md` lists them all.
+//! Names, defaults, ranges, texts and formats are those of Redis 8.0, whose files can be used as
+//! they are. These differ on purpose: `bind` defaults to the loopback interface, `threads` is
+//! added, and a size beyond 64 bits is refused instead of wrapped around. A missing feature (TLS,
+//! access control lists, modules, replicas, cluster mode) is refused when ignoring it would
+//! mislead, and noted in the log when ignoring it loses nothing. `docs/COMPATIBILITY.md` lists them
+//! all.
 
 mod change;
 mod directive;
@@ -36,13 +38,15 @@ mod values;
 mod words;
 
 pub use change::{Apply, ApplyError, Changed, SetContext, SetError, SharedConfig, get, set};
-pub use directive::{Change, Effect, Settings};
-pub use load::{Host, Invocation, LoadError, Note, Origin, Place, check, load, notes};
+pub use directive::{Action, Change, Configurable, Effect};
+pub use load::{
+    Invocation, LoadEnvironment, LoadError, Location, Note, Origin, check, load, notes,
+};
 pub use names::{DirectiveId, directives};
 pub use rewrite::rewrite;
 pub use spelling::nearest;
 pub use table::{Config, Directive};
-pub use title::{TitleFacts, expand_title};
+pub use title::{TitleVariables, expand_title};
 pub use values::{
     AppendFsync, Choice, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit,
     NotifyEvents, OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress,

@@ -1,8 +1,9 @@
 //! The configuration at start: files, standard input and the command line.
 //!
-//! All three give the same text, a directive per line. They are read in this order, and of a directive
-//! that is given twice the later value wins (`save` and `client-output-buffer-limit` add up). Nothing
-//! here touches a file: a [`Host`] answers questions about the world outside.
+//! All three give the same text, a directive per line. They are read in this order, and of a
+//! directive that is given twice the later value wins (`save` and `client-output-buffer-limit` add
+//! up). Nothing here touches a file: a [`LoadEnvironment`] answers questions about the world
+//! outside.
 
 use std::fmt;
 
@@ -19,7 +20,8 @@ use super::words::{quote, split_words};
 const FORGOTTEN: [&[u8]; 3] =
     [b"list-max-ziplist-entries", b"list-max-ziplist-value", b"io-threads-do-reads"];
 
-/// Directives of Valkey that mean nothing here, with their defaults: files that state those are accepted.
+/// Directives of Valkey that mean nothing here, with their defaults: files that state those are
+/// accepted.
 const FOREIGN: [(&[u8], &[u8]); 31] = [
     (b"active-defrag-cycle-us", b"500"),
     (b"availability-zone", b""),
@@ -57,9 +59,9 @@ const FOREIGN: [(&[u8], &[u8]); 31] = [
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const UNBALANCED: &str = "Unbalanced quotes in configuration line";
 
-/// What loading must ask of the world outside. Errors are the reason in words, such as `No such file or
-/// directory`.
-pub trait Host {
+/// What loading must ask of the world outside. Errors are the reason in words, such as `No such
+/// file or directory`.
+pub trait LoadEnvironment {
     /// The contents of a file.
     fn read(&self, path: &[u8]) -> Result<Vec<u8>, String>;
     /// The paths that match a pattern with `*`, `?` or `[`, sorted.
@@ -146,7 +148,7 @@ pub enum Origin {
 
 /// A line of configuration text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Where the text comes from.
     pub origin: Origin,
     /// Number of the line, from 1.
@@ -159,7 +161,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
     /// The line at fault, if it is one line's.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// What is wrong.
     pub message: String,
 }
@@ -167,14 +169,14 @@ pub struct LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "*** FATAL CONFIG FILE ERROR (Dunlin {}) ***", env!("CARGO_PKG_VERSION"))?;
-        if let Some(place) = &self.place {
-            write!(f, "Reading the configuration file, at line {}", place.line)?;
-            match &place.origin {
+        if let Some(location) = &self.location {
+            write!(f, "Reading the configuration file, at line {}", location.line)?;
+            match &location.origin {
                 Origin::File(path) => writeln!(f, " of {}", String::from_utf8_lossy(path))?,
                 Origin::Stdin => writeln!(f, " of standard input")?,
                 Origin::CommandLine => writeln!(f, " of the command line's options")?,
             }
-            writeln!(f, ">>> '{}'", String::from_utf8_lossy(&place.text))?;
+            writeln!(f, ">>> '{}'", String::from_utf8_lossy(&location.text))?;
         }
         f.write_str(&self.message)
     }
@@ -209,10 +211,14 @@ pub fn notes(config: &Config) -> Vec<Note> {
         .collect()
 }
 
-/// Loads the configuration that `invocation` asks for. `stdin` is the contents of standard input, which
-/// the caller has read if [`Invocation::reads_stdin`] says so.
-pub fn load(invocation: &Invocation, stdin: &[u8], host: &dyn Host) -> Result<Config, LoadError> {
-    let mut loader = Loader::new(host);
+/// Loads the configuration that `invocation` asks for. `stdin` is the contents of standard input,
+/// which the caller has read if [`Invocation::reads_stdin`] says so.
+pub fn load(
+    invocation: &Invocation,
+    stdin: &[u8],
+    environment: &dyn LoadEnvironment,
+) -> Result<Config, LoadError> {
+    let mut loader = Loader::new(environment);
     if let Some(path) = &invocation.config_file {
         loader.file_or_pattern(path).map_err(|failure| failure.at(None))?;
     }
@@ -223,8 +229,8 @@ pub fn load(invocation: &Invocation, stdin: &[u8], host: &dyn Host) -> Result<Co
 
 /// Looks for all that is wrong with a file, where [`load`] ends at the first error. Also gives the
 /// configuration of the lines that are right.
-pub fn check(path: &[u8], host: &dyn Host) -> (Config, Vec<LoadError>) {
-    let mut loader = Loader::new(host);
+pub fn check(path: &[u8], environment: &dyn LoadEnvironment) -> (Config, Vec<LoadError>) {
+    let mut loader = Loader::new(environment);
     loader.problems = Some(Vec::new());
     let read = loader.file(path).map_err(|failure| failure.at(None));
     let mut problems = loader.problems.take().unwrap_or_default();
@@ -233,7 +239,7 @@ pub fn check(path: &[u8], host: &dyn Host) -> (Config, Vec<LoadError>) {
 }
 
 struct Loader<'a> {
-    host: &'a dyn Host,
+    environment: &'a dyn LoadEnvironment,
     config: Config,
     /// What is wrong, if that is all that is wanted: then reading goes on.
     problems: Option<Vec<LoadError>>,
@@ -268,19 +274,19 @@ impl From<LoadError> for Failure {
 }
 
 impl Failure {
-    /// The error of a line at `place`.
-    fn at(self, place: Option<Place>) -> LoadError {
+    /// The error of a line at `location`.
+    fn at(self, location: Option<Location>) -> LoadError {
         match self {
-            Self::Itself(message) => LoadError { place, message },
+            Self::Itself(message) => LoadError { location, message },
             Self::Included(error) => error,
         }
     }
 }
 
 impl<'a> Loader<'a> {
-    fn new(host: &'a dyn Host) -> Self {
+    fn new(environment: &'a dyn LoadEnvironment) -> Self {
         Self {
-            host,
+            environment,
             config: Config::default(),
             problems: None,
             given: vec![false; DirectiveId::all().count()],
@@ -291,8 +297,8 @@ impl<'a> Loader<'a> {
 
     /// Checks conditions between directives, and fills in defaults that depend on others.
     fn finish(mut self) -> Result<Config, LoadError> {
-        let fail = |message| LoadError { place: None, message };
-        self.config.dir = self.host.directory(&self.config.dir).map_err(fail)?;
+        let fail = |message| LoadError { location: None, message };
+        self.config.dir = self.environment.directory(&self.config.dir).map_err(fail)?;
         Ok(self.config)
     }
 
@@ -304,7 +310,7 @@ impl<'a> Loader<'a> {
             }
             let Err(failure) = self.line(line) else { continue };
             let origin = origin.clone();
-            let error = failure.at(Some(Place { origin, line: index + 1, text: line.to_vec() }));
+            let error = failure.at(Some(Location { origin, line: index + 1, text: line.to_vec() }));
             match &mut self.problems {
                 Some(problems) => problems.push(error),
                 None => return Err(error),
@@ -328,7 +334,8 @@ impl<'a> Loader<'a> {
         let directory = self.config.dir.clone();
         id.directive().load(&mut self.config, values, first)?;
         if id.name() == "dir" {
-            self.config.dir = self.host.directory(&join_path(&directory, &self.config.dir))?;
+            self.config.dir =
+                self.environment.directory(&join_path(&directory, &self.config.dir))?;
         }
         Ok(())
     }
@@ -358,7 +365,7 @@ impl<'a> Loader<'a> {
 
     fn file_or_pattern(&mut self, path: &[u8]) -> Result<(), Failure> {
         if path.iter().any(|byte| b"*?[".contains(byte)) {
-            self.host.glob(path).iter().try_for_each(|path| self.file(path))
+            self.environment.glob(path).iter().try_for_each(|path| self.file(path))
         } else {
             self.file(path)
         }
@@ -372,7 +379,7 @@ impl<'a> Loader<'a> {
         if self.included_files == CONFIG_INCLUDED_FILES {
             return Err(format!("more than {CONFIG_INCLUDED_FILES} files are included").into());
         }
-        let text = self.host.read(path).map_err(|reason| {
+        let text = self.environment.read(path).map_err(|reason| {
             let path = String::from_utf8_lossy(path);
             format!("Fatal error, can't open config file '{path}': {reason}")
         })?;
@@ -401,7 +408,7 @@ impl<'a> Loader<'a> {
             let given = renamed.to.eq_ignore_ascii_case(name).then_some(true);
             given.or_else(|| renamed.from.eq_ignore_ascii_case(name).then_some(false))
         });
-        last.unwrap_or_else(|| self.host.has_command(name))
+        last.unwrap_or_else(|| self.environment.has_command(name))
     }
 }
 
@@ -450,7 +457,7 @@ mod tests {
     #[derive(Default)]
     struct Files(BTreeMap<&'static str, &'static str>);
 
-    impl Host for Files {
+    impl LoadEnvironment for Files {
         fn read(&self, path: &[u8]) -> Result<Vec<u8>, String> {
             let text = std::str::from_utf8(path).ok().and_then(|path| self.0.get(path));
             let text = text.ok_or_else(|| "No such file or directory".to_owned())?;
@@ -494,7 +501,7 @@ mod tests {
         let (config, problems) = check(b"x.conf", &files);
         assert_eq!(config.port, 7000);
         let places = problems.iter().map(|problem| {
-            let Place { origin, line, .. } = problem.place.clone().unwrap();
+            let Location { origin, line, .. } = problem.location.clone().unwrap();
             let Origin::File(file) = origin else { panic!("it is in a file") };
             (String::from_utf8(file).unwrap(), line)
         });
@@ -568,8 +575,9 @@ mod tests {
             (&["--save", "a", "--hz"], 1, r#"save "a""#, "Invalid save parameters"),
             (&["--save ", "--hz", "5"], 1, r#"save  "--hz" "5""#, "Invalid save parameters"),
         ] {
-            let place = Place { origin: Origin::CommandLine, line, text: text.as_bytes().to_vec() };
-            let error = LoadError { place: Some(place), message: message.to_owned() };
+            let location =
+                Location { origin: Origin::CommandLine, line, text: text.as_bytes().to_vec() };
+            let error = LoadError { location: Some(location), message: message.to_owned() };
             assert_eq!(from_arguments(arguments), Err(error), "{arguments:?}");
         }
     }
@@ -609,12 +617,12 @@ mod tests {
         );
         let config = from_arguments_and(&["a.conf"], &files);
         // sub/3.conf is among the files of the pattern, and wrong.
-        let place = Place {
+        let location = Location {
             origin: Origin::File(b"sub/3.conf".to_vec()),
             line: 2,
             text: b"zzz  1".to_vec(),
         };
-        let error = LoadError { place: Some(place), message: BAD_DIRECTIVE.to_owned() };
+        let error = LoadError { location: Some(location), message: BAD_DIRECTIVE.to_owned() };
         assert_eq!(config, Err(error.clone()));
         assert_eq!(from_arguments_and(&["bad.conf"], &files), Err(error.clone()));
         assert_eq!(
@@ -663,8 +671,6 @@ mod tests {
             ("save 3600 1 \"\"", "Invalid save parameters"),
             ("dir /nowhere", "No such file or directory"),
             ("replicaof 127.0.0.1 x", "Invalid master port"),
-            ("replicaof 127.0.0.1 1", "replication is not offered yet"),
-            ("min-replicas-to-write 1", "replication is not offered yet"),
             ("cluster-enabled yes", "cluster mode is not offered yet"),
             ("databases 0", "argument must be between 1 and 2147483647 inclusive"),
             ("aclfile /x", "access control lists are not offered; use requirepass"),

@@ -1,10 +1,10 @@
 //! CONFIG REWRITE: the configuration file with the present settings.
 //!
-//! Comments, blank lines and the order of directives stay. A directive in the file is replaced where it
-//! stands; a missing one is added at the end if it differs from its default. A directive of several
-//! lines (`save`) takes the old lines first. Remaining lines of a directive are removed, and runs of
-//! blank lines shrink to one. (Redis also adds a blank line at the end of a file that it rewrites a
-//! second time.)
+//! Comments, blank lines and the order of directives stay. A directive in the file is replaced
+//! where it stands; a missing one is added at the end if it differs from its default. A directive
+//! of several lines (`save`) takes the old lines first. Remaining lines of a directive are removed,
+//! and runs of blank lines shrink to one. (Redis also adds a blank line at the end of a file that
+//! it rewrites a second time.)
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -66,8 +66,8 @@ impl File {
         }
     }
 
-    /// Puts `text` in place of the next old line of the directive `name`; without one it is added at
-    /// the end if `force` says so.
+    /// Puts `text` in place of the next old line of the directive `name`; without one it is added
+    /// at the end if `force` says so.
     fn put(&mut self, name: &str, text: Vec<u8>, force: bool) {
         if let Some(place) = self.places.get_mut(name).and_then(VecDeque::pop_front) {
             self.lines[place] = text;
@@ -79,8 +79,8 @@ impl File {
         }
     }
 
-    /// Drops the lines of directives that were not reused and joins the rest, with neither two blank
-    /// lines in a row nor a blank line at the end.
+    /// Drops the lines of directives that were not reused and joins the rest, with neither two
+    /// blank lines in a row nor a blank line at the end.
     fn finish(mut self) -> Vec<u8> {
         let unused: HashSet<usize> = self.places.into_values().flatten().collect();
         for &place in &unused {
@@ -99,13 +99,13 @@ impl File {
 #[cfg(test)]
 mod tests {
     use super::super::change::{SetContext, set};
-    use super::super::load::{Host, Invocation, load};
+    use super::super::load::{Invocation, LoadEnvironment, load};
     use super::*;
     use proptest::prelude::*;
 
     struct NoWorld;
 
-    impl Host for NoWorld {
+    impl LoadEnvironment for NoWorld {
         fn read(&self, _: &[u8]) -> Result<Vec<u8>, String> {
             Err("No such file or directory".to_owned())
         }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_takes_the_line_away_where_there_is_none() {
+    fn a_default_without_a_line_of_its_own_removes_the_line() {
         let file = format!(
             "{DIR}{SAVE}{PERCENTILES}bind 127.0.0.1 -::1\nrequirepass foo\n\
              replicaof no one\nhz 20\n"

@@ -9,8 +9,8 @@ pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&
     measured.filter(|(distance, _)| *distance <= most).min().map(|(_, other)| other)
 }
 
-/// How many bytes must be added, removed or changed, or neighbours exchanged, to turn one word into the
-/// other.
+/// How many bytes must be added, removed or changed, or neighbours exchanged, to turn one word into
+/// the other.
 fn distance(one: &[u8], other: &[u8]) -> usize {
     let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
     for (line, byte) in one.iter().enumerate() {

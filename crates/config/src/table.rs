@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use super::directive::{self, Settings, named};
+use super::directive::{self, Action, Configurable, named};
 use super::kinds::{
     ANY_MEMORY, Clamped, Field, FileMode, INT_MAX, LONG_MAX, MemoryOrPercent, OPTIONAL_TEXT, OneOf,
     Setting, TEXT, YesNo, integer, memory,
@@ -31,7 +31,9 @@ const NO_PINNING: &str = "threads are not pinned by the server; use taskset or a
 const NO_TLS: &str = "TLS is not offered; put a TLS proxy in front";
 const TLS_ONLY: &str = "it concerns TLS, which is not offered";
 const NO_ACL: &str = "access control lists are not offered; use requirepass";
-const NO_REPLICATION: &str = "replication is not offered yet";
+const GOES_ON: &str = "a replica goes on, and says so in the log";
+const NO_SECOND_LINK: &str = "the primary keeps the stream during a full sync";
+const NO_SYNC_FILES: &str = "no file of a full sync stays";
 const NO_CLUSTER: &str = "cluster mode is not offered yet";
 const NO_DEPRECATED_LUA: &str = "the deprecated parts of the Lua interface are not offered";
 const ALWAYS_LAZY: &str = "large values are always freed in the background";
@@ -41,7 +43,7 @@ const MEGABYTE: u64 = 1 << 20;
 /// A directive of the configuration.
 pub type Directive = directive::Directive<Config>;
 
-impl Settings for Config {
+impl Configurable for Config {
     fn defaults() -> &'static Config {
         static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
         &DEFAULTS
@@ -89,31 +91,34 @@ directives! {
     /// Threads that serve clients; 0 takes one per core.
     threads: usize = 0 => named("threads").immutable(), integer(0, 1024);
     /// TCP port for clients; 0 listens on none.
-    port: u16 = 6379 => named("port"), integer(0, 65535);
-    /// TCP port for HTTP; 0 turns HTTP off. When another server has the default port, this one starts
-    /// all the same: it does not serve HTTP then, and logs that.
-    http_port: u16 = 8379 => named("http-port"), integer(0, 65535);
+    port: u16 = 6379 => named("port").then(Action::Ports), integer(0, 65535);
+    /// TCP port for HTTP; 0 turns HTTP off. When another server has the default port, this one
+    /// starts all the same: it does not serve HTTP then, and logs that.
+    http_port: u16 = 8379 => named("http-port").then(Action::Ports), integer(0, 65535);
     /// Origins of web pages that may send requests and read the answers; `*` for all.
     http_cors_origins: Vec<Vec<u8>> = Vec::new() => named("http-cors-origins"), Words("origins such as https://app.example; `*` for all");
-    /// Names that this server goes by in HTTP, besides `localhost` and its addresses; `*` for any. A
-    /// request to another name is refused unless it shows the password.
+    /// Names that this server goes by in HTTP, besides `localhost` and its addresses; `*` for any.
+    /// A request to another name is refused unless it shows the password.
     http_host_names: Vec<Vec<u8>> = Vec::new() => named("http-host-names"), Words("host names; `*` for any");
     /// Refuse HTTP requests that change an existing key without If-Match or If-None-Match.
     http_require_match: bool = false => named("http-require-match"), YesNo;
-    /// Bytes of the last changes that are kept in memory for followers (CHANGES, and `/v1/changes` of
-    /// HTTP), from the first time that a client follows.
+    /// Bytes of the last changes that are kept in memory for followers (CHANGES, and `/v1/changes`
+    /// of HTTP), from the first time that a client follows.
     changes_backlog_size: u64 = base::limits::DEFAULT_CHANGES_BACKLOG => named("changes-backlog-size"), memory(0);
     /// Seconds for which they are kept after the last client has stopped following.
     changes_backlog_ttl: u32 = 3600 => named("changes-backlog-ttl"), integer(0, INT_MAX);
-    /// TOML file with databases and views of them, whose results HTTP answers and keeps; relative to
-    /// `dir`. CONFIG SET reads it anew, also when the path stays the same.
-    views_file: Vec<u8> = Vec::new() => named("views-file").reread().denied_while_loading(), OPTIONAL_TEXT;
+    /// Milliseconds for which the reply of a write waits for the durability that its client has
+    /// chosen (CLIENT DURABILITY, and `Dunlin-Durability` of HTTP). After that it is an error.
+    durability_timeout: u64 = 5000 => named("durability-timeout"), integer(1, INT_MAX);
+    /// TOML file with databases and views of them, whose results HTTP answers and keeps; relative
+    /// to `dir`. CONFIG SET reads it anew, also when the path stays the same.
+    views_file: Vec<u8> = Vec::new() => named("views-file").then(Action::Views).reread().denied_while_loading(), OPTIONAL_TEXT;
     /// Addresses to listen on. The default is the loopback interface only, so that a server
     /// without a configuration is not reachable from outside; `* -::*` opens it to all.
     bind: Vec<Vec<u8>> = vec![b"127.0.0.1".to_vec(), b"-::1".to_vec()]
-        => named("bind"), BindAddresses;
-    /// Local address of the connections that the server opens itself.
-    bind_source_addr: Vec<u8> = Vec::new() => named("bind-source-addr").without_effect("the server opens no connections itself"), OPTIONAL_TEXT;
+        => named("bind").then(Action::Addresses), BindAddresses;
+    /// Local address of the connection to the primary.
+    bind_source_addr: Vec<u8> = Vec::new() => named("bind-source-addr"), OPTIONAL_TEXT;
     /// Refuse clients from other machines while no password is set.
     protected_mode: bool = true => named("protected-mode"), YesNo;
     /// Connections that the kernel queues until they are accepted.
@@ -129,7 +134,7 @@ directives! {
     /// Mark that the kernel puts on the packets of the listening sockets; 0 for none.
     socket_mark_id: u32 = 0 => named("socket-mark-id").immutable(), integer(0, u32::MAX as i64);
     /// Most clients at a time.
-    maxclients: u32 = 10_000 => named("maxclients"), integer(1, u32::MAX as i64);
+    maxclients: u32 = 10_000 => named("maxclients").then(Action::Descriptors), integer(1, u32::MAX as i64);
     /// Memory for all clients' buffers together; beyond it the largest are closed. 0 for no bound.
     maxmemory_clients: MemoryLimit = MemoryLimit::Bytes(0)
         => named("maxmemory-clients"), MemoryOrPercent;
@@ -182,7 +187,7 @@ directives! {
         => named("tls-key-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
     /// Password of that key.
     tls_key_file_pass: Vec<u8> = Vec::new()
-        => named("tls-key-file-pass").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-key-file-pass").secret().without_effect(TLS_ONLY), OPTIONAL_TEXT;
     /// Certificate for connections that the server opens.
     tls_client_cert_file: Vec<u8> = Vec::new()
         => named("tls-client-cert-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
@@ -191,7 +196,7 @@ directives! {
         => named("tls-client-key-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
     /// Password of that key.
     tls_client_key_file_pass: Vec<u8> = Vec::new()
-        => named("tls-client-key-file-pass").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-client-key-file-pass").secret().without_effect(TLS_ONLY), OPTIONAL_TEXT;
     /// Diffie-Hellman parameters.
     tls_dh_params_file: Vec<u8> = Vec::new()
         => named("tls-dh-params-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
@@ -234,14 +239,14 @@ directives! {
     /// File with the process id while the server runs.
     pidfile: Vec<u8> = Vec::new() => named("pidfile").immutable(), OPTIONAL_TEXT;
     /// How much is logged.
-    loglevel: LogLevel = LogLevel::Notice => named("loglevel"), OneOf;
+    loglevel: LogLevel = LogLevel::Notice => named("loglevel").then(Action::LogLevel), OneOf;
     /// File that the log is appended to; empty for standard output.
     logfile: Vec<u8> = Vec::new() => named("logfile").immutable(), TEXT;
     /// Log to the system log too.
     syslog_enabled: bool = false
         => named("syslog-enabled").immutable(), YesNo;
     /// Keep what clients have sent out of the log and of crash reports.
-    hide_user_data_from_log: bool = false => named("hide-user-data-from-log"), YesNo;
+    hide_user_data_from_log: bool = false => named("hide-user-data-from-log").then(Action::CrashLog), YesNo;
     /// Name that messages carry there.
     syslog_ident: Vec<u8> = b"redis".to_vec()
         => named("syslog-ident").immutable(), TEXT;
@@ -249,7 +254,7 @@ directives! {
     syslog_facility: SyslogFacility = SyslogFacility::Local0
         => named("syslog-facility").immutable(), OneOf;
     /// Write a report to the log when the process crashes.
-    crash_log_enabled: bool = true => named("crash-log-enabled"), YesNo;
+    crash_log_enabled: bool = true => named("crash-log-enabled").then(Action::CrashLog), YesNo;
     /// Test the memory when the process crashes.
     crash_memcheck_enabled: bool = true
         => named("crash-memcheck-enabled").without_effect("a crash report contains no memory test"),
@@ -271,10 +276,10 @@ directives! {
     set_proc_title: bool = true => named("set-proc-title").immutable(), YesNo;
     /// Template of the process title.
     proc_title_template: Vec<u8> = b"{title} {listen-addr} {server-mode}".to_vec()
-        => named("proc-title-template"), TEXT.checked("text with variables in braces", check_title);
+        => named("proc-title-template").then(Action::Title), TEXT.checked("text with variables in braces", check_title);
     /// Directory of the data files, and the one that relative paths start from.
     dir: Vec<u8> = b".".to_vec()
-        => named("dir").protected().denied_while_loading().always_applied(), Directory;
+        => named("dir").then(Action::Directory).protected().denied_while_loading().always_applied(), Directory;
     /// SHUTDOWN options for SIGINT.
     shutdown_on_sigint: ShutdownOptions = ShutdownOptions::default()
         => named("shutdown-on-sigint"), OnSignal;
@@ -282,13 +287,13 @@ directives! {
     shutdown_on_sigterm: ShutdownOptions = ShutdownOptions::default()
         => named("shutdown-on-sigterm"), OnSignal;
     /// Seconds for which a shutdown waits for replicas that lag behind.
-    shutdown_timeout: u32 = 10 => named("shutdown-timeout").without_effect("there are no replicas to wait for"), integer(0, INT_MAX);
+    shutdown_timeout: u32 = 10 => named("shutdown-timeout"), integer(0, INT_MAX);
     /// Adjust the score by which the kernel picks a process to end when memory is out.
     oom_score_adj: OomScoreAdj = OomScoreAdj::No
-        => named("oom-score-adj"), OneOf;
+        => named("oom-score-adj").then(Action::OomScore), OneOf;
     /// Scores as primary, as replica, and of background processes.
     oom_score_adj_values: [i32; 3] = [0, 200, 800]
-        => named("oom-score-adj-values"), OomScores;
+        => named("oom-score-adj-values").then(Action::OomScore), OomScores;
     /// Switch huge pages off for the process.
     disable_thp: bool = true => named("disable-thp").immutable(), YesNo;
     /// Locale by which SORT with ALPHA compares: only that of C.
@@ -320,7 +325,7 @@ directives! {
     // ---- Access ---------------------------------------------------------------------------
 
     /// Password that clients must give; empty for none.
-    requirepass: Vec<u8> = Vec::new() => named("requirepass"), OPTIONAL_TEXT;
+    requirepass: Vec<u8> = Vec::new() => named("requirepass").secret(), OPTIONAL_TEXT;
     /// File of users and their rights.
     aclfile: Vec<u8> = Vec::new() => named("aclfile").immutable().refused(NO_ACL), TEXT;
     /// Entries of the log of refused commands.
@@ -356,12 +361,13 @@ directives! {
     rdbcompression: bool = true => named("rdbcompression"), YesNo;
     /// End snapshots with a checksum, and check it when loading.
     rdbchecksum: bool = true => named("rdbchecksum").immutable(), YesNo;
-    /// Newest version of the format that snapshots may have: 12 for Redis 7.4, which is needed only if fields of hashes expire; 11 for Redis 7.2 and Valkey 7.2, 10 for Redis 7.0.
+    /// Newest version of the format that snapshots may have: 12 for Redis 7.4, which is needed only
+    /// if fields of hashes expire; 11 for Redis 7.2 and Valkey 7.2, 10 for Redis 7.0.
     rdb_version: u16 = 12 => named("rdb-version"), integer(10, 12);
     /// Sync a snapshot piece by piece while it is written.
     rdb_save_incremental_fsync: bool = true => named("rdb-save-incremental-fsync"), YesNo;
     /// Remove the files of a full sync when nothing else needs them.
-    rdb_del_sync_files: bool = false => named("rdb-del-sync-files").without_effect(NO_REPLICATION), YesNo;
+    rdb_del_sync_files: bool = false => named("rdb-del-sync-files").without_effect(NO_SYNC_FILES), YesNo;
     /// Refuse writes after a snapshot failed.
     stop_writes_on_bgsave_error: bool = true => named("stop-writes-on-bgsave-error"), YesNo;
     /// Check payloads from outside in full before they are used.
@@ -384,7 +390,7 @@ directives! {
     // ---- Append-only file -----------------------------------------------------------------
 
     /// Log every write to the append-only file.
-    appendonly: bool = false => named("appendonly").denied_while_loading(), YesNo;
+    appendonly: bool = false => named("appendonly").then(Action::AppendOnly).denied_while_loading(), YesNo;
     /// Base of the names of those files.
     appendfilename: Vec<u8> = b"appendonly.aof".to_vec()
         => named("appendfilename").immutable(), TEXT.checked("file name", check_appendfilename);
@@ -392,7 +398,7 @@ directives! {
     appenddirname: Vec<u8> = b"appendonlydir".to_vec()
         => named("appenddirname").immutable(), TEXT.checked("directory name", check_appenddirname);
     /// When the file is synced to the disk.
-    appendfsync: AppendFsync = AppendFsync::EverySecond => named("appendfsync"), OneOf;
+    appendfsync: AppendFsync = AppendFsync::EverySecond => named("appendfsync").then(Action::SyncTimes), OneOf;
     /// Do not sync while a snapshot or rewrite is under way.
     no_appendfsync_on_rewrite: bool = false => named("no-appendfsync-on-rewrite"), YesNo;
     /// Growth in percent since the last rewrite that starts a new one; 0 never.
@@ -405,7 +411,7 @@ directives! {
     /// Begin a rewritten file with a snapshot.
     aof_use_rdb_preamble: bool = true => named("aof-use-rdb-preamble"), YesNo;
     /// Note the time in the file now and then.
-    aof_timestamp_enabled: bool = false => named("aof-timestamp-enabled"), YesNo;
+    aof_timestamp_enabled: bool = false => named("aof-timestamp-enabled").then(Action::Timestamps), YesNo;
     /// Sync a rewritten file piece by piece while it is written.
     aof_rewrite_incremental_fsync: bool = true => named("aof-rewrite-incremental-fsync"), YesNo;
     /// Keep files that a rewrite has made superfluous.
@@ -415,71 +421,72 @@ directives! {
 
     /// Server to replicate; none for a primary.
     replicaof: Option<PrimaryAddress> = None
-        => named("replicaof").alias("slaveof").immutable().refused(NO_REPLICATION), FollowPrimary;
+        => named("replicaof").alias("slaveof").immutable(), FollowPrimary;
     /// Password for the primary.
-    masterauth: Vec<u8> = Vec::new() => named("masterauth").without_effect(NO_REPLICATION), OPTIONAL_TEXT;
+    masterauth: Vec<u8> = Vec::new() => named("masterauth").secret(), OPTIONAL_TEXT;
     /// User name for the primary.
-    masteruser: Vec<u8> = Vec::new() => named("masteruser").without_effect(NO_REPLICATION), OPTIONAL_TEXT;
+    masteruser: Vec<u8> = Vec::new() => named("masteruser").secret(), OPTIONAL_TEXT;
     /// Answer from old data while the primary is out of reach.
     replica_serve_stale_data: bool = true
-        => named("replica-serve-stale-data").alias("slave-serve-stale-data").without_effect(NO_REPLICATION), YesNo;
+        => named("replica-serve-stale-data").alias("slave-serve-stale-data"), YesNo;
     /// Refuse writes of clients on a replica.
-    replica_read_only: bool = true => named("replica-read-only").alias("slave-read-only").without_effect(NO_REPLICATION), YesNo;
+    replica_read_only: bool = true => named("replica-read-only").alias("slave-read-only"), YesNo;
     /// Do not evict on a replica: the primary's deletions suffice.
     replica_ignore_maxmemory: bool = true
-        => named("replica-ignore-maxmemory").alias("slave-ignore-maxmemory").without_effect(NO_REPLICATION), YesNo;
+        => named("replica-ignore-maxmemory").alias("slave-ignore-maxmemory"), YesNo;
     /// Carry on as a replica when a write cannot be stored on disk.
     replica_ignore_disk_write_errors: bool = false
-        => named("replica-ignore-disk-write-errors").without_effect(NO_REPLICATION), YesNo;
+        => named("replica-ignore-disk-write-errors").without_effect(GOES_ON), YesNo;
     /// Free the old data in the background when a full sync replaces it.
     replica_lazy_flush: bool = false
-        => named("replica-lazy-flush").alias("slave-lazy-flush").without_effect(NO_REPLICATION), YesNo;
+        => named("replica-lazy-flush").alias("slave-lazy-flush").without_effect(ALWAYS_LAZY), YesNo;
     /// Rank for promotion: lower goes first, 0 never.
     replica_priority: u32 = 100
-        => named("replica-priority").alias("slave-priority").without_effect(NO_REPLICATION), integer(0, INT_MAX);
+        => named("replica-priority").alias("slave-priority"), integer(0, INT_MAX);
     /// Whether monitors may report this replica.
-    replica_announced: bool = true => named("replica-announced").without_effect(NO_REPLICATION), YesNo;
+    replica_announced: bool = true => named("replica-announced"), YesNo;
     /// Address that a replica announces instead of its own.
     replica_announce_ip: Vec<u8> = Vec::new()
-        => named("replica-announce-ip").alias("slave-announce-ip").without_effect(NO_REPLICATION), OPTIONAL_TEXT;
+        => named("replica-announce-ip").alias("slave-announce-ip"), OPTIONAL_TEXT;
     /// Port that a replica announces instead of its own.
     replica_announce_port: u16 = 0
-        => named("replica-announce-port").alias("slave-announce-port").without_effect(NO_REPLICATION), integer(0, 65535);
+        => named("replica-announce-port").alias("slave-announce-port"), integer(0, 65535);
     /// Send a full sync without a file in between.
     repl_diskless_sync: bool = true
-        => named("repl-diskless-sync").without_effect(NO_REPLICATION), YesNo;
+        => named("repl-diskless-sync"), YesNo;
     /// Seconds to wait for more replicas before a full sync starts.
-    repl_diskless_sync_delay: u32 = 5 => named("repl-diskless-sync-delay").without_effect(NO_REPLICATION), integer(0, INT_MAX);
+    repl_diskless_sync_delay: u32 = 5 => named("repl-diskless-sync-delay"), integer(0, INT_MAX);
     /// Replicas that end this wait; 0 for no such number.
     repl_diskless_sync_max_replicas: u32 = 0
-        => named("repl-diskless-sync-max-replicas").without_effect(NO_REPLICATION), integer(0, INT_MAX);
+        => named("repl-diskless-sync-max-replicas"), integer(0, INT_MAX);
     /// How a replica takes in a full sync.
     repl_diskless_load: DisklessLoad = DisklessLoad::Disabled
-        => named("repl-diskless-load").denied_while_loading().without_effect(NO_REPLICATION), OneOf;
+        => named("repl-diskless-load").denied_while_loading(), OneOf;
     /// Let the kernel gather small packets to replicas.
-    repl_disable_tcp_nodelay: bool = false => named("repl-disable-tcp-nodelay").without_effect(NO_REPLICATION), YesNo;
+    repl_disable_tcp_nodelay: bool = false => named("repl-disable-tcp-nodelay"), YesNo;
     /// Seconds between the primary's pings.
     repl_ping_replica_period: u32 = 10
-        => named("repl-ping-replica-period").alias("repl-ping-slave-period").without_effect(NO_REPLICATION), integer(1, INT_MAX);
+        => named("repl-ping-replica-period").alias("repl-ping-slave-period"), integer(1, INT_MAX);
     /// Seconds of silence after which the other side counts as lost.
-    repl_timeout: u32 = 60 => named("repl-timeout").without_effect(NO_REPLICATION), integer(1, INT_MAX);
-    /// Bytes that a replica keeps of the stream of writes during a full sync; 0 takes its output limit.
+    repl_timeout: u32 = 60 => named("repl-timeout"), integer(1, INT_MAX);
+    /// Bytes that a replica keeps of the stream of writes during a full sync; 0 takes its output
+    /// limit.
     replica_full_sync_buffer_limit: u64 = 0
-        => named("replica-full-sync-buffer-limit").without_effect(NO_REPLICATION), memory(0);
+        => named("replica-full-sync-buffer-limit").without_effect(NO_SECOND_LINK), memory(0);
     /// Bytes of the stream of writes that are kept for replicas that come back.
     repl_backlog_size: u64 = MEGABYTE
-        => named("repl-backlog-size").without_effect(NO_REPLICATION), Clamped { kind: memory(1), min: 16 << 10, max: u64::MAX };
+        => named("repl-backlog-size"), Clamped { kind: memory(1), min: 16 << 10, max: u64::MAX };
     /// Seconds without replicas after which they are let go; 0 never.
-    repl_backlog_ttl: u64 = 3600 => named("repl-backlog-ttl").without_effect(NO_REPLICATION), integer(0, LONG_MAX);
+    repl_backlog_ttl: u64 = 3600 => named("repl-backlog-ttl"), integer(0, LONG_MAX);
     /// Replicas without which writes are refused.
     min_replicas_to_write: u32 = 0
-        => named("min-replicas-to-write").alias("min-slaves-to-write").refused(NO_REPLICATION), integer(0, INT_MAX);
+        => named("min-replicas-to-write").alias("min-slaves-to-write"), integer(0, INT_MAX);
     /// Seconds that such a replica may lag behind.
     min_replicas_max_lag: u32 = 10
-        => named("min-replicas-max-lag").alias("min-slaves-max-lag").without_effect(NO_REPLICATION), integer(0, INT_MAX);
+        => named("min-replicas-max-lag").alias("min-slaves-max-lag"), integer(0, INT_MAX);
     /// What happens when a write from the primary or the append-only file fails.
     propagation_error_behavior: PropagationError = PropagationError::Ignore
-        => named("propagation-error-behavior").without_effect(NO_REPLICATION), OneOf;
+        => named("propagation-error-behavior").without_effect(GOES_ON), OneOf;
 
     // ---- Cluster --------------------------------------------------------------------------
 
@@ -538,7 +545,7 @@ directives! {
     // ---- Memory ---------------------------------------------------------------------------
 
     /// Bytes of memory beyond which keys are evicted or writes refused; 0 without bound.
-    maxmemory: u64 = 0 => named("maxmemory"), ANY_MEMORY;
+    maxmemory: u64 = 0 => named("maxmemory").then(Action::MemoryLimit), ANY_MEMORY;
     /// Which keys are evicted.
     maxmemory_policy: MaxmemoryPolicy = MaxmemoryPolicy::NoEviction
         => named("maxmemory-policy"), OneOf;
@@ -552,8 +559,9 @@ directives! {
     lfu_decay_time: u32 = 1 => named("lfu-decay-time"), integer(0, INT_MAX);
     /// Effort of looking for expired keys, from 1 to 10.
     active_expire_effort: u32 = 1 => named("active-expire-effort"), integer(1, 10);
-    /// Data is being copied from another server: nothing expires by itself, no read removes an expired
-    /// key, and nothing is evicted. CLIENT IMPORT-SOURCE lets a connection find expired keys.
+    /// Data is being copied from another server: nothing expires by itself, no read removes an
+    /// expired key, and nothing is evicted. CLIENT IMPORT-SOURCE lets a connection find expired
+    /// keys.
     import_mode: bool = false => named("import-mode"), YesNo;
     /// Free evicted values in the background.
     lazyfree_lazy_eviction: bool = false => named("lazyfree-lazy-eviction").without_effect(ALWAYS_LAZY), YesNo;
@@ -634,8 +642,8 @@ directives! {
     /// Milliseconds after which a script answers others with BUSY; 0 never.
     busy_reply_threshold: u64 = 5000
         => named("busy-reply-threshold").alias("lua-time-limit"), integer(0, LONG_MAX);
-    /// Bytes that the scripts of a thread may take; one that needs more ends with an error. 0 without
-    /// bound.
+    /// Bytes that the scripts of a thread may take; one that needs more ends with an error. 0
+    /// without bound.
     lua_memory_limit: usize = 256 << 20 => named("lua-memory-limit"), memory(0);
     /// Offer scripts the parts of the Lua interface that are deprecated.
     lua_enable_deprecated_api: bool = false

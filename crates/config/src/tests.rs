@@ -8,9 +8,9 @@ use super::*;
 
 /// Directives whose default differs from the reference on purpose.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
-/// Directives that the reference does not have, or does not list: our own, those of Valkey, and one that
-/// it hides.
-const OWN: [&str; 18] = [
+/// Directives that the reference does not have, or does not list: our own, those of Valkey, and one
+/// that it hides.
+const OWN: [&str; 19] = [
     "enable-debug-assert",
     "commandlog-execution-slower-than",
     "commandlog-slow-execution-max-len",
@@ -22,6 +22,7 @@ const OWN: [&str; 18] = [
     "lua-memory-limit",
     "changes-backlog-size",
     "changes-backlog-ttl",
+    "durability-timeout",
     "rdb-version",
     "threads",
     "http-port",
@@ -88,7 +89,7 @@ fn defaults_are_those_of_the_reference() {
 }
 
 #[test]
-fn change_is_that_of_the_reference() {
+fn settings_can_change_where_the_reference_lets_them() {
     for Reference { name, flags, .. } in reference() {
         let directive = DirectiveId::find(name.as_bytes()).unwrap().directive();
         let change = if flags.contains(&"immutable") {
@@ -188,7 +189,7 @@ fn every_row_is_documented() {
 /// A row that claims an effect is read somewhere; its field is named like the directive, some in
 /// the plural.
 #[test]
-fn what_has_an_effect_is_read() {
+fn every_setting_with_an_effect_is_read() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut sources = String::new();
     read_sources(&crates, &mut sources);
@@ -214,5 +215,20 @@ fn read_sources(directory: &Path, sources: &mut String) {
             let own_tests = text.find("#[cfg(test)]").unwrap_or(text.len());
             sources.push_str(&text[..own_tests]);
         }
+    }
+}
+
+/// Rows that nobody changes while the server runs have no action, and what waits can be given to
+/// another thread.
+#[test]
+fn an_action_follows_a_change() {
+    for directive in directives().iter().filter(|row| row.action() != Action::None) {
+        assert_ne!(directive.change(), Change::Immutable, "{}", directive.name());
+        assert_eq!(directive.effect(), Effect::Full, "{}", directive.name());
+    }
+    let waits = directives().iter().filter(|row| row.action().waits());
+    let names: Vec<_> = waits.map(|row| row.name()).collect();
+    for name in ["port", "http-port", "bind", "dir", "appendonly", "views-file"] {
+        assert!(names.contains(&name), "{name}");
     }
 }

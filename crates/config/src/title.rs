@@ -2,7 +2,7 @@
 
 /// The values of the variables in a process title.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TitleFacts<'a> {
+pub struct TitleVariables<'a> {
     /// `{title}`: the name under which the program runs.
     pub title: &'a [u8],
     /// `{listen-addr}`: address and port of the first listener, or the path of the Unix socket.
@@ -19,7 +19,7 @@ pub struct TitleFacts<'a> {
     pub config_file: &'a [u8],
 }
 
-impl TitleFacts<'_> {
+impl TitleVariables<'_> {
     fn value(&self, variable: &[u8]) -> Option<Vec<u8>> {
         Some(match variable {
             b"title" => self.title.to_vec(),
@@ -36,7 +36,7 @@ impl TitleFacts<'_> {
 
 /// Puts the facts in place of the variables of `template`; `{{` stands for a brace. White space
 /// at the end goes. `None` when a brace stays open or a variable is unknown.
-pub fn expand_title(template: &[u8], facts: &TitleFacts<'_>) -> Option<Vec<u8>> {
+pub fn expand_title(template: &[u8], variables: &TitleVariables<'_>) -> Option<Vec<u8>> {
     let mut title = Vec::new();
     let mut rest = template;
     while let Some(open) = rest.iter().position(|&byte| byte == b'{') {
@@ -47,7 +47,7 @@ pub fn expand_title(template: &[u8], facts: &TitleFacts<'_>) -> Option<Vec<u8>> 
             rest = after;
         } else {
             let close = rest.iter().position(|&byte| byte == b'}')?;
-            title.extend(facts.value(&rest[..close])?);
+            title.extend(variables.value(&rest[..close])?);
             rest = &rest[close + 1..];
         }
     }
@@ -58,8 +58,9 @@ pub fn expand_title(template: &[u8], facts: &TitleFacts<'_>) -> Option<Vec<u8>> 
 
 /// Whether `template` expands to something even when the facts that may be empty are.
 pub(super) fn is_valid(template: &[u8]) -> bool {
-    let facts = TitleFacts { listen_addr: b"*:0", config_file: b"-", ..TitleFacts::default() };
-    expand_title(template, &facts).is_some_and(|title| !title.is_empty())
+    let variables =
+        TitleVariables { listen_addr: b"*:0", config_file: b"-", ..TitleVariables::default() };
+    expand_title(template, &variables).is_some_and(|title| !title.is_empty())
 }
 
 #[cfg(test)]
@@ -68,13 +69,13 @@ mod tests {
 
     #[test]
     fn expands_variables_and_doubled_braces() {
-        let facts = TitleFacts {
+        let variables = TitleVariables {
             title: b"dunlin",
             listen_addr: b"127.0.0.1:6379",
             port: 6379,
-            ..TitleFacts::default()
+            ..TitleVariables::default()
         };
-        let expand = |template: &str| expand_title(template.as_bytes(), &facts);
+        let expand = |template: &str| expand_title(template.as_bytes(), &variables);
         let title = expand("{title} {listen-addr} {server-mode}");
         assert_eq!(title.unwrap(), b"dunlin 127.0.0.1:6379");
         assert_eq!(expand("{{x}} {port}/{tls-port} ").unwrap(), b"{x}} 6379/0");

@@ -333,8 +333,8 @@ impl NotifyEvents {
     /// `m`: a key was asked for that is not there.
     pub const KEY_MISS: Self = Self(1 << 13);
 
-    /// The classes by letter, in the order in which they are shown; `A` stands for those that report
-    /// what happened to an existing key (neither `n` nor `m`).
+    /// The classes by letter, in the order in which they are shown; `A` stands for those that
+    /// report what happened to an existing key (neither `n` nor `m`).
     const CLASSES: [(u8, Self); 11] = [
         (b'g', Self::GENERIC),
         (b'$', Self::STRING),

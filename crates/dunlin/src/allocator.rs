@@ -6,7 +6,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 
-use server::process::crash;
+use process::crash;
 use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
@@ -55,13 +55,14 @@ unsafe impl GlobalAlloc for Reporting {
 
 /// The allocator's settings, a pointer to a terminated text.
 #[repr(transparent)]
-struct Settings(*const u8);
+struct AllocatorConfig(*const u8);
 
 // SAFETY: the text is constant.
-unsafe impl Sync for Settings {}
+unsafe impl Sync for AllocatorConfig {}
 
-/// Unused pages go back to the system within half a second, rather than ten: what is freed then shows in
-/// the process's size, and a load that frees and allocates keeps its pages all the same.
+/// Unused pages go back to the system within half a second, rather than ten: what is freed then
+/// shows in the process's size, and a load that frees and allocates keeps its pages all the same.
 // SAFETY: the allocator declares this symbol weakly, as a pointer to such a text.
 #[unsafe(export_name = "malloc_conf")]
-static SETTINGS: Settings = Settings(c"dirty_decay_ms:400,muzzy_decay_ms:0".as_ptr().cast());
+static ALLOCATOR_CONFIG: AllocatorConfig =
+    AllocatorConfig(c"dirty_decay_ms:400,muzzy_decay_ms:0".as_ptr().cast());

@@ -1,4 +1,5 @@
-//! `dunlin check`: shows what data files contain and where they are damaged, and keeps what can be kept.
+//! `dunlin check`: shows what data files contain and where they are damaged, and keeps what can be
+//! kept.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -6,8 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use config::{LoadError, Origin, Place};
-use server::persist::check::{CheckError, Options, Verdict, check};
+use config::{LoadError, Location, Origin};
+use persist::check::{CheckError, Options, Verdict, check};
 
 const USAGE: &str = "\
 Shows what an append-only file, its directory or an RDB file contains, and where it is damaged.
@@ -57,8 +58,8 @@ fn check_configuration(path: &Path) -> ExitCode {
     let name = path.as_os_str().as_bytes();
     let (config, problems) = config::check(name, &server::files::ConfigFiles);
     let mut report = String::new();
-    for LoadError { place, message } in &problems {
-        if let Some(Place { origin: Origin::File(file), line, text }) = place {
+    for LoadError { location, message } in &problems {
+        if let Some(Location { origin: Origin::File(file), line, text }) = location {
             let (file, text) = (String::from_utf8_lossy(file), String::from_utf8_lossy(text));
             report.push_str(&format!("{file}:{line}: {text}\n    "));
         }

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use print::print;
 use server::boot;
 
-/// The commands, for those who mistype one.
-const COMMANDS: [&str; 5] = ["serve", "check", "bench", "lab", "help"];
+/// The commands, for hints after a typing error.
+const COMMANDS: [&str; 6] = ["serve", "check", "move", "bench", "lab", "help"];
 
 const USAGE: &str = "\
 An in-memory data-structure server that speaks the Redis protocol and uses every core.
@@ -22,6 +22,7 @@ An in-memory data-structure server that speaks the Redis protocol and uses every
 Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin check CONFIG-FILE
+       dunlin move --from URL [--to URL] [OPTIONS]
        dunlin bench [OPTIONS] [COMMAND ARGS...]
        dunlin lab run EXPERIMENT... | list | show NAME | report | compare | agent | limit
        dunlin --help | --version
@@ -30,6 +31,7 @@ Commands:
   serve    Runs a server; so does dunlin alone
   check    Shows what data files contain and where they are damaged, or what is wrong with a
            configuration file
+  move     Moves all data of a running Redis, Valkey or Dunlin to another one, without downtime
   bench    Measures one server, with redis-benchmark's options and more
   lab      Measures servers side by side, breaks them on purpose, and writes a report
 
@@ -62,9 +64,10 @@ fn main() -> ExitCode {
         },
         // For `make docs`, not for users: the page is in the repository.
         (Some(b"docs"), [page]) if page == b"compatibility" => {
-            print(&engine::compatibility::page(engine::commands::registry()))
+            print(&commands::compatibility::page(commands::registry()))
         }
         (Some(b"check"), arguments) => check::run(arguments),
+        (Some(b"move"), arguments) => mover::run(&texts(arguments)),
         (Some(b"bench"), arguments) => lab::bench::run(&texts(arguments)),
         (Some(b"lab"), arguments) => lab::command::run(&texts(arguments)),
         (Some(unknown), _) => {
@@ -79,8 +82,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether a server is wanted although the first word does not say so, as with `redis-server`: it is
-/// an option, or a file.
+/// Whether a server is wanted although the first word does not say so, as with `redis-server`: it
+/// is an option, or a file.
 fn begins_service(first: &[u8]) -> bool {
     let asks_about_itself = matches!(first, b"--help" | b"--version");
     let is_file = || !COMMANDS.iter().any(|name| name.as_bytes() == first) && names_file(first);

@@ -1,47 +1,68 @@
-//! The engine, which has what all connections share; the context that a handler gets; and what a
-//! command is. These types name each other, so they are here together; the other rooms act on them.
+//! The engine: what all connections share.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`context`] | what is the world of one running command? |
+//! | [`row`], [`registry`] | what is a command, and how is it found? |
+//! | [`storage`] | what does the engine ask of the data on disk? |
+//! | [`busy`], `pause` | where does a thread report a slow script, and what suspends commands? |
+//! | [`moving_keys`] | which keys are on their way to another server? |
+//!
+//! The types in these files name each other: an engine has all commands, a command's handler takes
+//! a context, and a context has the engine.
+
+pub mod busy;
+pub mod context;
+pub mod moving_keys;
+pub mod pause;
+pub mod registry;
+pub mod row;
+pub mod storage;
+
+pub use context::{Context, WaitFor};
+pub use registry::{Family, Registry};
+pub use row::{Command, Handler, Row, Serve, row};
+pub use storage::Storage;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use resp::args::Arguments;
-use resp::reply::Reply;
-use store::gate::{Closed, Gates};
-use store::{Key, Keyspace};
+use store::Keyspace;
+use store::gate::{Gates, StoppedWorld};
 
-use crate::changes::listeners::Listeners;
-use crate::command::names::Names;
-use crate::command::{RowId, Spec};
-use crate::handler::args::Args;
-use crate::handler::db::Db;
-use crate::handler::error::{CommandError, CommandResult};
+use crate::content_types::ContentTypes;
+use crate::db::notify::PublicationQueue;
+use crate::engine::moving_keys::HeldKeys;
+use crate::engine::pause::Pause;
+use crate::files::progress::Loading;
+use crate::files::saving::Saving;
 use crate::host::Host;
-use crate::http::ContentTypes;
+use crate::journal::Journal;
+use crate::journal::backlog::{Backlog, Histories, Position};
+use crate::journal::offsets::SlotOffsets;
+use crate::memory::Memory;
 use crate::nodes::hub::Hub;
 use crate::observe::command_log::CommandLogs;
+use crate::observe::debug::DebugConfig;
 use crate::observe::latency::LatencyMonitor;
-use crate::observe::notify::NewsQueue;
 use crate::observe::stats::Stats;
-use crate::persistence::append_only::{self, RewriteAnswer};
-use crate::persistence::journal::Journal;
-use crate::persistence::offsets::SlotOffsets;
-use crate::persistence::progress::{LoadFailed, Loading, Source};
-use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Saving};
-use crate::reclaim::memory::Memory;
-use crate::run::authority::Authority;
-use crate::run::busy::Busy;
-use crate::run::pause::Pause;
+use crate::replication::Replication;
 use crate::script::Scripts;
 use crate::script::interpreter::Interpreter;
-use crate::session::Session;
+use crate::session::attachment::Attachment;
+use crate::session::choice::Choices;
 use crate::session::client::Clients;
+use crate::session::failover::Failover;
+use crate::session::followers::Followers;
 use crate::session::killing::Killings;
+use crate::session::left_behind::LeftBehind;
 use crate::session::pubsub::PubSub;
-use crate::wait::left_behind::LeftBehind;
-use crate::wait::waiting::{Attachment, Waiter};
-use config::{Config, SharedConfig};
+use crate::session::replicas::Replicas;
+use config::{Config, PrimaryAddress, SharedConfig};
+
+/// How often [`Engine::end_scripts`] waits for threads that do not leave their gates.
+const PASSES_OF_STOP: usize = 4;
 
 /// All that connections share.
 pub struct Engine {
@@ -71,234 +92,53 @@ pub struct Engine {
     pub host: Arc<dyn Host>,
     /// The storage: data on disk.
     pub storage: Arc<dyn Storage>,
-    /// The start, as [`crate::run::turn::Turn::steady`].
+    /// The start, as [`crate::turn::Turn::monotonic`].
     pub started_at: u64,
     /// 40 hexadecimal digits that name this run.
     pub run_id: String,
     /// 40 hexadecimal digits that name the history of writes: `master_replid` of INFO.
     pub replication_id: Mutex<String>,
+    /// The part in replication: primary or replica.
+    pub replication: Replication,
+    /// FAILOVER, while it is under way.
+    pub failover: Failover,
     /// The content types of keys.
     pub content_types: Arc<ContentTypes>,
     /// Settings of DEBUG commands.
-    pub debug: DebugSettings,
+    pub debug: DebugConfig,
     /// Whether data is being loaded.
     pub loading: Loading,
     /// Scripts.
     pub scripts: Scripts,
-    /// The listeners that follow the journal.
-    pub listeners: Listeners,
+    /// The followers that follow the journal.
+    pub followers: Followers,
+    /// What clients have chosen for themselves, and what has come of it.
+    pub choices: Arc<Choices>,
+    /// The replicas of this server.
+    pub replicas: Replicas,
     /// The clients that watch the tree of `/v2/keys`.
     pub nodes: Hub,
-    pub(crate) slot_offsets: SlotOffsets,
-    pub(crate) news: NewsQueue,
-    pub(crate) memory: Memory,
-    pub(crate) pause: Pause,
+    /// Up to where the journal has the writes of each slot.
+    pub slot_offsets: SlotOffsets,
+    pub(crate) publications: PublicationQueue,
+    /// Memory, as far as the allocator does not know it.
+    pub memory: Memory,
+    /// What suspends commands.
+    pub pause: Pause,
+    /// The keys that MIGRATE moves now.
+    pub held_keys: HeldKeys,
+    /// Another server decides when data expires, and says so: see [`crate::db::expiry`]. It changes
+    /// while the world is stopped.
+    pub expires_elsewhere: AtomicBool,
     pub(crate) next_client_id: AtomicU64,
     pub(crate) killings: Killings,
     pub(crate) blocked_clients: AtomicU64,
     /// Keys that clients watch.
-    pub(crate) watched_keys: AtomicU64,
+    pub watched_keys: AtomicU64,
     /// When the log last mentioned a connection with another protocol, as
-    /// [`crate::run::turn::Turn::steady`].
+    /// [`crate::turn::Turn::monotonic`].
     pub(crate) foreign_logged_at: AtomicU64,
     pub(crate) left_behind: LeftBehind,
-}
-
-/// The world of one running command.
-pub struct Context<'a> {
-    /// The keys that the command named.
-    pub db: Db<'a>,
-    /// Where the reply goes.
-    pub reply: Reply<'a>,
-    /// The connection.
-    pub session: &'a mut Session,
-    /// Everything else.
-    pub engine: &'a Engine,
-    /// The command that runs.
-    pub row: &'static Row,
-    /// Its authority: ordinary locks, as a program, or with all gates closed.
-    pub authority: Authority<'a>,
-    /// Inside EXEC, or while a waiter is served: no command blocks there.
-    pub(crate) nested: bool,
-    /// Is told of a script that takes long.
-    pub(crate) busy: Option<&'a dyn Busy>,
-    /// The client is going to wait.
-    pub(crate) block: Option<Waiter>,
-}
-
-/// Runs a command whose checks have passed and whose slots are locked.
-pub type Handler = fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult;
-
-/// Tries to serve a blocking command from one of its keys, with the command's arguments. Writes
-/// the reply and returns true, or returns false when the key has nothing for it.
-pub type Serve = fn(&mut Context<'_>, &Key<'_>, Arguments<'_>) -> Result<bool, CommandError>;
-
-/// A command: its spec and its handler.
-pub struct Command {
-    /// What is known of it.
-    pub spec: Spec,
-    /// The function that runs it.
-    pub handler: Handler,
-    /// Serves a client that waits in it for a key.
-    pub serve: Option<Serve>,
-    /// Subcommands.
-    pub subcommands: &'static [Command],
-}
-
-/// A row with its place.
-pub struct Row {
-    /// Its place in [`Registry::rows`].
-    pub id: RowId,
-    /// The row.
-    pub command: &'static Command,
-    /// Its only key, if it has one, is the argument after its name, as for most commands.
-    pub(crate) one_key: bool,
-    /// It may take the short path: see `run/plain.rs`.
-    pub(crate) plain: bool,
-}
-
-/// All commands that an engine knows: see [`crate::registry`].
-pub struct Registry {
-    pub(crate) rows: &'static [Row],
-    pub(crate) names: Names<&'static Row>,
-    pub(crate) http: Option<HttpRows>,
-}
-
-/// The internal commands that requests of HTTP are made of.
-pub struct HttpRows {
-    /// GET of a key.
-    pub get: &'static Row,
-    /// GET of many keys.
-    pub mget: &'static Row,
-    /// PUT.
-    pub put: &'static Row,
-    /// PATCH.
-    pub patch: &'static Row,
-    /// POST.
-    pub push: &'static Row,
-    /// DELETE.
-    pub delete: &'static Row,
-    /// Figures for Prometheus.
-    pub metrics: &'static Row,
-    /// The condition of a transaction.
-    pub watch: &'static Row,
-    /// Its memory.
-    pub memory: &'static Row,
-    /// Keys that commands name often.
-    pub hot_keys: &'static Row,
-    /// GET of a result of a database.
-    pub view: &'static Row,
-    /// POST to a view.
-    pub view_change: &'static Row,
-    /// DELETE of results.
-    pub view_forget: &'static Row,
-    /// GET of a node.
-    pub node_get: &'static Row,
-    /// The same, away from the workers.
-    pub node_list: &'static Row,
-    /// PUT and POST of a node.
-    pub node_put: &'static Row,
-    /// DELETE of a node.
-    pub node_delete: &'static Row,
-    /// An event of a node.
-    pub node_wait: &'static Row,
-}
-
-/// Files with all data: RDB.
-pub trait Snapshots {
-    /// Begins to save all data to the file that the settings name.
-    ///
-    /// # Errors
-    /// Why it does not.
-    fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
-
-    /// Saves all data to the file, while nothing changes: DEBUG RELOAD.
-    ///
-    /// # Errors
-    /// The log says why.
-    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
-
-    /// All data was just removed: FLUSHALL. `changes` counts the changes up to now. A file that is
-    /// being written is of no use any more. Returns whether a file has to say that there is no data:
-    /// [`Snapshots::save_emptied`].
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool;
-
-    /// Begins to save the fact that there is no data, and ends the wait of `waiter` without a reply
-    /// when that is done: its reply is written already.
-    fn save_emptied(&self, waiter: Waiter);
-}
-
-/// The append-only file. Effects reach it through [`Journal`].
-pub trait AppendOnlyFile {
-    /// Begins to rewrite the append-only file, or with `soon` only schedules that.
-    fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer;
-
-    /// How the append-only file is.
-    fn append_only(&self) -> append_only::Figures;
-
-    /// Resets the counters of the append-only file: CONFIG RESETSTAT.
-    fn reset_append_only_stats(&self);
-
-    /// Makes each write to the append-only file take this much longer: DEBUG AOF-FLUSH-SLEEP.
-    fn delay_append_only(&self, delay: Duration);
-}
-
-/// The way of data back from files.
-pub trait Loader {
-    /// Loads data in addition to what is there: DEBUG RELOAD and LOADAOF. After an error, the data that
-    /// was loaded before it stays.
-    ///
-    /// # Errors
-    /// A file cannot be loaded; the log says why.
-    fn load_data(
-        &self,
-        engine: &Engine,
-        source: Source,
-        closed: &Closed<'_>,
-    ) -> Result<(), LoadFailed>;
-}
-
-/// Work that a slow disk may delay, done away from the workers. Returns the reply.
-pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
-
-/// The thread for [`Errand`]s.
-pub trait Aside {
-    /// Has another thread do work that a disk may make slow, and answers `waiter` with the result.
-    fn do_aside(&self, waiter: Waiter, errand: Errand);
-}
-
-/// Data on disk: files, and the threads that write them; one trait for each kind of question. The traits
-/// name the engine, so they are here and not beside [`Host`].
-pub trait Storage: Snapshots + AppendOnlyFile + Loader + Aside + Send + Sync {}
-
-impl<T> Storage for T where T: Snapshots + AppendOnlyFile + Loader + Aside + Send + Sync {}
-
-/// Switches that DEBUG commands flip.
-pub struct DebugSettings {
-    /// DEBUG SET-ACTIVE-EXPIRE.
-    pub active_expire: AtomicBool,
-    /// DEBUG PAUSE-CRON.
-    pub pause_cron: AtomicBool,
-    /// DEBUG QUICKLIST-PACKED-THRESHOLD: list elements of at least this many bytes get a node of their
-    /// own.
-    pub quicklist_packed_threshold: AtomicUsize,
-    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: whether the checksums of RDB files and of RESTORE's payload
-    /// may be wrong.
-    pub skip_checksum_validation: AtomicBool,
-}
-
-/// [`DebugSettings::quicklist_packed_threshold`] unless DEBUG sets it.
-pub(crate) const DEFAULT_PACKED_THRESHOLD: usize = 1 << 30;
-
-impl Default for DebugSettings {
-    fn default() -> DebugSettings {
-        DebugSettings {
-            active_expire: AtomicBool::new(true),
-            pause_cron: AtomicBool::new(false),
-            quicklist_packed_threshold: AtomicUsize::new(DEFAULT_PACKED_THRESHOLD),
-            skip_checksum_validation: AtomicBool::new(false),
-        }
-    }
 }
 
 /// 40 random hexadecimal digits: the name of a history of writes, or of a run.
@@ -317,6 +157,7 @@ impl Engine {
         storage: Arc<dyn Storage>,
         journal: Arc<dyn Journal>,
     ) -> Engine {
+        let primary = config.replicaof.clone();
         Engine {
             keyspace: Keyspace::new(config.databases),
             gates: Gates::new(),
@@ -328,22 +169,28 @@ impl Engine {
             command_logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
             journal,
-            saving: Saving::new(base::clock::steady_ms() / 1000),
+            saving: Saving::new(base::clock::monotonic_ms() / 1000),
             host,
             storage,
-            started_at: base::clock::steady_ms(),
+            started_at: base::clock::monotonic_ms(),
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
+            expires_elsewhere: AtomicBool::new(primary.is_some()),
+            replication: Replication::new(primary),
+            failover: Failover::default(),
             content_types: Arc::default(),
-            debug: DebugSettings::default(),
+            debug: DebugConfig::default(),
             loading: Loading::default(),
             scripts: Scripts::default(),
-            listeners: Listeners::default(),
+            followers: Followers::default(),
+            choices: Arc::default(),
+            replicas: Replicas::default(),
             nodes: Hub::default(),
             slot_offsets: SlotOffsets::default(),
-            news: NewsQueue::default(),
+            publications: PublicationQueue::default(),
             memory: Memory::default(),
             pause: Pause::default(),
+            held_keys: HeldKeys::default(),
             next_client_id: AtomicU64::new(1),
             killings: Killings::default(),
             blocked_clients: AtomicU64::new(0),
@@ -351,6 +198,88 @@ impl Engine {
             foreign_logged_at: AtomicU64::new(0),
             left_behind: LeftBehind::default(),
         }
+    }
+
+    /// Becomes the replica of a primary, or a primary. The data stays. What clients wait for that
+    /// would change data ends, if they may no longer do that.
+    pub fn change_part(&self, _: &StoppedWorld<'_>, primary: Option<PrimaryAddress>) {
+        let written = self.journal.end();
+        self.expires_elsewhere.store(primary.is_some(), Relaxed);
+        match primary {
+            Some(primary) => {
+                let histories = self.journal.changes().filter(|own| own.is_on());
+                let histories = histories.and_then(Backlog::histories);
+                let own =
+                    histories.map(|own| Position { history: own.present, offset: own.newest });
+                self.replication.begin_to_follow(primary, written, own);
+            }
+            None => {
+                let own = random_id();
+                let history = std::mem::replace(&mut *self.replication_id.lock(), own.clone());
+                self.replication.begin_to_lead(history, written);
+                if self.journal.changes().is_some_and(Backlog::is_on) {
+                    // Replicas of the primary go on here.
+                    let offset = self.replication.applied();
+                    self.adopt_history(Position { history: own, offset }, None);
+                    // The next effect names its database: some may not know which one is selected.
+                    self.journal.append_raw(b"", None);
+                }
+            }
+        }
+    }
+
+    /// The primary of this term has another name for the history of the data, which was `known`.
+    pub fn rename_history(&self, _: &StoppedWorld<'_>, term: u64, known: String, history: String) {
+        if self.replication.term() != term {
+            return;
+        }
+        self.replication.note_renamed(known, &history);
+        self.replication_id.lock().clone_from(&history);
+        let offset = self.replication.applied();
+        self.adopt_history(Position { history, offset }, self.journal.selected());
+    }
+
+    /// What was loaded at the start belongs to this position of a history, after which this
+    /// database is selected. The history goes on here if this is a replica, and positions of it
+    /// stay valid if another one grows out of it. The world is stopped.
+    pub fn go_on_after(&self, position: Position, selected: Option<usize>) {
+        self.adopt_history(position.clone(), selected);
+        let history = match self.replication.is_replica() {
+            true => {
+                self.replication.note_loaded(&position);
+                position.history
+            }
+            false => {
+                let history = random_id();
+                let offset = position.offset;
+                self.replication.set_ahead(offset.wrapping_sub(self.journal.end()));
+                self.adopt_history(Position { history: history.clone(), offset }, None);
+                self.journal.append_raw(b"", None);
+                history
+            }
+        };
+        *self.replication_id.lock() = history;
+    }
+
+    /// The position of the data in the stream, if the stream is counted, and the database that is
+    /// selected there. The world is stopped.
+    pub fn stream_position(&self) -> Option<(Position, Option<usize>)> {
+        let histories = self.journal.changes().filter(|own| own.is_on())?.histories()?;
+        let position = Position { history: histories.present, offset: histories.newest };
+        Some((position, self.journal.selected()))
+    }
+
+    /// The position up to which an append-only file has the stream of a primary, if the file was
+    /// loaded and had one, and the database that is selected there. Nothing was written since.
+    pub fn loaded_position(&self) -> Option<(Position, Option<usize>)> {
+        // Each start begins a history of its own, which the file may have noted and not used.
+        let position = self.journal.changes().filter(|own| own.is_on())?.last_used()?;
+        Some((position, self.journal.selected()))
+    }
+
+    /// The offset in the history of writes: `master_repl_offset` of INFO.
+    pub fn replication_offset(&self) -> u64 {
+        self.stream().newest
     }
 
     /// Sets the interpreter of scripts.
@@ -365,56 +294,86 @@ impl Engine {
         self.next_client_id.fetch_add(1, Relaxed)
     }
 
+    /// The stream of writes, as INFO and ROLE show it: its histories, and what is kept of it.
+    pub fn stream(&self) -> Histories {
+        let is_on = |own: &&Backlog| own.is_on();
+        let kept = self.journal.changes().filter(is_on).and_then(Backlog::histories);
+        kept.unwrap_or_else(|| {
+            let end = self.replication.offset(self.journal.end());
+            let earlier = self.replication.earlier();
+            Histories {
+                present: self.replication_id.lock().clone(),
+                oldest: end,
+                newest: end,
+                previous: earlier.map(|(history, second)| Position {
+                    history,
+                    offset: second.saturating_sub(1),
+                }),
+            }
+        })
+    }
+
+    /// An offset of the journal as replicas count it. One that has said nothing is at 0.
+    pub fn shown_offset(&self, offset: u64) -> u64 {
+        let changes = self.journal.changes().filter(|_| offset > 0);
+        changes.map_or(offset, |own| own.in_history(offset))
+    }
+
     /// Whether CLIENT PAUSE or a stop of the server suspends writes. Meanwhile nothing expires and
     /// nothing is evicted.
     pub fn is_paused(&self, now: u64) -> bool {
         self.pause.is_on(now)
     }
 
-    /// The server is about to stop: suspends all writes, even after CLIENT UNPAUSE, so that the data
-    /// stands still.
-    pub fn stop_writes(&self) {
-        let _closed = self.gates.close();
+    /// Whether the data is to stand still at this millisecond of the monotonic clock, because of a
+    /// pause, or because the journal gets no more writes. Then nothing is deleted that no command
+    /// asked to delete.
+    pub(crate) fn stands_still(&self, now: u64, journal_failed: bool) -> bool {
+        self.is_paused(now) || journal_failed
+    }
+
+    /// The server is about to stop: suspends all writes, even after CLIENT UNPAUSE, so that the
+    /// data stands still. Waits for scripts that run, and calls `meanwhile` again and again.
+    pub fn stop_writes(&self, meanwhile: impl FnMut()) {
+        let _stopped = self.gates.close_meanwhile(meanwhile);
         self.pause.set_stopping(true);
     }
 
-    /// Ends all scripts in the middle, also those that have written: the server stops without saving. Writes
-    /// are suspended first, so that none follows from half of what a script would have done.
+    /// Ends all scripts in the middle, also those that have written: the server stops without
+    /// saving. Writes are suspended first, so that none follows from half of what a script would
+    /// have done. The caller is inside no gate.
     pub fn end_scripts(&self) {
-        self.pause.set_stopping(true);
-        self.scripts.slow.stop();
-    }
-
-    /// [`Engine::end_scripts`], if the server waits for scripts in order to stop. To be called after the
-    /// request for that was sent.
-    pub fn end_awaited_scripts(&self) {
-        if self.scripts.slow.is_awaited() {
-            self.end_scripts();
+        if self.scripts.slow.is_stopping() {
+            return;
         }
+        self.pause.set_stopping(true);
+        // A command that has found no pause may be about to lock its slots.
+        let _ = (0..PASSES_OF_STOP).any(|_| self.gates.pass());
+        self.scripts.slow.stop();
     }
 
     /// Ends [`Engine::stop_writes`]. Commands that CLIENT PAUSE suspends stay suspended.
     pub fn let_writes_go_on(&self) {
         {
-            let _closed = self.gates.close();
+            let _stopped = self.gates.stop_the_world();
             self.pause.set_stopping(false);
         }
         self.wake_all_clients();
     }
 
     /// Has every connection check again whether it is still suspended: it is not told of the end.
-    pub(crate) fn wake_all_clients(&self) {
+    pub fn wake_all_clients(&self) {
         for client in self.clients.all() {
             self.host.wake(&client);
         }
     }
 
     /// The `save` rule that asks for a file now, at this second: (changes, seconds).
-    pub fn due_save(&self, now: u64) -> Option<(u32, u64)> {
+    pub fn save_to_begin(&self, now: u64) -> Option<(u32, u64)> {
         if self.loading.is_on() {
             return None;
         }
-        self.saving.due(&self.config.load(), self.dirty(), now)
+        self.saving.rule_met(&self.config.load(), self.dirty(), now)
     }
 
     /// Changes since data was saved, as `rdb_changes_since_last_save` counts them.

@@ -1,16 +1,16 @@
 //! The world outside: traits through which the engine asks its host, one trait for each kind of
 //! question.
 
-use crate::session::client::Client;
-use crate::wait::waiting::Waiter;
+use std::time::Duration;
+
+use crate::session::attachment::Waiter;
 use config::Apply;
 use resp::args::OwnedArguments;
 
-/// Tells a client's worker, or the operator, something.
-pub trait Tell {
-    /// Tells a client's worker to look at its inbox.
-    fn wake(&self, client: &Client);
+pub use crate::session::client::Wake;
 
+/// Tells the operator something.
+pub trait Notify {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
 }
@@ -20,8 +20,8 @@ pub trait MemorySource {
     /// Frees something large in the background.
     fn drop_later(&self, garbage: Box<dyn Send>);
 
-    /// Bytes that the allocator has given out: of the calling thread up to now, of the other threads up
-    /// to when they last published them.
+    /// Bytes that the allocator has given out: of the calling thread up to now, of the other
+    /// threads up to when they last published them.
     fn used_memory(&self) -> usize;
 
     /// The same, without passing memory: see [`base::passing`].
@@ -29,8 +29,8 @@ pub trait MemorySource {
         self.used_memory()
     }
 
-    /// Bytes that the calling thread has ever allocated, minus those that it has freed, without passing
-    /// memory. It is cheap; only differences are meaningful.
+    /// Bytes that the calling thread has ever allocated, minus those that it has freed, without
+    /// passing memory. It is cheap; only differences are meaningful.
     fn memory_balance(&self) -> i64;
 
     /// Bytes of tables that are out of use and not yet freed: see [`store::table::retire`].
@@ -39,7 +39,7 @@ pub trait MemorySource {
     }
 
     /// The allocator's and the system's view of memory, for INFO and MEMORY.
-    fn memory(&self) -> MemoryFigures;
+    fn memory(&self) -> MemoryMetrics;
 
     /// Gives unused memory back to the system: MEMORY PURGE.
     fn purge_memory(&self);
@@ -48,7 +48,7 @@ pub trait MemorySource {
 /// The file that the server was configured from.
 pub trait ConfigFile {
     /// Reads the file, empty if it is gone meanwhile: CONFIG REWRITE. Not called if
-    /// [`ProcessFacts::config_file`] is empty.
+    /// [`ProcessInfo::config_file`] is empty.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -70,7 +70,7 @@ pub trait Process {
     fn listens_at(&self) -> Vec<String>;
 
     /// Facts about the process and the machine for INFO. They do not change while it runs.
-    fn process(&self) -> ProcessFacts;
+    fn process(&self) -> ProcessInfo;
 
     /// Begins to stop the server. The client gets no reply: its connection closes.
     ///
@@ -105,33 +105,83 @@ pub enum ViewRequest {
 
 /// Databases whose results are kept under keys.
 pub trait ViewSource {
-    /// Has another thread carry out the request and answer the waiter. Does not wait itself, because
-    /// the caller may hold a slot.
+    /// Has another thread carry out the request and answer the waiter. Does not wait itself,
+    /// because the caller may hold a slot.
     fn ask_view(&self, request: ViewRequest, waiter: Option<Waiter>);
 }
 
 /// Reads that would keep a worker busy for long.
 pub trait LongReads {
-    /// Has a thread of its own read nodes of the tree of `/v2/keys` with these words, and answer the waiter.
-    /// Does not wait itself: the caller holds a slot.
+    /// Has a thread of its own read nodes of the tree of `/v2/keys` with these words, and answer
+    /// the waiter. Does not wait itself: the caller holds a slot.
     fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter);
 }
 
-/// All questions together. Through [`Apply`], changed settings take effect in the host too (listening
-/// ports, log level, ...). Data on disk belongs to [`crate::engine::Storage`].
+/// Keys for another server: what MIGRATE asks for.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    /// The target's name or address.
+    pub host: Vec<u8>,
+    /// Its port; 0 if what the client named is none.
+    pub port: u16,
+    /// The keys.
+    pub keys: OwnedArguments,
+    /// Their database here.
+    pub database: usize,
+    /// Their database there, which may not exist.
+    pub target_database: i64,
+    /// How long the target may keep silent.
+    pub timeout: Duration,
+    /// The keys stay here too.
+    pub copy: bool,
+    /// Keys of these names are replaced there.
+    pub replace: bool,
+    /// The words of AUTH: a password, or a user's name and password.
+    pub credentials: OwnedArguments,
+}
+
+/// Other servers that take keys.
+pub trait Migrations {
+    /// Has another thread move keys and answer the waiter. Does not wait itself: the caller may
+    /// hold slots.
+    fn migrate(&self, migration: Migration, waiter: Waiter);
+}
+
+/// All questions together. Through [`Apply`], changed settings take effect in the host too
+/// (listening ports, log level, ...). Data on disk belongs to [`crate::engine::Storage`].
 pub trait Host:
-    Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + LongReads + Send + Sync
+    Apply
+    + Wake
+    + Notify
+    + MemorySource
+    + ConfigFile
+    + Process
+    + ViewSource
+    + LongReads
+    + Migrations
+    + Send
+    + Sync
 {
 }
 
 impl<T> Host for T where
-    T: Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + LongReads + Send + Sync
+    T: Apply
+        + Wake
+        + Notify
+        + MemorySource
+        + ConfigFile
+        + Process
+        + ViewSource
+        + LongReads
+        + Migrations
+        + Send
+        + Sync
 {
 }
 
 /// The process and the machine, as INFO's section "server" shows them.
 #[derive(Clone, Default, Debug)]
-pub struct ProcessFacts {
+pub struct ProcessInfo {
     /// System, release and machine ("Linux 6.1.0 x86_64").
     pub os: String,
     /// How workers wait for sockets ("epoll").
@@ -200,7 +250,7 @@ pub struct Shutdown {
 /// Memory in bytes, from the allocator and the system.
 #[derive(Clone, Copy, Default, Debug)]
 #[expect(missing_docs, reason = "the allocator's own words")]
-pub struct MemoryFigures {
+pub struct MemoryMetrics {
     pub allocated: usize,
     pub active: usize,
     pub resident: usize,

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use config::{Apply, ApplyError, Config, DirectiveId};
 use resp::args::OwnedArguments;
-use store::gate::Closed;
+use store::gate::StoppedWorld;
 
-use crate::engine::{AppendOnlyFile, Aside, Engine, Errand, Loader, Snapshots};
+use crate::engine::Engine;
+use crate::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader, Snapshots};
+use crate::files::append_only::{self, RewriteAnswer};
+use crate::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::host::{
-    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
-    ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
+    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource, Migration,
+    Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
 };
-use crate::persistence::append_only::{self, RewriteAnswer};
 use crate::persistence::loading::{LoadFailed, Source};
-use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use crate::session::attachment::Waiter;
 use crate::session::client::Client;
-use crate::wait::waiting::Waiter;
 
 /// See the module's text.
 #[derive(Default)]
@@ -45,9 +46,11 @@ impl Apply for NoHost {
     }
 }
 
-impl Tell for NoHost {
+impl Wake for NoHost {
     fn wake(&self, _client: &Client) {}
+}
 
+impl Notify for NoHost {
     fn log(&self, _level: LogLevel, _line: &str) {}
 }
 
@@ -66,8 +69,8 @@ impl MemorySource for NoHost {
         self.memory_balance.load(Relaxed)
     }
 
-    fn memory(&self) -> MemoryFigures {
-        MemoryFigures::default()
+    fn memory(&self) -> MemoryMetrics {
+        MemoryMetrics::default()
     }
 
     fn purge_memory(&self) {}
@@ -92,8 +95,8 @@ impl Process for NoHost {
         Vec::new()
     }
 
-    fn process(&self) -> ProcessFacts {
-        ProcessFacts::default()
+    fn process(&self) -> ProcessInfo {
+        ProcessInfo::default()
     }
 
     fn shut_down(&self, _request: Shutdown, _client: Option<Waiter>) {}
@@ -111,16 +114,20 @@ impl LongReads for NoHost {
     fn list_nodes(&self, _: OwnedArguments, _: Waiter) {}
 }
 
+impl Migrations for NoHost {
+    fn migrate(&self, _: Migration, _: Waiter) {}
+}
+
 impl Snapshots for NoHost {
     fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
         Err(Refusal::InProgress)
     }
 
-    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
+    fn save_standing(&self, _: &Engine, _: &StoppedWorld<'_>) -> Result<(), SaveFailed> {
         Err(SaveFailed)
     }
 
-    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) -> bool {
+    fn note_emptied(&self, _: &Engine, _changes: u64, _: &StoppedWorld<'_>) -> bool {
         false
     }
 
@@ -132,8 +139,8 @@ impl AppendOnlyFile for NoHost {
         RewriteAnswer::InProgress
     }
 
-    fn append_only(&self) -> append_only::Figures {
-        append_only::Figures::default()
+    fn append_only(&self) -> append_only::Metrics {
+        append_only::Metrics::default()
     }
 
     fn reset_append_only_stats(&self) {}
@@ -142,11 +149,11 @@ impl AppendOnlyFile for NoHost {
 }
 
 impl Loader for NoHost {
-    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
+    fn load_data(&self, _: &Engine, _: Source, _: &StoppedWorld<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
     }
 }
 
-impl Aside for NoHost {
-    fn do_aside(&self, _: Waiter, _: Errand) {}
+impl Background for NoHost {
+    fn run_in_background(&self, _: Waiter, _: BackgroundJob) {}
 }

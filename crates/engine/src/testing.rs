@@ -1,39 +1,42 @@
-//! An engine in memory for tests: a world outside that does nothing ([`NoHost`]), a journal that
-//! remembers, and a connection that takes commands and returns what would be sent.
+//! An engine in memory for tests, here and in the crate of commands: a world outside that does
+//! nothing ([`NoHost`]), a journal that remembers, and a connection that takes commands and returns
+//! what would be sent.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "only tests use it")]
 
-mod plain;
-mod replay;
-
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use store::Held;
-use store::gate::{Access, Gate, Presence};
+use store::gate::{Access, Gate, Pinned};
 use store::reserve::Reservation;
+use store::{LockedSlots, StringValue};
 
-use crate::commands::registry;
-use crate::engine::Engine;
+use crate::db::slot_access::SlotAccess;
+use crate::engine::{Engine, Registry};
+use crate::journal::backlog::Backlog;
+use crate::journal::tail::Tail;
+use crate::journal::{EffectBatch, Journal, State};
 use crate::no_host::NoHost;
-use crate::persistence::backlog::{Backlog, Record};
-use crate::persistence::journal::{Batch, Journal, State};
-use crate::run::authority::Authority;
+use crate::persistence::loading::{Arrival, Duplicates, Expired, LoadRules, Loader};
 use crate::run::drive::Policy;
-use crate::run::request::{Call, Outcome, Request, Requests};
-use crate::run::turn::Turn;
-use crate::session::Session;
+use crate::session::attachment::Attachment;
 use crate::session::client::Client;
-use crate::wait::waiting::Attachment;
+use crate::session::{Session, User};
+use crate::turn::Turn;
+use crate::turn::request::{Call, Outcome, Request, Requests};
 use config::Config;
 use resp::client::{ReplyParser, Value};
 
 /// One command of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Effect {
-    pub(crate) database: usize,
-    pub(crate) argv: Vec<Vec<u8>>,
+pub struct Effect {
+    /// The number of its database.
+    pub database: usize,
+    /// Its words.
+    pub argv: Vec<Vec<u8>>,
 }
 
 impl Effect {
@@ -47,38 +50,41 @@ impl Effect {
 
 /// A journal that keeps all that is appended.
 #[derive(Default)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     effects: Mutex<Vec<Effect>>,
     deaf: AtomicBool,
-    /// Batches so far: the offset.
+    /// The offset: batches so far. As soon as they are kept for followers, their bytes count.
     end: AtomicU64,
     /// The answer of [`Journal::synced`].
-    pub(crate) synced: AtomicU64,
+    pub synced: AtomicU64,
+    /// The answer of [`Journal::released`], if not all is covered.
+    pub released: Mutex<Option<u64>>,
     /// Whether replies must wait.
-    pub(crate) defers_replies: AtomicBool,
+    pub defers_replies: AtomicBool,
     /// Whether the disk does not keep up.
-    pub(crate) pressed: AtomicBool,
+    pub pressed: AtomicBool,
     /// Why nothing is kept.
-    pub(crate) failure: Mutex<Option<String>>,
+    pub failure: Mutex<Option<String>>,
     /// The part that is kept for followers.
     backlog: Backlog,
+    tail: Mutex<Tail>,
     /// Called before each append.
-    pub(crate) appending: Mutex<Option<Box<dyn Fn() + Send>>>,
+    pub appending: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 impl Recorder {
     /// Takes the effects recorded since the last call.
-    pub(crate) fn take(&self) -> Vec<Effect> {
+    pub fn take(&self) -> Vec<Effect> {
         std::mem::take(&mut *self.effects.lock())
     }
 
     /// The offset after everything that was appended.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.end.load(Relaxed)
     }
 
     /// Stops or resumes listening, from the next turn on.
-    pub(crate) fn set_listening(&self, listening: bool) {
+    pub fn set_listening(&self, listening: bool) {
         self.deaf.store(!listening, Relaxed);
     }
 }
@@ -93,7 +99,7 @@ impl Policy for Once {
     fn begin(&mut self, _: &mut Turn, _: &Engine) {}
 
     fn wait(&mut self, _: &mut Turn, outcome: &Outcome) -> bool {
-        matches!(outcome, Outcome::NeedsProgram | Outcome::NeedsGates)
+        matches!(outcome, Outcome::NeedsAllSlots | Outcome::NeedsStoppedWorld)
     }
 }
 
@@ -117,7 +123,7 @@ impl Journal for Recording {
         !self.0.deaf.load(Relaxed)
     }
 
-    fn append(&self, batch: &Batch) -> u64 {
+    fn append(&self, batch: &EffectBatch) -> u64 {
         if let Some(appending) = &*self.0.appending.lock() {
             appending();
         }
@@ -133,10 +139,11 @@ impl Journal for Recording {
             effects.push(word("EXEC", &effects[effects.len() - 1]));
         }
         own.append(&mut effects);
-        let end = self.0.end.fetch_add(1, Relaxed) + 1;
-        if self.0.backlog.is_on() {
-            self.0.backlog.push(Arc::new(Record::new(end, batch.clone())));
-        }
+        let end = match self.0.backlog.is_on() {
+            true => self.0.tail.lock().append(batch, &self.0.backlog),
+            false => self.0.end() + 1,
+        };
+        self.0.end.store(end, Relaxed);
         end
     }
 
@@ -153,6 +160,10 @@ impl Journal for Recording {
         self.0.end.load(Relaxed)
     }
 
+    fn released(&self) -> u64 {
+        self.0.released.lock().unwrap_or(u64::MAX)
+    }
+
     fn synced(&self) -> u64 {
         self.0.synced.load(Relaxed)
     }
@@ -166,40 +177,48 @@ impl Journal for Recording {
     }
 
     fn keep_changes(&self, history: String) {
+        self.0.tail.lock().go_on_from(self.0.end(), None);
         self.0.backlog.begin(self.0.end(), history);
     }
 }
 
 /// An engine with one connection.
-pub(crate) struct TestServer {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) host: Arc<NoHost>,
-    pub(crate) journal: Arc<Recorder>,
-    pub(crate) session: Session,
-    pub(crate) turn: Turn,
+pub struct TestServer {
+    /// See the module's text.
+    pub engine: Arc<Engine>,
+    /// Its world outside.
+    pub host: Arc<NoHost>,
+    /// Its journal.
+    pub journal: Arc<Recorder>,
+    /// The connection.
+    pub session: Session,
+    /// The turn of the thread.
+    pub turn: Turn,
     /// Stands in for the clock, in Unix milliseconds.
-    pub(crate) now: Option<u64>,
-    pub(crate) gate: Gate,
+    pub now: Option<u64>,
+    /// The gate of the thread.
+    pub gate: Gate,
     /// Bytes that the reply of a command may have.
-    pub(crate) output_limit: usize,
+    pub output_limit: usize,
     /// Commands go the short way if they can, as on a worker.
-    pub(crate) takes_short_way: bool,
+    pub takes_short_way: bool,
 }
 
 impl TestServer {
-    /// An empty server with the default settings.
-    pub(crate) fn new() -> TestServer {
-        TestServer::with_config(Config::default())
+    /// A server without commands, with the default settings.
+    #[expect(clippy::new_without_default, reason = "a server is made for what is done with it")]
+    pub fn new() -> TestServer {
+        TestServer::with(Box::leak(Box::new(Registry::new(&[]))), Config::default())
     }
 
-    /// An empty server.
-    pub(crate) fn with_config(config: Config) -> TestServer {
+    /// An empty server with these commands.
+    pub fn with(commands: &'static Registry, config: Config) -> TestServer {
         let journal = Arc::new(Recorder::default());
         let recording = Arc::new(Recording(Arc::clone(&journal)));
         let host = Arc::new(NoHost::default());
         let engine = Engine::new(
             config,
-            registry(),
+            commands,
             Arc::clone(&host) as _,
             Arc::clone(&host) as _,
             recording,
@@ -207,7 +226,7 @@ impl TestServer {
         let engine = Arc::new(engine);
         let client = new_client(&engine);
         let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());
-        let session = Session::new(client, true);
+        let session = Session::new(client, User::Default);
         let output_limit = usize::MAX;
         TestServer {
             engine,
@@ -222,19 +241,36 @@ impl TestServer {
         }
     }
 
+    /// Puts short strings into database 0, with names of a prefix and a number, and with times to
+    /// expire.
+    pub fn populate(&self, prefix: &str, count: usize, expire_at: impl Fn(usize) -> Option<u64>) {
+        let names: Vec<_> = (0..count).map(|number| format!("{prefix}:{number}")).collect();
+        let arrivals = names.iter().enumerate().map(|(number, name)| Arrival {
+            database: 0,
+            key: Cow::Borrowed(name.as_bytes()),
+            value: store::Value::String(StringValue::Plain(Cow::Borrowed(b"abc"))),
+            expire_at: expire_at(number),
+            usage: None,
+            content_type: None,
+        });
+        let rules = LoadRules { duplicates: Duplicates::Refuse, expired: Expired::Keep };
+        let mut loader = Loader::new(&self.engine, rules, Access::Gate(&self.gate));
+        loader.place(arrivals.collect()).expect("the keys are new");
+    }
+
     /// Another connection, to be exchanged with [`TestServer::session`].
-    pub(crate) fn connect(&self) -> Session {
-        Session::new(new_client(&self.engine), true)
+    pub fn connect(&self) -> Session {
+        Session::new(new_client(&self.engine), User::Default)
     }
 
     /// Runs a command and returns its reply as wire bytes: empty when the client waits.
-    pub(crate) fn run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Vec<u8> {
+    pub fn run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Vec<u8> {
         self.try_run(argv).expect("one connection alone is never held up")
     }
 
-    /// Runs the first of some commands the short path, as far as they may take it together. Returns how
-    /// many, and their replies.
-    pub(crate) fn run_together(&mut self, commands: &[OwnedArguments]) -> (usize, Vec<u8>) {
+    /// Runs the first of some commands the fast path, as far as they may take it together. Returns
+    /// how many, and their replies.
+    pub fn run_together(&mut self, commands: &[OwnedArguments]) -> (usize, Vec<u8>) {
         let prepare = |argv: &OwnedArguments| {
             let mut keys = Vec::new();
             (self.engine.prepare(argv.view(), &mut keys), keys)
@@ -252,14 +288,14 @@ impl TestServer {
         self.begin_turn();
         let inside = self.gate.enter();
         let (turn, session) = (&mut self.turn, &mut self.session);
-        let presence = inside.presence();
-        let ran = self.engine.execute_plainly(turn, session, &mut requests, presence, &mut output);
+        let pinned = inside.pinned();
+        let ran = self.engine.execute_fast(turn, session, &mut requests, pinned, &mut output);
         (ran, output.to_vec())
     }
 
-    /// [`TestServer::run`] where other threads may hold slots. Nothing when the command must be tried
-    /// again.
-    pub(crate) fn try_run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Option<Vec<u8>> {
+    /// [`TestServer::run`] where other threads may hold slots. Nothing when the command must be
+    /// tried again.
+    pub fn try_run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Option<Vec<u8>> {
         self.try_run_reserved(argv, None)
     }
 
@@ -278,16 +314,16 @@ impl TestServer {
         self.begin_turn();
         let TestServer { engine, session, turn, gate, .. } = self;
         let inside = gate.enter();
-        let presence = inside.presence();
+        let pinned = inside.pinned();
         let outcome = match reservation {
             Some(own) => {
-                let authority = Authority::Program(own, presence);
-                engine.execute(turn, session, request, authority, &mut output)
+                let slot_access = SlotAccess::Reserved(own, pinned);
+                engine.execute(turn, session, request, slot_access, &mut output)
             }
             None => {
                 let mut alone = Together(vec![request]);
                 if self.takes_short_way
-                    && engine.execute_plainly(turn, session, &mut alone, presence, &mut output) > 0
+                    && engine.execute_fast(turn, session, &mut alone, pinned, &mut output) > 0
                 {
                     return Some(output.to_vec());
                 }
@@ -304,53 +340,49 @@ impl TestServer {
 
     /// Runs a command of words that are separated by single spaces, and returns the reply's wire
     /// form as text.
-    pub(crate) fn text(&mut self, line: &str) -> String {
+    pub fn text(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split(' ').collect();
         String::from_utf8_lossy(&self.run(&words)).into_owned()
     }
 
     /// [`TestServer::text`] where other threads may hold slots: see [`TestServer::try_run`].
-    pub(crate) fn try_text(&mut self, line: &str) -> Option<String> {
+    pub fn try_text(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split(' ').collect();
         self.try_run(&words).map(|reply| String::from_utf8_lossy(&reply).into_owned())
     }
 
     /// [`TestServer::try_text`] of a command that reserves the slots that it finds locked.
-    pub(crate) fn try_text_reserved(
-        &mut self,
-        line: &str,
-        reservation: &Reservation,
-    ) -> Option<String> {
+    pub fn try_text_reserved(&mut self, line: &str, reservation: &Reservation) -> Option<String> {
         let words: Vec<&str> = line.split(' ').collect();
         let reply = self.try_run_reserved(&words, Some(reservation));
         reply.map(|reply| String::from_utf8_lossy(&reply).into_owned())
     }
 
     /// Acts while another thread holds the slot of a key.
-    pub(crate) fn while_held(&mut self, key: &[u8], action: impl FnOnce(&mut TestServer)) {
+    pub fn while_locked(&mut self, key: &[u8], action: impl FnOnce(&mut TestServer)) {
         let slot = base::crc::key_slot(key);
         let engine = Arc::clone(&self.engine);
         let gate = engine.gates.register();
         let inside = gate.enter();
-        let held = engine.hold_slot(inside.presence(), slot);
+        let locked = engine.lock_slot(inside.pinned(), slot);
         action(self);
-        drop(held);
+        drop(locked);
     }
 
     /// Whether any client has left anything at the slot of a key.
-    pub(crate) fn has_attachment(&self, key: &[u8]) -> bool {
+    pub fn has_attachment(&self, key: &[u8]) -> bool {
         let slot = base::crc::key_slot(key);
         let inside = self.gate.enter();
-        self.engine.hold_slot(inside.presence(), slot).attachment(slot).is_some()
+        self.engine.lock_slot(inside.pinned(), slot).attachment(slot).is_some()
     }
 
     /// Does the work that workers do now and then.
-    pub(crate) fn clean_slots(&self) {
-        self.engine.clean_slots(self.gate.enter().presence());
+    pub fn clean_slots(&self) {
+        self.engine.clean_slots(self.gate.enter().pinned());
     }
 
     /// Runs a command as another connection: see [`TestServer::text`].
-    pub(crate) fn text_as(&mut self, other: &mut Session, line: &str) -> String {
+    pub fn text_as(&mut self, other: &mut Session, line: &str) -> String {
         std::mem::swap(&mut self.session, other);
         let text = self.text(line);
         std::mem::swap(&mut self.session, other);
@@ -359,7 +391,7 @@ impl TestServer {
 
     /// Begins a turn at the server's time. Work that is done once per turn tells turns apart by the
     /// microsecond, and a test may be faster than that: so it waits for the next one.
-    pub(crate) fn begin_turn(&mut self) {
+    pub fn begin_turn(&mut self) {
         let before = self.turn.began_at;
         while self.turn.began_at == before {
             self.turn.begin(&self.engine);
@@ -372,18 +404,14 @@ impl TestServer {
 
 impl Engine {
     /// Locks a slot that no other thread holds.
-    pub(crate) fn hold_slot<'k>(
-        &'k self,
-        presence: Presence<'k>,
-        slot: u16,
-    ) -> Held<'k, Attachment> {
-        let held = self.keyspace.try_hold_one(presence, slot, base::clock::now_us());
-        held.expect("nobody else holds the slot")
+    pub fn lock_slot<'k>(&'k self, pinned: Pinned<'k>, slot: u16) -> LockedSlots<'k, Attachment> {
+        let locked = self.keyspace.try_lock_one(pinned, slot, base::clock::now_us());
+        locked.expect("nobody else holds the slot")
     }
 }
 
 /// Takes the messages that wait for a connection, as text.
-pub(crate) fn messages(session: &Session) -> String {
+pub fn messages(session: &Session) -> String {
     let inbox = std::mem::take(&mut *session.client.inbox.lock());
     let bytes: Vec<u8> = inbox.pushes.iter().flat_map(|message| message.iter().copied()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -395,15 +423,4 @@ fn new_client(engine: &Engine) -> Arc<Client> {
     let client = Arc::new(client);
     engine.clients.add(&client);
     client
-}
-
-#[test]
-fn a_command_is_answered_and_journaled() {
-    let mut server = TestServer::new();
-    assert_eq!(server.text("MULTI"), "+OK\r\n");
-    assert_eq!(server.text("EXEC"), "*0\r\n");
-    assert!(server.journal.take().is_empty());
-    server.journal.set_listening(false);
-    server.session = server.connect();
-    assert!(server.text("NOSUCHCOMMAND x").starts_with("-ERR unknown command 'NOSUCHCOMMAND'"));
 }

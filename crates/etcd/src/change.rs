@@ -9,8 +9,8 @@ use crate::path;
 use crate::request::{Method, Operation, Request};
 use crate::tree::Tree;
 
-/// A time before this, in milliseconds of Unix time, means that a node stays for ever: the beginning of
-/// 2000.
+/// A time before this, in milliseconds of Unix time, means that a node stays for ever: the
+/// beginning of 2000.
 const EARLIEST_EXPIRY: i64 = 946_684_800_000;
 
 /// What has happened to a tree.
@@ -106,12 +106,12 @@ fn holds_many(tree: &impl Tree, path: &[u8], most: usize) -> bool {
     false
 }
 
-/// Removes the node that expires next, if its time has come. Returns nothing if there is none. To be
-/// called until then, or as often as there is time for.
+/// Removes the node that expires next, if its time has come. Returns nothing if there is none. To
+/// be called until then, or as often as there is time for.
 ///
 /// # Errors
 /// The tree does not have the required form.
-pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<Step>, Error> {
+pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<ExpiryStep>, Error> {
     let Some((_, path)) = tree.next_expiry()?.filter(|(at, _)| *at <= now) else {
         return Ok(None);
     };
@@ -126,18 +126,18 @@ pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<Step>, Error> {
     let Some(node) = found.filter(|_| expires.is_some_and(|at| at <= now)) else {
         // The keys of the tree were changed by other commands.
         tree.schedule(&path, expires)?;
-        return Ok(Some(Step::Corrected));
+        return Ok(Some(ExpiryStep::Corrected));
     };
     let next = next_index(tree)?;
     let gone = take_away(tree, &path, &node)?;
     let event = ended(Action::Expire, &path, &node, next, now);
     tree.record(&event)?;
-    Ok(Some(Step::Expired(Change { event, gone })))
+    Ok(Some(ExpiryStep::Expired(Change { event, gone })))
 }
 
 /// The result of [`expire`].
 #[derive(Debug)]
-pub enum Step {
+pub enum ExpiryStep {
     /// A node has expired.
     Expired(Change),
     /// The recorded expiry of a node was out of date.

@@ -1,7 +1,7 @@
 //! JSON as Go's encoder writes it.
 
-/// Appends a string. Bytes that are not UTF-8 become replacement characters, and characters that mean
-/// something in HTML are escaped.
+/// Appends a string. Bytes that are not UTF-8 become replacement characters, and characters that
+/// mean something in HTML are escaped.
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for chunk in text.utf8_chunks() {

@@ -2,8 +2,8 @@
 //!
 //! This crate stores nothing and does not communicate. A [`tree::Tree`] gives access to nodes and
 //! events, a [`request::Request`] is a client's request, [`change`] carries it out, and an
-//! [`event::Event`] or an [`error::Error`] describes the result in JSON. Paths are absolute, clean and
-//! of any bytes: the root is `/`, and no other path ends in a slash.
+//! [`event::Event`] or an [`error::Error`] describes the result in JSON. Paths are absolute, clean
+//! and of any bytes: the root is `/`, and no other path ends in a slash.
 
 pub mod change;
 pub mod date;

@@ -29,8 +29,9 @@ struct Listing<'t, T> {
     open: Vec<Open<'t>>,
 }
 
-/// Appends a node and its children as JSON, at a millisecond of Unix time; with `recursive`, all nodes
-/// below. Stops, and returns false, as soon as the text is sure to get longer than `most` bytes.
+/// Appends a node and its children as JSON, at a millisecond of Unix time; with `recursive`, all
+/// nodes below. Stops, and returns false, as soon as the text is sure to get longer than `most`
+/// bytes.
 ///
 /// # Errors
 /// The node does not exist.
@@ -69,8 +70,8 @@ pub fn write_node(
 }
 
 impl<'t, T: Tree> Listing<'t, T> {
-    /// Writes a node; if its children are written too, only its beginning. Returns false if these are too
-    /// many.
+    /// Writes a node; if its children are written too, only its beginning. Returns false if these
+    /// are too many.
     fn write(
         &mut self,
         node: Node<'t>,

@@ -1,4 +1,5 @@
-//! The answers of etcd to a request that would change its members, as far as the request alone decides.
+//! The answers of etcd to a request that would change its members, as far as the request alone
+//! decides.
 
 use crate::syntax::parts;
 
@@ -77,7 +78,8 @@ fn urls(body: &[u8]) -> Result<Vec<String>, String> {
     wrong.map_or(Ok(urls), Err)
 }
 
-/// A string of a text that is known to be JSON; null gives none. Halves of characters become replacement characters.
+/// A string of a text that is known to be JSON; null gives none. Halves of characters become
+/// replacement characters.
 fn string(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

@@ -63,8 +63,8 @@ pub fn is_hidden(name: &[u8]) -> bool {
     name.first() == Some(&b'_')
 }
 
-/// Whether a node is hidden from a client that watches one above it: it, or a directory between them,
-/// is hidden.
+/// Whether a node is hidden from a client that watches one above it: it, or a directory between
+/// them, is hidden.
 pub fn is_hidden_from(watched: &[u8], path: &[u8]) -> bool {
     path.get(watched.len()..).is_some_and(|below| names(below).any(is_hidden))
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn underscores_hide() {
+    fn names_with_an_underscore_are_hidden() {
         assert!(is_hidden_from(b"/a", b"/a/_b/c"));
         assert!(is_hidden_from(b"/", b"/_a"));
         assert!(!is_hidden_from(b"/_a", b"/_a/b"));

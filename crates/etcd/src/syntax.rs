@@ -163,8 +163,8 @@ fn shown(byte: u8) -> String {
     }
 }
 
-/// The values of a text, those that contain others first. Values from the depth `deepest` on are left
-/// out.
+/// The values of a text, those that contain others first. Values from the depth `deepest` on are
+/// left out.
 ///
 /// # Errors
 /// It is not JSON: Go's error.

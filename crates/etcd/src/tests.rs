@@ -2,7 +2,7 @@
 
 use base::limits;
 
-use crate::change::{self, Change, Step};
+use crate::change::{self, Change, ExpiryStep};
 use crate::event::Event;
 use crate::form::Form;
 use crate::listing;
@@ -212,7 +212,7 @@ fn a_deep_tree_is_shown_and_goes() {
 }
 
 #[test]
-fn removals_of_many_nodes_are_known_before() {
+fn large_removals_are_recognised_before_they_begin() {
     let mut tree = Memory::default();
     for line in ["PUT /a/b/1 value=1", "PUT /a/b/2 value=1", "PUT /a/3 value=1", "PUT /e dir=true"]
     {
@@ -245,7 +245,7 @@ fn removals_of_many_nodes_are_known_before() {
 }
 
 #[test]
-fn what_expires_is_told_in_the_order_of_time() {
+fn expiries_are_reported_in_the_order_of_time() {
     let mut tree = Memory::default();
     run(&mut tree, "PUT /d dir=true&ttl=2");
     run(&mut tree, "PUT /d/late value=1&ttl=9");
@@ -256,7 +256,7 @@ fn what_expires_is_told_in_the_order_of_time() {
     assert!(tree.event(5).refresh);
     tree.watched = vec![b"/d/late"[..].into(), b"/d/never"[..].into(), b"/dx"[..].into()];
     let mut told = Vec::new();
-    while let Some(Step::Expired(change)) = change::expire(&mut tree, NOW + 2000).unwrap() {
+    while let Some(ExpiryStep::Expired(change)) = change::expire(&mut tree, NOW + 2000).unwrap() {
         told.push((change.event.path.to_vec(), change.event.index(), change.gone));
     }
     let late: Box<[u8]> = b"/d/late"[..].into();
@@ -284,7 +284,7 @@ fn a_directory_takes_a_time_to_live() {
 }
 
 #[test]
-fn what_is_noted_wrongly_is_corrected() {
+fn wrong_entries_of_the_expiry_index_are_corrected() {
     use crate::tree::Tree;
     let mut tree = Memory::default();
     run(&mut tree, "PUT /later value=1&ttl=9");
@@ -297,11 +297,11 @@ fn what_is_noted_wrongly_is_corrected() {
     run(&mut tree, "PUT /due value=1&ttl=1");
     tree.schedule(b"due", Some(4)).unwrap();
     for _ in 0..3 + paths.len() {
-        assert!(matches!(change::expire(&mut tree, NOW).unwrap(), Some(Step::Corrected)));
+        assert!(matches!(change::expire(&mut tree, NOW).unwrap(), Some(ExpiryStep::Corrected)));
     }
     assert!(change::expire(&mut tree, NOW).unwrap().is_none());
     assert_eq!(tree.next_expiry().unwrap(), Some((NOW + 1000, b"/due".to_vec())));
-    let Some(Step::Expired(change)) = change::expire(&mut tree, NOW + 2000).unwrap() else {
+    let Some(ExpiryStep::Expired(change)) = change::expire(&mut tree, NOW + 2000).unwrap() else {
         panic!("its time is up");
     };
     assert_eq!(*change.event.path, *b"/due");
@@ -329,7 +329,7 @@ fn events_are_kept_as_they_were() {
 }
 
 #[test]
-fn who_watches_is_told_of_what_concerns_them() {
+fn watchers_get_the_events_that_concern_them() {
     let mut tree = Memory::default();
     let mut event = |line: &str| run_at(&mut tree, line, NOW).1.unwrap().event;
     let value = event("PUT /a/b value=1");

@@ -9,8 +9,9 @@ use crate::node::Node;
 /// A child of a directory: its name, and its node.
 pub type Child<'t> = (Cow<'t, [u8]>, Node<'t>);
 
-/// Access to nodes and events. Directories are named with a slash at their end. Nodes below a directory
-/// do not prove that the directory itself exists: [`crate::change`] goes down from the root.
+/// Access to nodes and events. Directories are named with a slash at their end. Nodes below a
+/// directory do not prove that the directory itself exists: [`crate::change`] goes down from the
+/// root.
 ///
 /// A failed operation changes nothing. A change that is refused because of its values was refused
 /// before anything was changed, as long as the data that is read first has the expected type.

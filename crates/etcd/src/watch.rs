@@ -14,7 +14,8 @@ pub fn is_found(event: &Event<'_>, watched: &[u8], recursive: bool) -> bool {
         || (event.takes_away_a_directory() && watched.starts_with(&event.path))
 }
 
-/// Whether an event concerns a client that watches a path while it happens, as far as the paths decide.
+/// Whether an event concerns a client that watches a path while it happens, as far as the paths
+/// decide.
 pub fn concerns(event: &Event<'_>, watched: &[u8], recursive: bool) -> bool {
     if event.refresh {
         return false;

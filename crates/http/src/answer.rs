@@ -35,6 +35,19 @@ pub struct Envelope {
     pub id: Option<Box<[u8]>>,
     /// The position in the journal that the answer belongs to.
     pub position: Option<Box<[u8]>>,
+    /// Where the server and the request are in the stream of writes.
+    pub whereabouts: Option<Box<Whereabouts>>,
+}
+
+/// What an answer says of the stream of writes.
+#[derive(Clone, Debug, Default)]
+pub struct Whereabouts {
+    /// The position after the write that the request was.
+    pub written: Option<String>,
+    /// How old the data of a replica may be.
+    pub staleness: Option<String>,
+    /// The primary of a replica that has refused a write.
+    pub primary: Option<String>,
 }
 
 /// The word for a status.
@@ -69,6 +82,7 @@ fn reason(status: u16) -> &'static str {
         501 => "Not Implemented",
         502 => "Bad Gateway",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
         507 => "Insufficient Storage",
         _ => "Unknown",
@@ -108,6 +122,7 @@ impl<'a> Answer<'a> {
             || envelope.varies
             || envelope.id.is_some()
             || envelope.position.is_some()
+            || envelope.whereabouts.is_some()
         {
             answer.put_envelope();
         }
@@ -142,12 +157,23 @@ impl<'a> Answer<'a> {
         if let Some(position) = &envelope.position {
             self.header("X-Position", position);
         }
+        if let Some(whereabouts) = &envelope.whereabouts {
+            for (name, value) in [
+                ("Dunlin-Position", &whereabouts.written),
+                ("Dunlin-Staleness-Ms", &whereabouts.staleness),
+                ("Dunlin-Primary", &whereabouts.primary),
+            ] {
+                if let Some(value) = value {
+                    self.header(name, value.as_bytes());
+                }
+            }
+        }
         if let Some(origin) = &envelope.origin {
             self.header("Access-Control-Allow-Origin", origin);
             self.header(
                 "Access-Control-Expose-Headers",
-                b"ETag, Age, Warning, X-Cache, X-Cursor, X-Etcd-Cluster-Id, X-Etcd-Index, X-Position, \
-                  X-Raft-Index, X-Raft-Term, X-Request-Id, X-Type",
+                b"ETag, Age, Dunlin-Position, Dunlin-Primary, Dunlin-Staleness-Ms, Warning, X-Cache, \
+                  X-Cursor, X-Etcd-Cluster-Id, X-Etcd-Index, X-Position, X-Raft-Index, X-Raft-Term, X-Request-Id, X-Type",
             );
         }
         if envelope.origin.is_some() || envelope.varies {
@@ -187,8 +213,8 @@ impl<'a> Answer<'a> {
         self.put(b"\"\r\n");
     }
 
-    /// Says what the body is, if that has a name. It may be compressed or not, so clients that take other
-    /// codings get other bytes.
+    /// Says what the body is, if that has a name. It may be compressed or not, so clients that take
+    /// other codings get other bytes.
     pub fn represents(&mut self, tag: Option<Tag>) {
         self.tag = tag;
         self.varies = true;
@@ -224,8 +250,8 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Ends the answer with a body that may be long text: compressed where the client takes that, and
-    /// others need not wait for it for long.
+    /// Ends the answer with a body that may be long text: compressed where the client takes that,
+    /// and others need not wait for it for long.
     pub fn text_body(mut self, content_type: &str, body: &[u8]) {
         if !(limits::HTTP_GZIP_LEAST..=limits::HTTP_GZIP_MOST).contains(&body.len()) {
             return self.body(content_type.as_bytes(), body);
@@ -429,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_compressed_for_who_takes_it() {
+    fn long_text_is_compressed_for_clients_that_accept_it() {
         let body = "text ".repeat(1000);
         for gzip in [false, true] {
             let envelope = Envelope { gzip, ..Envelope::default() };

@@ -28,7 +28,7 @@ pub fn read_command(text: &[u8], visit: &mut dyn FnMut(Word)) -> Result<(), Malf
     read_array(text, true, limits::HTTP_WORDS, visit)
 }
 
-/// Reads an array of words, each of any kind, at most so many.
+/// Reads an array of words, each of any kind, `most` at most.
 ///
 /// # Errors
 /// As [`read_command`].
@@ -93,8 +93,8 @@ pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result
     reader.end()
 }
 
-/// Refuses JSON with more names and values, at all depths, than [`limits::HTTP_WORDS`], to be asked before it
-/// is read. Whether it is JSON, its reader says.
+/// Refuses JSON with more names and values, at all depths, than [`limits::HTTP_WORDS`], to be asked
+/// before it is read. Whether it is JSON, its reader says.
 ///
 /// # Errors
 /// It has more.
@@ -105,8 +105,8 @@ pub fn bound_values(text: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Whether JSON has more names and values than so many, besides the one that it is as a whole. One of these
-/// bytes precedes each.
+/// Whether JSON has more than `most` names and values, besides the one that it is as a whole. One
+/// of these bytes precedes each.
 fn has_more_values(text: &[u8], most: usize) -> bool {
     let (mut at, mut found) = (0, 0);
     while let Some(&byte) = text.get(at) {
@@ -210,9 +210,9 @@ impl Reader<'_> {
                 let length = self.text[from..].iter().position(is_end);
                 self.at = from + length.unwrap_or(self.text.len() - from);
                 let word = &self.text[from..self.at];
-                match serde_json::from_slice::<serde_json::Value>(word) {
-                    Ok(_) => Ok(Word::Plain(from..self.at)),
-                    Err(_) => Err(Malformed("a word is neither a string nor a number")),
+                match is_number(word) || matches!(word, b"true" | b"false") {
+                    true => Ok(Word::Plain(from..self.at)),
+                    false => Err(Malformed("a word is neither a string nor a number")),
                 }
             }
             _ => Err(Malformed("a command is an array of strings and numbers")),
@@ -224,6 +224,11 @@ impl Reader<'_> {
         let mut at = from;
         let mut escaped = false;
         loop {
+            // Escapes often follow each other.
+            while self.text.get(at) == Some(&b'\\') {
+                escaped = true;
+                at += 2;
+            }
             let rest = self.text.get(at..).unwrap_or_default();
             let found =
                 memchr::memchr2(b'"', b'\\', rest).ok_or(Malformed("a string does not end"))?;
@@ -231,8 +236,6 @@ impl Reader<'_> {
             if self.text[at] == b'"' {
                 break;
             }
-            escaped = true;
-            at += 2;
         }
         self.at = at + 1;
         let range = from..at;
@@ -243,16 +246,74 @@ impl Reader<'_> {
     }
 }
 
-/// Appends the string for this escaped form.
+/// Appends the string for this escaped form, which is UTF-8.
 ///
 /// # Errors
-/// An escape has no meaning.
+/// An escape has no meaning, or the form has what must be escaped.
 pub fn unescape(text: &[u8], into: &mut Vec<u8>) -> Result<(), Malformed> {
-    let quoted = [b"\"", text, b"\""].concat();
-    let string: String =
-        serde_json::from_slice(&quoted).map_err(|_| Malformed("a string has a wrong escape"))?;
-    into.extend_from_slice(string.as_bytes());
-    Ok(())
+    const WRONG: Malformed = Malformed("a string has a wrong escape");
+    into.reserve(text.len());
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [] => return Ok(()),
+            [b'\\', b'u', behind @ ..] => {
+                let (character, length) = read_code(behind).ok_or(WRONG)?;
+                into.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                &behind[length..]
+            }
+            [b'\\', letter, behind @ ..] => {
+                into.push(escaped(*letter).ok_or(WRONG)?);
+                behind
+            }
+            [b'\\'] => return Err(WRONG),
+            plain => {
+                let length = memchr::memchr(b'\\', plain).unwrap_or(plain.len());
+                let (plain, behind) = plain.split_at(length);
+                let is_bare = |byte: &u8| (*byte < 0x20) | (*byte == b'"');
+                if plain.iter().fold(false, |found, byte| found | is_bare(byte)) {
+                    return Err(WRONG);
+                }
+                into.extend_from_slice(plain);
+                behind
+            }
+        };
+    }
+}
+
+/// The byte that is meant by a letter after a backslash.
+fn escaped(letter: u8) -> Option<u8> {
+    Some(match letter {
+        b'"' | b'\\' | b'/' => letter,
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        _ => return None,
+    })
+}
+
+/// Reads the four digits of an escaped character, and those of the second half of one that has two.
+/// Returns how many bytes that were.
+fn read_code(text: &[u8]) -> Option<(char, usize)> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 4)?;
+        digits.iter().try_fold(0, |number, digit| {
+            let digit = char::from(*digit).to_digit(16)?;
+            Some(number << 4 | digit)
+        })
+    };
+    let first = unit(0)?;
+    if let Some(character) = char::from_u32(first) {
+        return Some((character, 4));
+    }
+    let second = text.get(4..6).filter(|mark| *mark == b"\\u").and_then(|_| unit(6))?;
+    if !((0xd800..0xdc00).contains(&first) && (0xdc00..0xe000).contains(&second)) {
+        return None;
+    }
+    let number = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+    Some((char::from_u32(number)?, 10))
 }
 
 /// Appends a text as a JSON string; bytes that are not UTF-8 become U+FFFD.
@@ -353,6 +414,27 @@ mod tests {
         assert!(read_command(b"[\"\xff\"]", &mut |_| ()).is_err());
         assert!(read_words(b"[1,\"\",true]", 3, &mut |_| ()).is_ok(), "keys may be anything");
         assert!(read_words(b"[1,\"\",true]", 2, &mut |_| ()).is_err(), "there are too many");
+    }
+
+    proptest! {
+        /// What another reader of JSON makes of it.
+        #[test]
+        fn escapes_mean_what_they_mean_elsewhere(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "\\", "u", "0", "d83d", "\\ud83d", "\\ude00", "\\u00e9", "\\n", "\\\"", "\\/",
+                    "\"", "\n", "\u{e9}", "x", "00", "\\u0000", "\\b", "\\f", "\\r", "\\t", "\\x",
+                ]),
+                0..12,
+            ),
+        ) {
+            let text = parts.concat();
+            let expected: Option<String> = serde_json::from_str(&format!("\"{text}\"")).ok();
+            let mut own = Vec::new();
+            let read = unescape(text.as_bytes(), &mut own);
+            let own = read.ok().map(|()| String::from_utf8(own).unwrap());
+            prop_assert_eq!(own, expected, "{}", text);
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Nothing here reads a socket or knows a command. [`request`] finds requests in the bytes that a
 //! connection has received, [`target`] takes addresses apart, [`answer`] writes answers, [`tag`]
-//! reads the conditions of conditional requests, and [`weight`] what a client takes. [`json`] reads the arguments
-//! of commands, and [`reply`] and [`translation`] turn their replies into what the client takes.
+//! reads the conditions of conditional requests, and [`weight`] what a client takes. [`json`] reads
+//! the arguments of commands, and [`reply`] and [`translation`] turn their replies into what the
+//! client takes.
 
 pub mod answer;
 pub mod json;

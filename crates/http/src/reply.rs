@@ -1,7 +1,7 @@
 //! The pieces of a reply.
 //!
-//! Commands reply in RESP. After a command has ended and its locks are released, its reply is read once,
-//! and written in the form that the client takes: see [`crate::translation`].
+//! Commands reply in RESP. After a command has ended and its locks are released, its reply is read
+//! once, and written in the form that the client takes: see [`crate::translation`].
 
 use base::num::parse_i64;
 use resp::output::{Output, Slices};

@@ -1,12 +1,13 @@
 //! Requests: where each one ends, and the contents of its head.
 //!
-//! A request is looked at when all of its head has arrived, and again when its body has. A request that
-//! another party on the way could read differently is refused, and the connection closed: two lengths,
-//! a length beside a transfer coding, line ends without a carriage return.
+//! A request is looked at when all of its head has arrived, and again when its body has. A request
+//! that another party on the way could read differently is refused, and the connection closed: two
+//! lengths, a length beside a transfer coding, line ends without a carriage return.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use base::bytes::make_room;
 use base::limits;
 use resp::args::ArgRange;
 
@@ -104,8 +105,8 @@ pub enum Parsed<T> {
     /// More bytes are needed.
     Incomplete,
     /// The head of a request whose body has not arrived, in these bytes of the input: the caller
-    /// decides whether it wants the body before it is received. Returned once; [`Parser::parse`] goes
-    /// on with the body.
+    /// decides whether it wants the body before it is received. Returned once; [`Parser::parse`]
+    /// goes on with the body.
     Head {
         /// Where the head begins.
         from: usize,
@@ -124,22 +125,25 @@ struct Receiving {
     framing: Framing,
     /// Bytes that were decoded, or received into an allocation of their own.
     bytes: Vec<u8>,
-    /// Whether all of the body goes to `bytes`, so that no more of it comes to the input.
+    /// Whether all of the body goes to `bytes`.
     apart: bool,
+    /// The part of such a body that came with the head is there, so that no more of it comes to the
+    /// input. Until then what comes has its place behind that part.
+    has_first_part: bool,
     /// Most bytes that the body may have.
     most: u64,
-    /// For a chunked body: bytes after the head that were decoded and are still in the buffer, bytes that
-    /// the present chunk lacks, and whether the line end after a chunk is due.
+    /// For a chunked body: bytes after the head that were decoded and are still in the buffer,
+    /// bytes that the present chunk lacks, and whether the line end after a chunk is due.
     decoded: usize,
     chunk: usize,
-    line_end_due: bool,
+    expects_line_end: bool,
 }
 
 /// The state of one connection's input.
 ///
-/// The caller owns the read buffer and appends to it; [`Parser::parse`] is called with all of it. After
-/// the found requests were handled, [`Parser::compact_when_due`] tells which part of it is no longer
-/// needed.
+/// The caller owns the read buffer and appends to it; [`Parser::parse`] is called with all of it.
+/// After the found requests were handled, [`Parser::compact_if_worthwhile`] tells which part of it
+/// is no longer needed.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// All bytes of the buffer before this were parsed.
@@ -150,8 +154,8 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Looks for the next request in `buffer`, and has `visit` look at it; its body may have at most
-    /// `max_body` bytes.
+    /// Looks for the next request in `buffer`, and has `visit` look at it; its body may have at
+    /// most `max_body` bytes.
     pub fn parse<'b, T>(
         &mut self,
         buffer: &'b [u8],
@@ -218,10 +222,11 @@ impl Parser {
             framing,
             bytes: Vec::new(),
             apart,
+            has_first_part: false,
             most: max_body,
             decoded: 0,
             chunk: 0,
-            line_end_due: false,
+            expects_line_end: false,
         });
         Parsed::Head { from, to }
     }
@@ -244,6 +249,7 @@ impl Parser {
                 let part = &part[..part.len().min(missing)];
                 receiving.bytes.extend_from_slice(part);
                 receiving.decoded += part.len();
+                receiving.has_first_part = true;
                 if receiving.bytes.len() < length {
                     return Parsed::Incomplete;
                 }
@@ -265,7 +271,8 @@ impl Parser {
         }
     }
 
-    /// Bounds the body in progress, whose head [`Parser::parse`] has returned, by what its request may have.
+    /// Bounds the body in progress, whose head [`Parser::parse`] has returned, by what its request
+    /// may have.
     pub fn limit_body(&mut self, most: u64) {
         if let Some(receiving) = &mut self.receiving {
             receiving.most = receiving.most.min(most);
@@ -305,23 +312,21 @@ impl Parser {
 
     /// Where to receive the next bytes, with the room there, if not in the buffer.
     pub fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {
-        let receiving = self.receiving.as_mut().filter(|receiving| receiving.apart)?;
+        let receiving = self.receiving.as_mut().filter(|own| own.apart && own.has_first_part)?;
         let Framing::Length(length) = receiving.framing else { return None };
         let bytes = &mut receiving.bytes;
         let missing = length - bytes.len();
         if missing == 0 {
             return None;
         }
-        if bytes.len() == bytes.capacity() {
-            bytes.reserve_exact(bytes.len().max(limits::BIG_ARGUMENT_EAGER).min(missing));
-        }
+        make_room(bytes, missing);
         let room = (bytes.capacity() - bytes.len()).min(missing);
         Some((bytes, room))
     }
 
     /// Whether the next bytes go there.
     pub fn is_receiving_apart(&self) -> bool {
-        self.receiving.as_ref().is_some_and(|receiving| receiving.apart)
+        self.receiving.as_ref().is_some_and(|own| own.apart && own.has_first_part)
     }
 
     /// How many bytes at the front of the buffer are finished with.
@@ -329,10 +334,10 @@ impl Parser {
         self.position
     }
 
-    /// Forgets handled bytes when they are at least as long as the rest. Returns which bytes the caller
-    /// must remove from the buffer: those of handled requests at its front, or decoded chunks after the
-    /// head of the present one. The head stays until its body is complete.
-    pub fn compact_when_due(&mut self, length: usize) -> Range<usize> {
+    /// Forgets handled bytes when they are at least as long as the rest. Returns which bytes the
+    /// caller must remove from the buffer: those of handled requests at its front, or decoded
+    /// chunks after the head of the present one. The head stays until its body is complete.
+    pub fn compact_if_worthwhile(&mut self, length: usize) -> Range<usize> {
         if self.position > 0 && self.position >= length - self.position {
             return 0..std::mem::take(&mut self.position);
         }
@@ -364,8 +369,8 @@ const LENGTH_NOT_CLEAR: Refusal = refusal(400, "the length of the body is not cl
 const BAD_CHUNK: Refusal = refusal(400, "the body is not chunked as announced");
 
 impl Receiving {
-    /// Decodes chunks from `behind`, everything that has arrived after the head. Returns the length of
-    /// the encoded body when all of it has arrived.
+    /// Decodes chunks from `behind`, everything that has arrived after the head. Returns the length
+    /// of the encoded body when all of it has arrived.
     fn decode(&mut self, behind: &[u8]) -> Result<Option<usize>, Refusal> {
         loop {
             let rest = &behind[self.decoded..];
@@ -377,14 +382,14 @@ impl Receiving {
                 if self.chunk > 0 {
                     return Ok(None);
                 }
-                self.line_end_due = true;
-            } else if self.line_end_due {
+                self.expects_line_end = true;
+            } else if self.expects_line_end {
                 match rest {
                     [b'\r', b'\n', ..] => self.decoded += 2,
                     [] | [b'\r'] => return Ok(None),
                     _ => return Err(BAD_CHUNK),
                 }
-                self.line_end_due = false;
+                self.expects_line_end = false;
             } else {
                 let Some((line, size)) = chunk_size(rest)? else { return Ok(None) };
                 if size == 0 {
@@ -422,8 +427,9 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(usize, u64)>, Refusal> {
     }
 }
 
-/// The length of the lines after the last chunk, with the empty one. Their contents are ignored, but
-/// each must end as it should: otherwise the next request could begin elsewhere for another party.
+/// The length of the lines after the last chunk, with the empty one. Their contents are ignored,
+/// but each must end as it should: otherwise the next request could begin elsewhere for another
+/// party.
 fn end_of_trailers(rest: &[u8]) -> Result<Option<usize>, Refusal> {
     if rest.starts_with(b"\r\n") {
         return Ok(Some(2));

@@ -1,8 +1,8 @@
 //! Entity tags: the version of a value, as a client remembers it.
 //!
-//! A tag is the version in hexadecimal digits between quotes. Behind the digits is the form in which the value
-//! was answered, where it has several: no two answers with other bytes share a tag. A condition of a change is
-//! about the version alone. Any other text is the tag of no version, and matches nothing.
+//! A tag is the version in hexadecimal digits between quotes. If a value has several forms, the
+//! form follows the digits, so answers with different bytes have different tags. A condition of a
+//! change compares only versions. Any other text is not the tag of a version, and matches nothing.
 
 /// The meaning of a list of tags in `If-Match` or `If-None-Match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,8 +94,8 @@ pub fn digits(version: u64, into: &mut [u8; 16]) -> &[u8] {
     &into[zeros.min(15)..]
 }
 
-/// The digits of a number, all eight at once: each half-byte goes to a byte of its own, and then each
-/// byte becomes a character.
+/// The digits of a number, all eight at once: each half-byte goes to a byte of its own, and then
+/// each byte becomes a character.
 #[inline]
 fn eight_digits(number: u32) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -120,8 +120,8 @@ pub fn version(digits: &[u8]) -> Option<u64> {
     i64::from_str_radix(plain?, 16).ok().map(i64::cast_unsigned)
 }
 
-/// Reads lists of tags (RFC 9110, section 8.8.3: there may be commas within the quotes of a tag). When
-/// `strong` tags are asked for, a weak tag is that of no version.
+/// Reads lists of tags (RFC 9110, section 8.8.3: there may be commas within the quotes of a tag).
+/// When `strong` tags are asked for, a weak tag is that of no version.
 pub fn parse<'v>(lists: impl Iterator<Item = &'v [u8]>, strong: bool) -> Tags {
     let mut tags = Vec::new();
     for list in lists {

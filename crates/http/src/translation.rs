@@ -1,8 +1,10 @@
-//! Replies of commands, in the forms that clients of HTTP take: JSON, MessagePack, or lines of text.
+//! Replies of commands, in the forms that clients of HTTP take: JSON, MessagePack, or lines of
+//! text.
 //!
-//! A reply may be as large as the data, so it is translated piece by piece, and no piece takes long. Between two
-//! pieces a [`Translation`] remembers where it is: which collections are open, and how much of a long string is
-//! written. The reply itself is not copied, and large strings in it are read where they lie.
+//! A reply may be as large as the data, so it is translated piece by piece, and no piece takes
+//! long. Between two pieces a [`Translation`] remembers where it is: which collections are open,
+//! and how much of a long string is written. The reply itself is not copied, and large strings in
+//! it are read where they lie.
 
 use base::limits;
 use base::num::parse_f64;
@@ -112,7 +114,7 @@ enum Top {
     Value,
     Outcome,
     Outcomes,
-    /// That many outcomes follow, one after the other.
+    /// This many outcomes follow, one after the other.
     Row(usize),
 }
 
@@ -174,8 +176,8 @@ impl Translation {
         }
     }
 
-    /// Takes one piece, or a part of a long string. Returns nothing if the reply breaks off, and how far the
-    /// translation is if it does not go on at once.
+    /// Takes one piece, or a part of a long string. Returns nothing if the reply breaks off, and
+    /// how far the translation is if it does not go on at once.
     fn step(
         &mut self,
         pieces: &mut Pieces<'_>,
@@ -256,9 +258,9 @@ impl Translation {
         output: &mut Vec<u8>,
     ) -> Option<()> {
         if role == Role::Name && !self.in_name && matches!(self.form, Form::Json(_)) {
-            // A script may make a collection a name: its name is its JSON, escaped. A collection that is a
-            // name within that name stands there without quotes. Escaped once more at each level, a name would
-            // double with each.
+            // A script may make a collection a name: its name is its JSON, escaped. A collection
+            // that is a name within that name stands there without quotes. Escaped once more at
+            // each level, a name would double with each.
             let mut name = Vec::new();
             let mut inner = Translation { in_name: true, begun: true, ..Translation::new(LOSSY) };
             inner.open(kind, left, &mut name);
@@ -390,7 +392,8 @@ fn begin_text(
         (Form::Json(Strings::Base64), Role::Value) => (b"\"", Encoding::Base64, b"\""),
         (Form::Json(_), _) if is_text => (b"\"", Encoding::Escaped, b"\""),
         (Form::Json(Strings::Lossy), _) => (b"\"", Encoding::Lossy, b"\""),
-        // Names that differ must not become one: the name is the text of the JSON that the value would be.
+        // Names that differ must not become one: the name is the text of the JSON that the value
+        // would be.
         (Form::Json(_), Role::Name) => (br#""{\"base64\":\""#, Encoding::Base64, br#"\"}""#),
         (Form::Json(_), _) => (br#"{"base64":""#, Encoding::Base64, br#""}"#),
     };
@@ -501,8 +504,8 @@ fn name_of(value: bool) -> &'static [u8] {
     if value { b"true" } else { b"false" }
 }
 
-/// Appends a length: up to `most` in the one byte that begins with `short`, else after the code for one
-/// byte (if it has a code), two or four bytes.
+/// Appends a length: up to `most` in the one byte that begins with `short`, else after the code for
+/// one byte (if it has a code), two or four bytes.
 fn write_count(count: usize, (short, most): (u8, usize), codes: [u8; 3], output: &mut Vec<u8>) {
     match count {
         _ if most > 0 && count <= most => output.push(short | count as u8),

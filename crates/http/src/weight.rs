@@ -36,8 +36,8 @@ pub fn takes<'v>(lists: impl Iterator<Item = &'v [u8]>, name: &str) -> bool {
     own.unwrap_or(any) > 0
 }
 
-/// The weight of a type of content such as `text/plain`, and the place in the lists of the item that says so:
-/// the type itself, else `text/*`, else `*/*`. Nothing where none of these is there.
+/// The weight of a type of content such as `text/plain`, and the place in the lists of the item
+/// that says so: the type itself, else `text/*`, else `*/*`. Nothing where none of these is there.
 pub fn of_type<'v>(
     lists: impl Iterator<Item = &'v [u8]>,
     content_type: &str,

@@ -1,5 +1,5 @@
-//! Writes a report of invented results, to look at: `cargo run --example sample_report -- DIRECTORY`.
-//! With the path of a `results.json` after it, writes a report of these results.
+//! Writes a report of invented results, to look at: `cargo run --example sample_report --
+//! DIRECTORY`. With the path of a `results.json` after it, writes a report of these results.
 
 use std::path::Path;
 

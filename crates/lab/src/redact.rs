@@ -1,10 +1,11 @@
 //! Keeps secrets out of everything that is published: results, reports, charts, logs.
 //!
-//! [`Redactor`] is the one place that knows what a secret looks like: the word after `AUTH` or `CONFIG
-//! SET requirepass`, the value of `--requirepass`, of `password = ...`, of `X-Auth-Token: ...`, of
-//! `?token=...`, and the person in `redis://person:password@host`. A secret that it has hidden once, or
-//! was told of, is hidden wherever else it appears: in an error that a server repeats, or in a value of
-//! the file for a placeholder. It hides a little too much rather than too little.
+//! [`Redactor`] is the one place that knows what a secret looks like: the word after `AUTH` or
+//! `CONFIG SET requirepass`, the value of `--requirepass`, of `password = ...`, of `X-Auth-Token:
+//! ...`, of `?token=...`, and the person in `redis://person:password@host`. A secret that it has
+//! hidden once, or was told of, is hidden wherever else it appears: in an error that a server
+//! repeats, or in a value of the file for a placeholder. It hides a little too much rather than too
+//! little.
 
 mod lexer;
 mod redactor;

@@ -48,8 +48,8 @@ fn files(results: &Results) -> BTreeMap<String, String> {
     files
 }
 
-/// The page and all charts are well-formed, need nothing from elsewhere, and contain only numbers that
-/// are numbers. Returns the page.
+/// The page and all charts are well-formed, need nothing from elsewhere, and contain only numbers
+/// that are numbers. Returns the page.
 fn check(results: &Results) -> String {
     let files = files(results);
     let documents =
@@ -353,7 +353,8 @@ fn a_server_that_keeps_up_with_no_rate_is_a_bad_result() {
     for text in ["no good rate</td>", "dunlin, at least ", "the rate is a lower bound."] {
         assert!(page.contains(text), "missing: {text}");
     }
-    // A rate that the server could not keep up with is below one that the generator could not offer.
+    // A rate that the server could not keep up with is below one that the generator could not
+    // offer.
     assert!(!page.contains("INVALID and not counted"));
     // When even the lowest rate was the generator's fault, the result is unknown.
     for run in &mut results.experiments[0].runs {

@@ -2,13 +2,13 @@
 
 use std::ffi::{CStr, c_int};
 
-use settings::{Invalid, Settings, USUAL};
+use config::{CjsonConfig, Invalid, USUAL};
 
 use crate::stack::{Function, Kind, Stack, function};
 
+mod config;
 mod decode;
 mod encode;
-mod settings;
 
 const FUNCTIONS: &[(&CStr, Function)] = &[
     (c"encode", function(encode::encode)),
@@ -40,7 +40,7 @@ fn new(stack: Stack<'_>) -> c_int {
 }
 
 /// The settings, for a function that takes at most this many of them; missing ones become nil.
-fn settings(stack: Stack<'_>, most: c_int) -> Settings {
+fn config(stack: Stack<'_>, most: c_int) -> CjsonConfig {
     if stack.top() > most {
         stack.fail_argument(most + 1, format_args!("found too many arguments"));
     }
@@ -80,74 +80,74 @@ fn choice(stack: Stack<'_>, index: c_int, words: &[&str]) -> Option<usize> {
 }
 
 fn encode_sparse_array(stack: Stack<'_>) -> c_int {
-    let mut settings = settings(stack, 3);
+    let mut config = config(stack, 3);
     if let Some(convert) = choice(stack, 1, &["off", "on"]) {
-        settings.sparse_convert = convert == 1;
-        stack.set_shared(settings);
+        config.sparse_convert = convert == 1;
+        stack.set_shared(config);
     }
     if let Some(ratio) = integer(stack, 2, (0, i32::MAX)) {
-        settings.sparse_ratio = ratio;
-        stack.set_shared(settings);
+        config.sparse_ratio = ratio;
+        stack.set_shared(config);
     }
     if let Some(safe) = integer(stack, 3, (0, i32::MAX)) {
-        settings.sparse_safe = safe;
-        stack.set_shared(settings);
+        config.sparse_safe = safe;
+        stack.set_shared(config);
     }
-    stack.push_boolean(settings.sparse_convert);
-    stack.push_number(f64::from(settings.sparse_ratio));
-    stack.push_number(f64::from(settings.sparse_safe));
+    stack.push_boolean(config.sparse_convert);
+    stack.push_number(f64::from(config.sparse_ratio));
+    stack.push_number(f64::from(config.sparse_safe));
     3
 }
 
 /// A setting that is a number: an argument changes it; the result is its value.
-fn number(stack: Stack<'_>, range: (i32, i32), of: fn(&mut Settings) -> &mut i32) -> c_int {
-    let mut settings = settings(stack, 1);
+fn number(stack: Stack<'_>, range: (i32, i32), of: fn(&mut CjsonConfig) -> &mut i32) -> c_int {
+    let mut config = config(stack, 1);
     if let Some(value) = integer(stack, 1, range) {
-        *of(&mut settings) = value;
-        stack.set_shared(settings);
+        *of(&mut config) = value;
+        stack.set_shared(config);
     }
-    stack.push_number(f64::from(*of(&mut settings)));
+    stack.push_number(f64::from(*of(&mut config)));
     1
 }
 
 fn encode_max_depth(stack: Stack<'_>) -> c_int {
-    number(stack, (1, i32::MAX), |settings| &mut settings.encode_depth)
+    number(stack, (1, i32::MAX), |config| &mut config.encode_depth)
 }
 
 fn decode_max_depth(stack: Stack<'_>) -> c_int {
-    number(stack, (1, i32::MAX), |settings| &mut settings.decode_depth)
+    number(stack, (1, i32::MAX), |config| &mut config.decode_depth)
 }
 
 fn encode_number_precision(stack: Stack<'_>) -> c_int {
-    number(stack, (1, 14), |settings| &mut settings.precision)
+    number(stack, (1, 14), |config| &mut config.precision)
 }
 
 /// A setting that is on or off: an argument changes it; the result is its value.
-fn switch(stack: Stack<'_>, of: fn(&mut Settings) -> &mut bool) -> c_int {
-    let mut settings = settings(stack, 1);
+fn switch(stack: Stack<'_>, of: fn(&mut CjsonConfig) -> &mut bool) -> c_int {
+    let mut config = config(stack, 1);
     if let Some(on) = choice(stack, 1, &["off", "on"]) {
-        *of(&mut settings) = on == 1;
-        stack.set_shared(settings);
+        *of(&mut config) = on == 1;
+        stack.set_shared(config);
     }
-    stack.push_boolean(*of(&mut settings));
+    stack.push_boolean(*of(&mut config));
     1
 }
 
 fn encode_keep_buffer(stack: Stack<'_>) -> c_int {
-    switch(stack, |settings| &mut settings.keep_buffer)
+    switch(stack, |config| &mut config.keep_buffer)
 }
 
 fn decode_invalid_numbers(stack: Stack<'_>) -> c_int {
-    switch(stack, |settings| &mut settings.decode_invalid)
+    switch(stack, |config| &mut config.decode_invalid)
 }
 
 fn encode_invalid_numbers(stack: Stack<'_>) -> c_int {
-    let mut settings = settings(stack, 1);
+    let mut config = config(stack, 1);
     if let Some(choice) = choice(stack, 1, &["off", "on", "null"]) {
-        settings.encode_invalid = [Invalid::Refuse, Invalid::Print, Invalid::Null][choice];
-        stack.set_shared(settings);
+        config.encode_invalid = [Invalid::Refuse, Invalid::Print, Invalid::Null][choice];
+        stack.set_shared(config);
     }
-    match settings.encode_invalid {
+    match config.encode_invalid {
         Invalid::Refuse => stack.push_boolean(false),
         Invalid::Print => stack.push_boolean(true),
         Invalid::Null => stack.push_bytes(b"null"),

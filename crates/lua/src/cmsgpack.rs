@@ -1,5 +1,5 @@
-//! `cmsgpack`: MessagePack. Numbers take the shortest form that keeps them, and strings of any bytes
-//! are written as strings.
+//! `cmsgpack`: MessagePack. Numbers take the shortest form that keeps them, and strings of any
+//! bytes are written as strings.
 
 use std::ffi::CStr;
 

@@ -1,10 +1,10 @@
-//! The libraries that a script finds in Lua besides Lua's own: `cjson`, `cmsgpack`, `struct` and `bit`,
-//! which answer byte for byte as those of Redis 8.0. And replacements for those of Lua's own functions
-//! that could crash a script's thread, or outrun its time limit.
+//! The libraries that a script finds in Lua besides Lua's own: `cjson`, `cmsgpack`, `struct` and
+//! `bit`, which answer byte for byte as those of Redis 8.0. This crate also replaces functions of
+//! Lua that could crash a script's thread or outrun its time limit.
 //!
-//! They are functions of Lua's C interface rather than of `mlua`'s, which makes a reference of every
-//! argument: a call costs as much as that of a function in C. `stack.rs` is the one file that talks to
-//! that interface; it states the rules for the others.
+//! The functions use Lua's C interface, so a call costs as much as a call of a C function. `mlua`
+//! would make a reference of every argument. Only `stack.rs` talks to that interface; it states the
+//! rules for the other files.
 
 mod bit;
 mod cjson;

@@ -3,8 +3,8 @@
 use crate::stack::{Stack, function};
 use crate::{bit, cjson, cmsgpack, packing, stack, strings, tables};
 
-/// Sets `cjson`, `cmsgpack`, `struct` and `bit` among the globals, and replaces some of Lua's functions
-/// by our own.
+/// Sets `cjson`, `cmsgpack`, `struct` and `bit` among the globals, and replaces some of Lua's
+/// functions by our own.
 pub fn open(lua: &mlua::Lua) -> mlua::Result<()> {
     stack::enter(lua, |stack| {
         cjson::open(stack);

@@ -1,7 +1,7 @@
 //! Bytes that a function gathers, to return them as a string.
 //!
-//! They lie in the caller's frame while they are few, else in memory of Lua's. Lua frees that memory,
-//! also when an error ends the function, and counts it among the memory of the script.
+//! A few bytes are stored in the caller's frame, more of them in memory that Lua owns. Lua frees
+//! that memory, also when an error ends the function, and counts it as memory of the script.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -88,7 +88,8 @@ impl<'room, 'call> Output<'room, 'call> {
         self.stack.need(1, "no place for a buffer");
         let capacity = (self.length + more).max(self.capacity * 2);
         let start = self.stack.push_memory(capacity);
-        // SAFETY: the new memory is larger than the written part of the old, which is kept until here.
+        // SAFETY: the new memory is larger than the written part of the old, which is kept until
+        // here.
         unsafe { ptr::copy_nonoverlapping(self.start, start, self.length) };
         self.stack.replace(self.place);
         self.start = start;

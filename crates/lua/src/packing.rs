@@ -156,7 +156,8 @@ fn pack(stack: Stack<'_>) -> c_int {
     1
 }
 
-/// The 64 bits of a number without its fraction; of those that are too large, as the processor has it.
+/// The 64 bits of a number without its fraction; of those that are too large, as the processor has
+/// it.
 fn bits(number: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     /// The result when there is no such integer.
@@ -269,8 +270,8 @@ fn integer(bytes: &[u8], big_endian: bool, signed: bool) -> f64 {
     if !signed {
         return value as f64;
     }
-    // The highest bit that was written is the sign. Of more than eight bytes, the processor takes that
-    // bit's number modulo 64.
+    // The highest bit that was written is the sign. Of more than eight bytes, the processor takes
+    // that bit's number modulo 64.
     let mask = u64::MAX.wrapping_shl((8 * bytes.len() as u32).wrapping_sub(1));
     let value = if value & mask == 0 { value } else { value | mask };
     value as i64 as f64

@@ -1,10 +1,10 @@
 //! Patterns of Lua, matched without recursion.
 //!
-//! Lua's own matcher calls itself for each part of a pattern, as deep as the pattern is long, and goes
-//! on for as long as it takes: so a script could exhaust the thread's stack, or outrun every time
-//! limit. Here the alternatives still to be tried are kept in a list. Its memory is Lua's and so counts
-//! among that of the script, and the script's time limit is checked now and then. Matches and errors
-//! are the same as Lua's.
+//! Lua's own matcher calls itself for each part of a pattern, and never looks at the clock. So a
+//! script could exhaust the thread's stack, or outrun every time limit. Here a list keeps the
+//! alternatives that are still to be tried. Lua owns its memory, which counts as memory of the
+//! script, and the script's time limit is checked now and then. Matches and errors are the same as
+//! Lua's.
 //!
 //! As in C, a pattern ends at its first zero byte.
 #![allow(unsafe_code)]
@@ -32,7 +32,7 @@ enum Extent {
     /// It was not closed yet.
     Open,
     /// It is a place, and no text.
-    Place,
+    Position,
     Bytes(usize),
 }
 
@@ -99,7 +99,8 @@ impl Choices<'_, '_> {
         self.stack.need(1, "no place for choices");
         let capacity = self.capacity * 2;
         let start: *mut Choice = self.stack.push_memory(capacity * size_of::<Choice>()).cast();
-        // SAFETY: the new memory is larger than the written part of the old, which is kept until here.
+        // SAFETY: the new memory is larger than the written part of the old, which is kept until
+        // here.
         unsafe { ptr::copy_nonoverlapping(self.start, start, self.count) };
         self.stack.replace(self.place);
         self.start = start;
@@ -169,7 +170,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
 
     fn step(&mut self, place: usize, part: usize) -> Step {
         match (self.at(part), self.at(part + 1)) {
-            (b'(', b')') => self.open(place, Extent::Place, part + 2),
+            (b'(', b')') => self.open(place, Extent::Position, part + 2),
             (b'(', _) => self.open(place, Extent::Open, part + 1),
             (b')', _) => self.close(place, part + 1),
             (b'%', b'b') => self.balance(place, part + 2),
@@ -289,7 +290,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
                     false => Step::Fail,
                 }
             }
-            Some(Capture { extent: Extent::Place, .. }) => Step::Fail,
+            Some(Capture { extent: Extent::Position, .. }) => Step::Fail,
             _ => self.stack.fail(format_args!("invalid capture index")),
         }
     }
@@ -410,7 +411,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
             Some(Capture { extent: Extent::Open, .. }) => {
                 self.stack.fail(format_args!("unfinished capture"))
             }
-            Some(Capture { start, extent: Extent::Place }) => {
+            Some(Capture { start, extent: Extent::Position }) => {
                 self.stack.push_number((start + 1) as f64);
             }
             Some(Capture { start, extent: Extent::Bytes(length) }) => {
@@ -419,8 +420,8 @@ impl<'room, 'call> Matcher<'room, 'call> {
         }
     }
 
-    /// Pushes all captures. Without captures it pushes the whole match, if that is wanted. Returns how
-    /// many.
+    /// Pushes all captures. Without captures it pushes the whole match, if that is wanted. Returns
+    /// how many.
     pub(crate) fn push_captures(&self, whole: Option<(usize, usize)>) -> c_int {
         let count = if self.count == 0 && whole.is_some() { 1 } else { self.count };
         self.stack.need(count as c_int, "too many captures");

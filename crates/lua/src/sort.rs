@@ -1,9 +1,9 @@
-//! A replacement for Lua's `table.sort`: one call of that may compare for minutes, or for ever if its
-//! order is not one, and could not be ended.
+//! A replacement for Lua's `table.sort`. A call of Lua's own may compare for minutes, or for ever
+//! if the order is inconsistent, and cannot be ended.
 //!
-//! Equal elements come out in the same order as in Lua, and a wrong order is noticed where Lua notices
-//! it. So the steps are those of Lua: a quicksort whose pivot is the median of the first, the middle
-//! and the last element.
+//! Equal elements come out in the same order as in Lua, and a wrong order is noticed where Lua
+//! notices it. So the steps are those of Lua: a quicksort whose pivot is the median of the first,
+//! the middle and the last element.
 
 use std::ffi::c_int;
 

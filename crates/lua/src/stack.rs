@@ -1,13 +1,14 @@
 //! Lua's stack as the functions of a library see it.
 //!
 //! Lua ends a function that fails by a jump to the code that catches the error, past everything in
-//! between. Nearly every call may fail: any allocation does when memory is short. Nothing is dropped on
-//! that jump. So the rule of this crate: **a function that has a [`Stack`] has nothing that must be
-//! dropped**, no vector, no box, no lock. Data that grows lies in memory of Lua's, see `output.rs`. The
-//! ABI `C-unwind` allows a jump over frames without destructors.
+//! between. Nearly every call may fail: any allocation does when memory is short. Nothing is
+//! dropped on that jump. So the rule of this crate: **a function that has a [`Stack`] has nothing
+//! that must be dropped**, no vector, no box, no lock. Data that grows lies in memory of Lua's, see
+//! `output.rs`. The ABI `C-unwind` allows a jump over frames without destructors.
 //!
-//! The other rules are Lua's own: an index names a value that is there (checked when debug assertions
-//! are on), and a function has twenty free places besides its arguments, [`Stack::reserve`] more.
+//! The other rules are Lua's own: an index names a value that is there (checked when debug
+//! assertions are on), and a function has twenty free places besides its arguments,
+//! [`Stack::reserve`] more.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -19,7 +20,7 @@ use std::ptr;
 use mlua::ffi;
 
 /// The most values on Lua's stack for one function in C.
-pub(crate) const PLACES_MAX: usize = 8000;
+pub(crate) const VALUES_MAX: usize = 8000;
 
 /// Steps of work after which the script's watcher is asked: about a millisecond.
 const WORK_UNWATCHED: usize = 1 << 17;
@@ -69,8 +70,8 @@ unsafe extern "C-unwind" fn called_by_lua<F>(state: *mut ffi::lua_State) -> c_in
 where
     F: Fn(Stack<'_>) -> c_int + Copy,
 {
-    // SAFETY: the type has no size, so there is nothing to read, and `function` was given a value of
-    // it.
+    // SAFETY: the type has no size, so there is nothing to read, and `function` was given a value
+    // of it.
     let function = unsafe { ptr::read(ptr::dangling::<F>()) };
     function(Stack { state, call: PhantomData })
 }
@@ -183,8 +184,8 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// The bytes of a string or a number, which becomes a string where it lies. They live as long as it is
-    /// on the stack.
+    /// The bytes of a string or a number, which becomes a string where it lies. They live as long
+    /// as it is on the stack.
     pub(crate) fn text(self, index: c_int) -> &'call [u8] {
         debug_assert!(matches!(self.kind(index), Kind::String | Kind::Number));
         let mut length = 0;
@@ -245,8 +246,8 @@ impl<'call> Stack<'call> {
 
     // Calling.
 
-    /// Notes that this many steps of work were done. After many of them the script's watcher is asked
-    /// whether it may go on, as between instructions: one call may be the work of minutes.
+    /// Notes that this many steps of work were done. After many of them the script's watcher is
+    /// asked whether it may go on, as between instructions: one call may be the work of minutes.
     #[inline]
     pub(crate) fn work(self, steps: usize) {
         let done = WORK.get().saturating_add(steps);
@@ -317,8 +318,8 @@ impl<'call> Stack<'call> {
         let mut text = Text::default();
         // Text that does not fit is left out.
         let _cut = text.write_fmt(message);
-        // SAFETY: the text ends with a zero byte, since one is always left of the room. Lua makes the
-        // places that it needs for a message itself.
+        // SAFETY: the text ends with a zero byte, since one is always left of the room. Lua makes
+        // the places that it needs for a message itself.
         unsafe {
             ffi::luaL_error(self.state, c"%s".as_ptr(), text.bytes.as_ptr().cast::<c_char>());
             ffi::lua_error(self.state)
@@ -348,8 +349,8 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// Raises the error that there is something wrong with a letter in an argument. The format has one
-    /// `%c` in it.
+    /// Raises the error that there is something wrong with a letter in an argument. The format has
+    /// one `%c` in it.
     pub(crate) fn fail_letter(self, index: c_int, format: &'static CStr, letter: u8) -> ! {
         // SAFETY: there is a place for the message, which Lua makes of the format and the letter.
         unsafe {
@@ -410,8 +411,8 @@ impl<'call> Stack<'call> {
         unsafe { ffi::lua_pushvalue(self.state, index) }
     }
 
-    /// Pushes `size` bytes of Lua's memory, which are not initialised, and live while they are on the
-    /// stack.
+    /// Pushes `size` bytes of Lua's memory, which are not initialised, and live while they are on
+    /// the stack.
     pub(crate) fn push_memory(self, size: usize) -> *mut u8 {
         // SAFETY: see `push_nil`.
         unsafe { ffi::lua_newuserdata(self.state, size).cast() }
@@ -420,7 +421,8 @@ impl<'call> Stack<'call> {
     /// Pushes `size` zero bytes of Lua's memory to write to. They live while they are on the stack.
     pub(crate) fn push_room(self, size: usize) -> &'call mut [u8] {
         let start = self.push_memory(size);
-        // SAFETY: the memory has this size, is new, and is initialised here; Lua never looks into it.
+        // SAFETY: the memory has this size, is new, and is initialised here; Lua never looks into
+        // it.
         unsafe {
             ptr::write_bytes(start, 0, size);
             std::slice::from_raw_parts_mut(start, size)
@@ -557,16 +559,16 @@ impl<'call> Stack<'call> {
     /// A copy of the value that was shared first with the running function. It must be a `T`.
     pub(crate) fn shared<T: Copy>(self) -> T {
         // SAFETY: `push_shared` has written it, and scripts cannot reach data that functions share.
-        unsafe { self.shared_place().cast::<T>().read() }
+        unsafe { self.shared_index().cast::<T>().read() }
     }
 
     /// Changes the shared value.
     pub(crate) fn set_shared<T: Copy>(self, value: T) {
         // SAFETY: see `shared`.
-        unsafe { self.shared_place().cast::<T>().write(value) }
+        unsafe { self.shared_index().cast::<T>().write(value) }
     }
 
-    fn shared_place(self) -> *mut std::ffi::c_void {
+    fn shared_index(self) -> *mut std::ffi::c_void {
         // SAFETY: an index that names nothing gives the null pointer, which is refused.
         let place = unsafe { ffi::lua_touserdata(self.state, ffi::lua_upvalueindex(1)) };
         assert!(!place.is_null(), "the function shares nothing");

@@ -1,6 +1,6 @@
-//! Replacements for Lua's `unpack` and functions of `table`. Lua's count in 32 bits: `unpack` pushes
-//! beyond its stack when a range is too long for them. And they never look at the clock while they move
-//! or join millions of elements.
+//! Replacements for Lua's `unpack` and functions of `table`. Lua's own functions count in 32 bits,
+//! so `unpack` pushes beyond its stack when a range is too long. They also never look at the clock
+//! while they move or join millions of elements.
 
 use std::ffi::{CStr, c_int};
 

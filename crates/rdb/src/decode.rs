@@ -1,8 +1,8 @@
 //! Reading values in all their layouts.
 //!
-//! A block that the store keeps as well is taken over after every byte of it was checked. Older layouts
-//! are read element by element through the types' own additions, which choose the encoding by the
-//! limits as if clients had added the elements.
+//! A block in a form that the store uses too is taken over after every byte was checked. Older
+//! layouts are read element by element and added as if clients had added the elements, so the
+//! limits choose the encoding.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,8 +27,9 @@ const UNPAIRED: ReadError = ReadError::Malformed("a field without a value");
 const FIELD_EXPIRY: ReadError = ReadError::Malformed("a field expires at an impossible time");
 
 impl<'a> Reader<'a> {
-    /// Reads a value that is laid out as `layout` says. Fields that expired before `now_ms` are left
-    /// out. `None` if nothing is left: an empty collection, or a hash of which all fields expired.
+    /// Reads a value that is laid out as `layout` says. Fields that expired before `now_ms` are
+    /// left out. `None` if nothing is left: an empty collection, or a hash of which all fields
+    /// expired.
     pub(crate) fn value(
         &mut self,
         layout: Layout,
@@ -272,8 +273,8 @@ impl ExpiringHash {
         if self.hash.set_timed(field, value, at_ms, self.limits) { Ok(()) } else { Err(DUPLICATE) }
     }
 
-    /// Adds the fields of a listpack: each is followed by its value and its expiry, 0 for never. The first
-    /// to expire come first.
+    /// Adds the fields of a listpack: each is followed by its value and its expiry, 0 for never.
+    /// The first to expire come first.
     fn add_listpack(&mut self, listpack: &ListpackSlice) -> Result<(), ReadError> {
         let mut elements = listpack.elements();
         let mut before = 0;

@@ -15,6 +15,7 @@ use crate::opcodes::opcode;
 use crate::read::{Input, ReadError, Reader};
 use crate::value::ValueLimits;
 use crate::write::Writer;
+use crate::{FILE_VERSION, FILE_VERSION_WITH_EXPIRING_FIELDS};
 
 /// The version that the payload states: that of Redis 8.0.
 pub const DUMP_VERSION: u16 = 12;
@@ -41,16 +42,32 @@ pub fn serialize(value: ValueRef<'_>, compress: bool, payload: &mut Vec<u8>) {
 pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     let mut payload = Vec::new();
     serialize(value, compress, &mut payload);
-    payload.extend_from_slice(&DUMP_VERSION.to_le_bytes());
-    let checksum = crc64(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
+    seal(&mut payload, DUMP_VERSION);
     payload
 }
 
-/// Reads the value from a payload that [`dump`] made, here or elsewhere. Bytes between value and footer
-/// are ignored, as in Redis. Strings may be borrowed from the payload. Without `verify` the checksum
-/// may be any, but not the version. Fields of a hash that have expired are kept, like expired keys that
-/// no command has met yet.
+/// The payload of a value for another server: of the oldest version that has what the value needs,
+/// since a server refuses payloads of newer versions than its own.
+pub fn dump_for_others(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
+    let mut payload = Vec::new();
+    serialize(value, compress, &mut payload);
+    let expires = matches!(value, ValueRef::Hash(hash) if hash.next_expiry().is_some());
+    let version = if expires { FILE_VERSION_WITH_EXPIRING_FIELDS } else { FILE_VERSION };
+    seal(&mut payload, version);
+    payload
+}
+
+/// Appends the footer.
+fn seal(payload: &mut Vec<u8>, version: u16) {
+    payload.extend_from_slice(&version.to_le_bytes());
+    let checksum = crc64(payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// Reads the value from a payload that [`dump`] made, here or elsewhere. Bytes between value and
+/// footer are ignored, as in Redis. Strings may be borrowed from the payload. Without `verify` the
+/// checksum may be any, but not the version. Fields of a hash that have expired are kept, like
+/// expired keys that no command has met yet.
 ///
 /// # Errors
 /// [`RestoreError`]. The payload may come from anywhere: all of it is checked.
@@ -75,9 +92,7 @@ pub fn dump_functions<'s>(sources: impl Iterator<Item = &'s [u8]>, compress: boo
         let written = Writer::new(&mut payload, compress).string(source);
         written.expect("writing to memory cannot fail");
     }
-    payload.extend_from_slice(&DUMP_VERSION.to_le_bytes());
-    let checksum = crc64(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
+    seal(&mut payload, DUMP_VERSION);
     payload
 }
 

@@ -1,7 +1,7 @@
 //! Passing over a value without decoding it: where does the next one begin?
 //!
-//! Nothing of a value is looked at but lengths, so that one thread finds the values of a file as fast
-//! as it arrives, and others decode them.
+//! Nothing of a value is looked at but lengths, so that one thread finds the values of a file as
+//! fast as it arrives, and others decode them.
 
 use crate::layout::Layout;
 use crate::module;

@@ -1,7 +1,7 @@
 //! The layouts of values, which their type bytes name.
 //!
-//! The numbers grew over fifteen years, and then in two families of servers independently: 22 is a hash
-//! whose fields expire in both, with different layouts.
+//! The numbers grew over fifteen years, and then in two families of servers independently: 22 is a
+//! hash whose fields expire in both, with different layouts.
 
 use crate::opcodes::kind;
 

@@ -2,14 +2,14 @@
 //!
 //! RDB is Redis's binary form of a value: a snapshot file is a header, values and a footer, and the
 //! payload of DUMP is one value with a footer of its own. The format is little more than two ideas,
-//! strings with a length that packs itself, and values that are sequences of strings. Reading order:
-//! `opcodes` (the numbers) and [`Layout`], `read` and [`mod@write`] (lengths and strings), `decode` and
-//! `value` (the types, in both directions), then their uses: [`dump`](mod@dump) (the payload) and
-//! [`mod@file`] (the snapshot).
+//! strings with a length that packs itself, and values that are sequences of strings. Reading
+//! order: `opcodes` (the numbers) and [`Layout`], `read` and [`mod@write`] (lengths and strings),
+//! `decode` and `value` (the types, in both directions), then their uses: [`dump`](mod@dump) (the
+//! payload) and [`mod@file`] (the snapshot).
 //!
 //! We write what Redis 8.0 writes and read what any version of Redis and Valkey writes, back to the
 //! encodings of the first one. Nothing from outside is trusted: every byte is checked, under all
-//! settings, and a length alone allocates nothing: memory grows with the bytes that really came.
+//! settings. A length alone allocates nothing: memory grows with the bytes that have arrived.
 
 mod decode;
 pub mod dump;
@@ -27,7 +27,8 @@ mod ziplist;
 mod zipmap;
 
 pub use dump::{
-    DUMP_VERSION, RestoreError, dump, dump_functions, restore, restore_functions, serialize,
+    DUMP_VERSION, RestoreError, dump, dump_for_others, dump_functions, restore, restore_functions,
+    serialize,
 };
 pub use layout::{Dialect, Layout};
 pub use read::ReadError;
@@ -39,3 +40,6 @@ pub const FILE_VERSION: u16 = 11;
 
 /// The version of files with hash fields that expire: that of Redis 7.4 and later.
 pub const FILE_VERSION_WITH_EXPIRING_FIELDS: u16 = 12;
+
+/// The version of Valkey's files with hash fields that expire: that of Valkey 9. Redis loads none.
+pub const FILE_VERSION_OF_VALKEY: u16 = 80;

@@ -1,10 +1,10 @@
 //! A long string that comes in parts.
 //!
-//! Its parts are compressed one by one. Their LZF forms one after the other are a valid LZF form of the
-//! whole, because copies reach back within a part only. The result gathers until the last part, because
-//! its length comes first. If it does not become shorter, everything is written as it is: after some
-//! megabytes without gain it is not tried further. Nor is it when the result has become very long,
-//! because all of it is in memory until the end.
+//! Its parts are compressed one by one. Their LZF forms one after the other are a valid LZF form of
+//! the whole, because copies reach back within a part only. The result gathers until the last part,
+//! because its length comes first. If it does not become shorter, everything is written as it is:
+//! after some megabytes without gain it is not tried further. Nor is it when the result has become
+//! very long, because all of it is in memory until the end.
 
 use std::io::{self, Write};
 

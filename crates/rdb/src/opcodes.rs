@@ -1,7 +1,7 @@
 //! The numbers of the format.
 
-/// A type byte: how a value is laid out, see [`Layout`](crate::Layout). Counted strings first, packed
-/// blocks later in history.
+/// A type byte: how a value is laid out, see [`Layout`](crate::Layout). Counted strings first,
+/// packed blocks later in history.
 pub(crate) mod kind {
     pub(crate) const STRING: u8 = 0;
     pub(crate) const LIST: u8 = 1;

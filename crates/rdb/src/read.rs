@@ -62,12 +62,13 @@ pub(crate) trait Input {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A length or a count; the mark of an encoded string is not one.
+    /// A length or a count. No server writes one as the number of an encoding; Redis takes that
+    /// number.
     #[inline]
     fn length(&mut self) -> Result<u64, ReadError> {
         match self.length_or_encoding()? {
             Length::Plain(length) => Ok(length),
-            Length::Encoded(_) => Err(ReadError::Malformed("an encoding where a length belongs")),
+            Length::Encoded(number) => Ok(u64::from(number)),
         }
     }
 
@@ -252,7 +253,9 @@ mod tests {
         assert_eq!(length(&[0x40, 0x40]), Some(64));
         assert_eq!(length(&[0x80, 0, 1, 0, 0]), Some(65536));
         assert_eq!(length(&[0x81, 1, 0, 0, 0, 0, 0, 0, 0]), Some(1 << 56));
-        for wrong in [&[][..], &[0x40], &[0x80, 0, 0], &[0x82, 0, 0, 0, 0], &[0xc0]] {
+        assert_eq!(length(&[0xc0]), Some(0));
+        assert_eq!(length(&[0xff]), Some(63));
+        for wrong in [&[][..], &[0x40], &[0x80, 0, 0], &[0x82, 0, 0, 0, 0]] {
             assert_eq!(length(wrong), None);
         }
     }

@@ -29,7 +29,7 @@ impl From<Malformed> for ReadError {
             Malformed::Block | Malformed::Listpack(_) => "a block of a stream does not add up",
             Malformed::Order => "the ids of a stream do not ascend",
             Malformed::Count => "a stream has another number of entries than its count",
-            Malformed::Pending => "a pending entry is not exactly one consumer's",
+            Malformed::PendingEntry => "a pending entry is not exactly one consumer's",
             Malformed::Consumer | Malformed::Group => "a consumer or a group occurs twice",
         })
     }

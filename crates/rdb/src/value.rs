@@ -12,8 +12,8 @@ use crate::layout::Layout;
 use crate::opcodes::{container, kind};
 use crate::write::Writer;
 
-/// The longest element that Redis packs, unless `list-max-listpack-size` is neither a number of elements
-/// nor -2.
+/// The longest element that Redis packs, unless `list-max-listpack-size` is neither a number of
+/// elements nor -2.
 const PACKED_MAX: usize = 8 << 10;
 
 /// How large values may become before they leave their packed encoding: the settings
@@ -38,7 +38,7 @@ pub(crate) fn kind_of(value: ValueRef<'_>) -> u8 {
         ValueRef::Set(set) if set.as_intset().is_some() => kind::SET_INTSET,
         ValueRef::Set(set) if set.as_listpack().is_some() => kind::SET_LISTPACK,
         ValueRef::Set(_) => kind::SET,
-        ValueRef::Hash(hash) => match (hash.is_packed(), hash.next_due().is_some()) {
+        ValueRef::Hash(hash) => match (hash.is_packed(), hash.next_expiry().is_some()) {
             (true, false) => kind::HASH_LISTPACK,
             (true, true) => kind::HASH_EXPIRING_LISTPACK,
             (false, false) => kind::HASH,
@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn hash(&mut self, hash: &Hash) -> io::Result<()> {
-        let earliest = hash.next_due();
+        let earliest = hash.next_expiry();
         if let Some(earliest) = earliest {
             self.bytes(&earliest.to_le_bytes())?;
         } else if hash.is_timed()
@@ -134,8 +134,8 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes when a field of a [`kind::HASH_EXPIRING`] expires. The first field to expire does so at
-    /// `earliest`.
+    /// Writes when a field of a [`kind::HASH_EXPIRING`] expires. The first field to expire does so
+    /// at `earliest`.
     pub(crate) fn field_time(&mut self, expire_at: Option<u64>, earliest: u64) -> io::Result<()> {
         self.length(expire_at.map_or(0, |at| at.saturating_sub(earliest) + 1))
     }

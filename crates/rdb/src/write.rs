@@ -151,8 +151,8 @@ impl<W: Write> Writer<W> {
         Ok(shorter)
     }
 
-    /// Compresses each part twice: the first time for the length of the whole, which comes first. So no
-    /// more than a part is ever in memory.
+    /// Compresses each part twice: the first time for the length of the whole, which comes first.
+    /// So no more than a part is ever in memory.
     fn compressed_in_parts(&mut self, text: &[u8], part: &mut PassingBytes) -> io::Result<bool> {
         let compress = |bytes: &[u8], part: &mut PassingBytes| {
             part.clear(SCRATCH_KEPT);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_prefix_and_no_changed_byte_of_the_frame_is_believed() {
+    fn a_prefix_or_a_changed_byte_of_the_frame_is_refused() {
         let block = ziplist(&[b"\x01a", b"\xfe\x05", b"\x02bc"]);
         assert!(elements(&block).is_ok());
         for length in 0..block.len() {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused() {
+    fn inconsistent_lengths_are_refused() {
         let block = b"\x01\x01f\x01\x00v\xff";
         for length in 0..block.len() {
             assert!(pairs(&block[..length]).is_err());

@@ -1,5 +1,5 @@
-//! Files of many chunks: an item that is cut between two chunks is complete in one of them, and other
-//! threads decode.
+//! Files of many chunks: an item that is cut between two chunks is complete in one of them, and
+//! other threads decode.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -12,7 +12,7 @@ use std::thread;
 use base::limits::RDB_CHUNK;
 use common::options;
 use rdb::file::{
-    Batch, Checksum, FileReader, FileWriter, Finished, Head, Item, Usage, WriteOptions,
+    Checksum, EntryBatch, FileReader, FileWriter, Finished, Head, Item, Usage, WriteOptions,
 };
 
 /// Small keys in the file.
@@ -55,7 +55,7 @@ fn file() -> Vec<u8> {
     sink
 }
 
-fn decoded(batch: &Batch) -> Vec<Key> {
+fn decoded(batch: &EntryBatch) -> Vec<Key> {
     let key = |raw: rdb::file::RawEntry<'_>| {
         let entry = raw.decode(&options()).unwrap();
         let store::Value::String(string) = entry.value.unwrap() else { panic!("all are strings") };
@@ -72,7 +72,7 @@ fn decoded(batch: &Batch) -> Vec<Key> {
 #[test]
 fn another_thread_decodes_all_keys_in_order() {
     let file = file();
-    let (sender, batches) = mpsc::sync_channel::<Batch>(4);
+    let (sender, batches) = mpsc::sync_channel::<EntryBatch>(4);
     let found: Vec<Key> = thread::scope(|scope| {
         let decoder =
             scope.spawn(move || batches.into_iter().flat_map(|batch| decoded(&batch)).collect());

@@ -1,5 +1,5 @@
-//! Written files are read, and damaged ones are refused: without a panic, without waiting for ever, and
-//! without memory for bytes that are not there.
+//! Written files are read, and damaged ones are refused: without a panic, without waiting for ever,
+//! and without memory for bytes that are not there.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -18,8 +18,8 @@ use tests::random::{Random, Rounds};
 /// How long each random test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(4);
 
-/// Memory that the process may take from the system. A reader that believes an announced length soon
-/// exceeds it.
+/// Memory that the process may take from the system. A reader that believes an announced length
+/// soon exceeds it.
 const MEMORY: u64 = 4 << 30;
 
 /// Bytes of a magic. A change there may give a version that has no checksum.
@@ -70,14 +70,14 @@ fn keys(found: &Found) -> Vec<(String, Option<Usage>)> {
 }
 
 #[test]
-fn the_museum_is_whole() {
+fn all_layouts_of_older_servers_are_read() {
     let found = whole(read(&museum()[..], &options())).unwrap();
     assert_eq!(found.entries.len(), 22);
     assert_eq!(found.shown("compressed"), "\"abcabcabcabcabcabcabcabcabc\"");
 }
 
 #[test]
-fn no_file_that_ends_early_is_whole() {
+fn a_file_that_ends_early_is_refused() {
     let museum = museum();
     for length in 0..museum.len() {
         assert!(read(&museum[..length], &options()).is_err(), "of {length} bytes");
@@ -85,7 +85,7 @@ fn no_file_that_ends_early_is_whole() {
 }
 
 #[test]
-fn no_file_with_a_wrong_bit_is_whole() {
+fn a_file_with_a_wrong_bit_is_refused() {
     let museum = museum();
     for at in MAGIC..museum.len() {
         for bit in 0..8 {

@@ -81,8 +81,8 @@ fn what_the_newest_servers_write() {
         let all = listed(&format!("types-{name}"), &options());
         assert_eq!((all.dialect, all.version, all.checksum), (dialect, version, Checksum::Correct));
         listed(&format!("plain-{name}"), &options_packing(2));
-        // The listing has all fields that have not expired, whether they will or not. This is after the
-        // one field that expires at once, and before the others.
+        // The listing has all fields that have not expired, whether they will or not. This is after
+        // the one field that expires at once, and before the others.
         let later = DecodeOptions { now_ms: 1_800_000_000_000, ..options() };
         let fields = listed(&format!("fields-{name}"), &later);
         assert_eq!(fields.entry("set").layout, Layout::SetListpack);

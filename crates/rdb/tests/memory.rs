@@ -1,5 +1,5 @@
-//! Reading a damaged file or payload of RESTORE ends, and takes memory in proportion to its size: no
-//! length is believed before its bytes are there.
+//! Reading a damaged file or payload of RESTORE ends, and takes memory in proportion to its size:
+//! no length is believed before its bytes are there.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 #![allow(unsafe_code, reason = "freeing what tables have retired is a promise")]
@@ -25,8 +25,8 @@ const USUAL_TIME: Duration = Duration::from_secs(4);
 /// Bytes that reading takes in any case: buffers, and an empty keyspace.
 const AT_LEAST: usize = 4 << 20;
 
-/// Bytes that a byte of a file may take. An item of LZF gives 88 bytes for each of its own, and exists
-/// beside the value that is made of it.
+/// Bytes that a byte of a file may take. An item of LZF gives 88 bytes for each of its own, and
+/// exists beside the value that is made of it.
 const PER_BYTE: usize = 400;
 
 const GOLDEN: [&[u8]; 5] = [
@@ -79,7 +79,7 @@ fn read_all(file: &[u8]) {
 }
 
 #[test]
-fn damaged_files_take_what_they_are_worth() {
+fn damaged_files_take_memory_in_proportion() {
     rounds(|random| {
         let Sample { file: own, .. } = sample(random, 20);
         let other = *random.pick(&GOLDEN);
@@ -132,7 +132,7 @@ fn damaged_payloads_are_refused_or_values() {
 }
 
 #[test]
-fn a_length_that_is_believed_would_be_noticed() {
+fn the_counter_notices_an_allocation_by_length() {
     let taken = most_taken(|| drop(Vec::<u8>::with_capacity(1 << 30)));
     assert!(taken >= 1 << 30);
 }

@@ -6,8 +6,12 @@ mod common;
 
 use common::assemble::{Assembler, intset, length, listpack, ziplist, zipmap};
 use common::{Found, options, read};
-use rdb::file::{Checksum, DecodeOptions, FileReader, Function, Usage};
+use rdb::file::{
+    Checksum, Collection, DecodeOptions, FileReader, FileWriter, Function, Head, Usage,
+    WriteOptions,
+};
 use rdb::{Dialect, Layout, ReadError};
+use store::pack::Element;
 
 /// Reads a file whose every byte must be right.
 fn found(file: &[u8]) -> Found {
@@ -385,6 +389,22 @@ fn valkey_9() {
         let error = read(&file[..], &options()).unwrap_err();
         assert!(matches!(error.cause, ReadError::Unsupported(_)), "{error}");
     }
+}
+
+#[test]
+fn fields_that_expire_are_written_for_valkey_9() {
+    let options = WriteOptions { version: rdb::FILE_VERSION_OF_VALKEY, ..WriteOptions::default() };
+    let mut writer = FileWriter::new(Vec::new(), options).unwrap();
+    let hash = Collection::ExpiringHash { earliest: 9000 };
+    writer.begin(&Head::new(b"hash"), hash, 2).unwrap();
+    writer.field(Element::Str(b"never"), Element::Int(1), None).unwrap();
+    writer.field(Element::Str(b"later"), Element::Int(2), Some(9000)).unwrap();
+    writer.end().unwrap();
+    let file = writer.finish().unwrap().sink;
+    let found = found(&file);
+    assert_eq!((found.dialect, found.version), (Dialect::Valkey, 80));
+    assert_eq!(found.shown("hash"), r#""later"="2" "never"="1""#);
+    assert_eq!(found.entry("hash").fields, [expiry("later", 9000)]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The arguments of one command, and where they lie.
 //!
 //! Most arguments are never copied on their way to the engine: the parser records where in the read
-//! buffer each one lies ([`ArgRange`]), and [`Arguments`] turns these records into slices on demand.
-//! Two kinds lie elsewhere: arguments that had to be unquoted or moved, in a side buffer, and big ones,
-//! each in an allocation of its own that the store may keep.
+//! buffer each one lies ([`ArgRange`]), and [`Arguments`] turns these records into slices on
+//! demand. Two kinds lie elsewhere: arguments that had to be unquoted or moved, in a side buffer,
+//! and big ones, each in an allocation of its own that the store may keep.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl ArgRange {
 
     /// Notes that this begins a command which lies in the buffer in its shortest form.
     #[inline]
-    pub(crate) fn begins_plain_command(&mut self) {
+    pub fn begins_plain_command(&mut self) {
         debug_assert!(self.place() == IN_BUFFER);
         self.length_and_place |= IN_BUFFER_PLAIN << PLACE_SHIFT;
     }
@@ -160,8 +160,8 @@ impl<'a> Arguments<'a> {
         Arguments { ranges: self.ranges.get(first..).unwrap_or(&[]), ..*self }
     }
 
-    /// The bytes of the whole command as it was received, if they lie in one piece and in the form that
-    /// a command has in the journal: then they need not be put together.
+    /// The bytes of the whole command as it was received, if they lie in one piece and in the form
+    /// that a command has in the journal: then they need not be put together.
     #[inline]
     pub fn as_received(&self) -> Option<&'a [u8]> {
         let (name, last) = (self.ranges.first()?, self.ranges.last()?);

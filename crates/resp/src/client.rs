@@ -1,8 +1,8 @@
 //! The other side of the wire: commands out, replies in.
 //!
-//! [`encode_command`] writes a command. [`ReplyScanner`] finds where replies end, quickly and without
-//! looking at their contents; [`ReplyParser`] builds on it and makes a [`Value`] of each. Both take bytes
-//! in pieces of any size, and bound what a peer can make them do: nesting by
+//! [`encode_command`] writes a command. [`ReplyScanner`] finds where replies end, quickly and
+//! without looking at their contents; [`ReplyParser`] builds on it and makes a [`Value`] of each.
+//! Both take bytes in pieces of any size, and bound what a peer can make them do: nesting by
 //! [`base::limits::MAX_REPLY_NESTING`], memory by the bytes received.
 
 mod error;

@@ -1,7 +1,7 @@
 //! The bytes around a string and before a collection: a kind, a number and line ends.
 //!
-//! Nearly every reply has some, and a collection has them around each element. So the short forms are
-//! written by a few stores, without converting a number and without a call.
+//! Nearly every reply has some, and a collection has them around each element. So the short forms
+//! are written by a few stores, without converting a number and without a call.
 #![allow(unsafe_code)]
 
 /// Room for the bytes around a string: the header with its number, a format, and the line ends.
@@ -13,8 +13,8 @@ const HEADER: usize = 24;
 /// Strings up to this length are short.
 const SHORT: usize = 32;
 
-/// Appends `$<length>\r\n<bytes>\r\n` if the string is short and there is room. Returns whether it was
-/// appended. Calls nothing, so that it costs nothing besides.
+/// Appends `$<length>\r\n<bytes>\r\n` if the string is short and there is room. Returns whether it
+/// was appended. Calls no function, so it costs only its stores.
 #[inline(always)]
 pub(crate) fn write_short_bulk(buffer: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let length = bytes.len();
@@ -28,9 +28,9 @@ pub(crate) fn write_short_bulk(buffer: &mut Vec<u8>, bytes: &[u8]) -> bool {
         let digits = u64::from(u16::from_le_bytes(PAIRS[length]));
         (u64::from_le_bytes(*b"$\0\0\r\n\0\0\0") | (digits << 8), 5)
     };
-    // SAFETY: behind the end of the buffer there is room for the string and `FRAME` bytes, which are more
-    // than the eight of the number and the two of the line end. All bytes up to the new length are
-    // written: the number first, then the string behind the part of it that counts.
+    // SAFETY: behind the end of the buffer there is room for the string and `FRAME` bytes, which
+    // are more than the eight of the number and the two of the line end. All bytes up to the new
+    // length are written: the number first, then the string behind the part of it that counts.
     unsafe {
         let at = buffer.as_mut_ptr().add(buffer.len());
         at.cast::<[u8; 8]>().write(header.to_le_bytes());
@@ -60,7 +60,7 @@ unsafe fn copy_short(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies the first and the last bytes of a string that has so many.
+/// Copies the first `N` and the last `N` bytes of a string that has as many.
 ///
 /// # Safety
 /// As [`copy_short`].
@@ -105,7 +105,8 @@ fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
     }
     at -= 1;
     line[at] = kind;
-    // A block whose length is known is copied without a call; what follows the line end is given up.
+    // A block whose length is known is copied without a call; what follows the line end is given
+    // up.
     let end = buffer.len() + HEADER - at;
     buffer.extend_from_slice(&line[at..at + HEADER]);
     buffer.truncate(end);

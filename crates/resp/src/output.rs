@@ -1,8 +1,8 @@
 //! Output that waits to be sent on a connection.
 //!
 //! Replies are mostly small, so they are collected in one buffer, in order. A large string is not
-//! copied into it: a reference to it is recorded with its offset in the buffer, and a vectored write
-//! sends both interleaved: `buffer[..a], string, buffer[a..]` and so on.
+//! copied into it: a reference to it is recorded with its offset in the buffer, and a vectored
+//! write sends both interleaved: `buffer[..a], string, buffer[a..]` and so on.
 
 use std::borrow::Cow;
 use std::collections::{VecDeque, vec_deque};
@@ -58,8 +58,8 @@ impl Default for Output {
     }
 }
 
-/// The waiting bytes of an [`Output`], slice after slice. Each string that is sent from where it lies is a
-/// slice of its own.
+/// The waiting bytes of an [`Output`], slice after slice. Each string that is sent from where it
+/// lies is a slice of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Slices<'o> {
     buffer: &'o [u8],
@@ -180,9 +180,9 @@ impl Output {
     /// Whether more bytes wait than may, or would wait if the buffer had taken everything that was
     /// written.
     ///
-    /// A single reply can exceed any memory, so the buffer looks at the limit whenever it has to grow,
-    /// and drops everything that is written from then on. Such an output must not be sent: its
-    /// connection must be closed. When a reply is taken back, so is its loss.
+    /// A single reply can exceed any memory, so the buffer looks at the limit whenever it has to
+    /// grow, and drops everything that is written from then on. Such an output must not be sent:
+    /// its connection must be closed. When a reply is taken back, so is its loss.
     #[inline]
     pub fn is_over_limit(&self) -> bool {
         self.len() > self.limit || self.lost_from.is_some()
@@ -265,7 +265,8 @@ impl Output {
         &self.buffer[mark.at..]
     }
 
-    /// How many bytes were written since `mark`, strings that are sent from where they lie included.
+    /// How many bytes were written since `mark`, strings that are sent from where they lie
+    /// included.
     #[inline]
     pub fn len_since(&self, mark: Mark) -> usize {
         (self.buffer.len() + self.shared_len).saturating_sub(mark.at + mark.shared_len)
@@ -284,6 +285,43 @@ impl Output {
         self.buffer.truncate(mark.at);
         self.shared.truncate(mark.shared);
         self.shared_len = mark.shared_len;
+    }
+
+    /// Whether what was written from this position of the stream of all bytes on begins with this
+    /// byte. Nothing of it was sent.
+    pub fn begins_at(&self, position: u64, byte: u8) -> bool {
+        let (at, first) = self.place_of(position);
+        let is_apart = self.shared.get(first).is_some_and(|shared| shared.at == at);
+        !is_apart && self.buffer.get(at) == Some(&byte)
+    }
+
+    /// Where in the buffer the bytes from this position on begin, none of which was sent, and which
+    /// shared string is the first of them.
+    fn place_of(&self, position: u64) -> (usize, usize) {
+        let count = self.end().saturating_sub(position) as usize;
+        let (mut first, mut apart) = (self.shared.len(), 0);
+        while let Some(last) = first.checked_sub(1).and_then(|last| self.shared.get(last)) {
+            let with_it = apart + last.bytes.len();
+            if self.buffer.len() - last.at + with_it > count {
+                break;
+            }
+            (first, apart) = (first - 1, with_it);
+        }
+        (self.buffer.len().saturating_sub(count - apart), first)
+    }
+
+    /// Takes away what was written from this position of the stream of all bytes on, of which
+    /// nothing was sent. Strings that are sent from where they lie stay where they are.
+    #[must_use]
+    pub fn split_off(&mut self, position: u64) -> Output {
+        let (at, first) = self.place_of(position);
+        let mut shared = self.shared.split_off(first);
+        shared.iter_mut().for_each(|own| own.at -= at);
+        let shared_len = shared.iter().map(|own| own.bytes.len()).sum();
+        self.shared_len -= shared_len;
+        let buffer = self.buffer[at..].to_vec();
+        self.buffer.truncate(at);
+        Output { buffer, shared, shared_len, copies: self.copies, ..Output::new() }
     }
 
     /// Inserts bytes at `mark`, before everything written since.
@@ -439,6 +477,32 @@ mod tests {
         second.append(&first);
         assert_eq!(second.to_vec(), text[7..]);
     }
+
+    #[test]
+    fn what_was_written_last_is_taken_away_in_one_piece() {
+        let string = large(b'x');
+        for parts in 0..5 {
+            let mut output = Output::new();
+            output.push(b"gone");
+            output.advance(4);
+            let write = |output: &mut Output, part| match part % 3 {
+                0 => output.push(b"small"),
+                1 => output.push_shared(&string),
+                _ => output.push(b"-error"),
+            };
+            (0..parts).for_each(|part| write(&mut output, part));
+            let (from, kept) = (output.end(), output.to_vec());
+            (parts..5).for_each(|part| write(&mut output, part));
+            assert_eq!(output.begins_at(from, b'-'), parts == 2);
+            let all = output.to_vec();
+            let taken = output.split_off(from);
+            assert_eq!((output.to_vec(), output.end()), (kept, from));
+            output.append(&taken);
+            assert_eq!(output.to_vec(), all);
+            assert_eq!(output.split_off(output.end()).len(), 0);
+        }
+    }
+
     use crate::reply::Reply;
     use proptest::prelude::*;
 
@@ -525,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_comes_back_only_with_the_reply_that_lost_it() {
+    fn only_rolling_back_the_cut_off_reply_ends_the_overflow() {
         let mut output = Output::new();
         output.set_limit(100_000);
         output.push(b"kept");

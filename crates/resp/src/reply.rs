@@ -1,8 +1,8 @@
 //! Replies in RESP2 and RESP3.
 //!
-//! A handler says what it answers (a map, a double, nothing); [`Reply`] writes it in the form that the
-//! client's protocol has for it. RESP2 knows only strings, integers, errors and arrays. There, as in
-//! Redis, maps become flat arrays, and doubles and booleans become strings and integers.
+//! A handler says what it answers (a map, a double, nothing); [`Reply`] writes it in the form that
+//! the client's protocol has for it. RESP2 knows only strings, integers, errors and arrays. There,
+//! as in Redis, maps become flat arrays, and doubles and booleans become strings and integers.
 
 use std::sync::Arc;
 
@@ -92,7 +92,8 @@ impl<'a> Reply<'a> {
         self.output.buffer.extend_from_slice(b"\r\n");
     }
 
-    /// A string of bytes that is sent from its place in memory, if it is long enough to be worthwhile.
+    /// A string of bytes that is sent from its place in memory, if it is long enough to be
+    /// worthwhile.
     #[inline]
     pub fn bulk_shared(&mut self, bytes: &Arc<Vec<u8>>) {
         if bytes.len() < limits::SHARED_REPLY || self.output.copies() {
@@ -233,7 +234,8 @@ impl<'a> Reply<'a> {
         self.output.since(mark)
     }
 
-    /// How many bytes were written since `mark`, strings that are sent from where they lie included.
+    /// How many bytes were written since `mark`, strings that are sent from where they lie
+    /// included.
     #[inline]
     pub fn len_since(&self, mark: Mark) -> usize {
         self.output.len_since(mark)
@@ -292,8 +294,8 @@ impl<'a> Reply<'a> {
         buffer.extend_from_slice(b"\r\n");
     }
 
-    /// A line of text. A line end within would end the reply early and make the rest look like another
-    /// reply, so it becomes a space.
+    /// A line of text. A line end within would end the reply early and make the rest look like
+    /// another reply, so it becomes a space.
     fn line(&mut self, kind: u8, text: &[u8]) {
         if !self.output.make_room(text.len() + 3) {
             return;

@@ -4,7 +4,7 @@
 //! Its arguments stay where they were received; the parser only notes where. It is made for
 //! pipelines:
 //!
-//! - A command that lies completely in the buffer takes a short path without any state.
+//! - A command that lies completely in the buffer takes a fast path without any state.
 //! - When a command has arrived in part, its parsed part is kept, so nothing is parsed twice,
 //!   however small the pieces are.
 //! - An argument of [`limits::BIG_ARGUMENT`] bytes or more, of which a part is still missing, is
@@ -30,8 +30,8 @@ pub struct Limits {
     pub max_bulk: u64,
     /// Whether the connection has authenticated (or need not): if not, only little is accepted.
     pub authenticated: bool,
-    /// Whether line ends must be exact: in a file they prove that the bytes before them were written
-    /// completely.
+    /// Whether line ends must be exact: in a file they prove that the bytes before them were
+    /// written completely.
     pub exact_line_ends: bool,
 }
 
@@ -49,7 +49,8 @@ pub enum Parsed {
     Command {
         /// The number of arguments, at least one.
         argc: usize,
-        /// The bytes that it took on the wire, including those that were received into a big argument.
+        /// The bytes that it took on the wire, including those that were received into a big
+        /// argument.
         consumed: u64,
         /// The previous command that this parser found had as many arguments, and the same name.
         alike: bool,
@@ -127,10 +128,10 @@ impl std::fmt::Display for ProtocolError {
 impl std::error::Error for ProtocolError {}
 
 /// Either a value to go on with, or what to tell the caller at once.
-type Step<T> = Result<T, Parsed>;
+type ParseStep<T> = Result<T, Parsed>;
 
-/// How a command begins, up to the end of its name: its neighbours mostly begin alike, and then need
-/// not be parsed that far.
+/// How a command begins, up to the end of its name: its neighbours mostly begin alike, and then
+/// need not be parsed that far.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     /// Its bytes, and zeros.
@@ -166,7 +167,8 @@ impl Head {
         beginning.is_some_and(same) && start + usize::from(self.length) <= MAX_OFFSET
     }
 
-    /// The number of arguments of a command at `start` that begins so, its name, and where that ends.
+    /// The number of arguments of a command at `start` that begins so, its name, and where that
+    /// ends.
     #[inline]
     fn at(&self, start: usize) -> (usize, ArgRange, usize) {
         let [name, length] = self.name.map(usize::from);
@@ -177,9 +179,9 @@ impl Head {
 
 /// The state of one connection's input.
 ///
-/// The caller owns the read buffer and appends to it. [`Parser::parse`] is called with all of it until
-/// it returns [`Parsed::Incomplete`]. After the found commands were executed, [`Parser::compact`] tells
-/// how much of the buffer's front is no longer needed.
+/// The caller owns the read buffer and appends to it. [`Parser::parse`] is called with all of it
+/// until it returns [`Parsed::Incomplete`]. After the found commands were executed,
+/// [`Parser::compact`] tells how much of the buffer's front is no longer needed.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// All bytes of the buffer before this were parsed.
@@ -219,7 +221,7 @@ struct Partial {
     /// Bytes of the announced argument that [`Parser::take_big`] copied from the buffer.
     copied: usize,
     /// Whether the line end after a big argument is still to come.
-    line_end_due: bool,
+    expects_line_end: bool,
 }
 
 /// A big argument while it is received: the caller appends the missing bytes to `bytes`.
@@ -236,14 +238,10 @@ impl BigArgument {
         self.length - self.bytes.len().min(self.length)
     }
 
-    /// Makes room for the next bytes, if there is none. Up to [`limits::BIG_ARGUMENT_EAGER`] bytes are
-    /// allocated in advance, so that such a value is received in place. Beyond that the room doubles,
-    /// so that memory is taken for bytes received and not for bytes announced.
+    /// Makes room for the next bytes, if there is none: see [`base::bytes::make_room`].
     pub fn make_room(&mut self) {
-        if self.bytes.len() == self.bytes.capacity() {
-            let more = self.bytes.len().max(limits::BIG_ARGUMENT_EAGER).min(self.missing());
-            self.bytes.reserve_exact(more);
-        }
+        let missing = self.missing();
+        base::bytes::make_room(&mut self.bytes, missing);
     }
 }
 
@@ -253,9 +251,9 @@ impl Parser {
         Parser::default()
     }
 
-    /// Looks for the next command in `buffer`: the whole read buffer, with the bytes that were parsed
-    /// already. The ranges of a complete command are appended to `args`; otherwise `args` stays as it
-    /// is.
+    /// Looks for the next command in `buffer`: the whole read buffer, with the bytes that were
+    /// parsed already. The ranges of a complete command are appended to `args`; otherwise `args`
+    /// stays as it is.
     #[inline]
     pub fn parse(&mut self, buffer: &[u8], limits: &Limits, args: &mut Vec<ArgRange>) -> Parsed {
         if !self.in_command
@@ -268,7 +266,7 @@ impl Parser {
         self.parse_step(buffer, limits, args).unwrap_or_else(|parsed| parsed)
     }
 
-    /// The short path: an array of short arguments that lies completely in the buffer. `None` for
+    /// The fast path: an array of short arguments that lies completely in the buffer. `None` for
     /// everything else, whether incomplete, unusual or wrong.
     #[inline]
     fn parse_whole(
@@ -317,7 +315,7 @@ impl Parser {
         buffer: &[u8],
         limits: &Limits,
         args: &mut Vec<ArgRange>,
-    ) -> Step<Parsed> {
+    ) -> ParseStep<Parsed> {
         // An argument beyond that could not be recorded; the caller's own bound is far below.
         let buffer = &buffer[..buffer.len().min(MAX_OFFSET)];
         if !self.in_command {
@@ -331,7 +329,7 @@ impl Parser {
         Ok(self.finish_array(args))
     }
 
-    fn begin_array(&mut self, buffer: &[u8], limits: &Limits) -> Step<()> {
+    fn begin_array(&mut self, buffer: &[u8], limits: &Limits) -> ParseStep<()> {
         let start = self.position;
         let too_long = ProtocolError::MultibulkCountTooLong;
         let (count, next) = self.count_line(buffer, limits, too_long)?;
@@ -351,16 +349,16 @@ impl Parser {
         Ok(())
     }
 
-    fn parse_arguments(&mut self, buffer: &[u8], limits: &Limits) -> Step<()> {
+    fn parse_arguments(&mut self, buffer: &[u8], limits: &Limits) -> ParseStep<()> {
         if let Some(length) = self.partial.announced {
             return Err(Parsed::BigArgument { length });
         }
-        if self.partial.line_end_due {
+        if self.partial.expects_line_end {
             if buffer.len() < self.position + 2 {
                 return Err(Parsed::Incomplete);
             }
             self.pass_line_end(buffer, self.position, limits)?;
-            self.partial.line_end_due = false;
+            self.partial.expects_line_end = false;
         }
         while self.partial.remaining > 0 {
             let (start, length) = self.argument_header(buffer, limits)?;
@@ -383,7 +381,7 @@ impl Parser {
     }
 
     /// Goes on after the line end of an argument, both of whose bytes have arrived.
-    fn pass_line_end(&mut self, buffer: &[u8], at: usize, limits: &Limits) -> Step<()> {
+    fn pass_line_end(&mut self, buffer: &[u8], at: usize, limits: &Limits) -> ParseStep<()> {
         if limits.exact_line_ends && buffer[at..at + 2] != *b"\r\n" {
             self.advance(at);
             return Err(Parsed::Protocol(ProtocolError::ExpectedLineEnd));
@@ -393,7 +391,7 @@ impl Parser {
     }
 
     /// Reads `$<length>\r\n`: where the argument begins, and its length.
-    fn argument_header(&mut self, buffer: &[u8], limits: &Limits) -> Step<(usize, usize)> {
+    fn argument_header(&mut self, buffer: &[u8], limits: &Limits) -> ParseStep<(usize, usize)> {
         let (length, start) = self.count_line(buffer, limits, ProtocolError::BulkCountTooLong)?;
         match buffer[self.position] {
             b'$' => {}
@@ -416,7 +414,7 @@ impl Parser {
         buffer: &[u8],
         limits: &Limits,
         too_long: ProtocolError,
-    ) -> Step<(Option<i64>, usize)> {
+    ) -> ParseStep<(Option<i64>, usize)> {
         let line = &buffer[self.position..];
         let Some(end) = self.find_line_end(line, b'\r') else {
             let hopeless = line.len() > limits::MAX_INLINE;
@@ -460,7 +458,7 @@ impl Parser {
         Parsed::Command { argc, consumed, alike: false }
     }
 
-    fn parse_inline(&mut self, buffer: &[u8], args: &mut Vec<ArgRange>) -> Step<Parsed> {
+    fn parse_inline(&mut self, buffer: &[u8], args: &mut Vec<ArgRange>) -> ParseStep<Parsed> {
         let start = self.position;
         let rest = &buffer[start..];
         let Some(end) = self.find_line_end(rest, b'\n') else {
@@ -498,8 +496,8 @@ impl Parser {
     /// Takes over the big argument that was just announced, with the part of it that has arrived.
     /// `None` if none was announced.
     ///
-    /// The command's earlier arguments are moved out of the buffer, so that the buffer can be emptied
-    /// while the rest is received.
+    /// The command's earlier arguments are moved out of the buffer, so that the buffer can be
+    /// emptied while the rest is received.
     pub fn take_big(&mut self, buffer: &[u8]) -> Option<BigArgument> {
         let length = self.partial.announced?;
         self.detach(buffer);
@@ -518,8 +516,8 @@ impl Parser {
     /// Gives back the big argument, complete. Parsing goes on after it.
     ///
     /// # Panics
-    /// If no argument was taken, or its length is not the announced one: errors of the caller, which
-    /// would put the connection out of step.
+    /// If no argument was taken, or its length is not the announced one: errors of the caller,
+    /// which would put the connection out of step.
     pub fn supply_big(&mut self, argument: BigArgument) {
         let announced = self.partial.announced.take();
         assert!(announced == Some(argument.bytes.len()), "big argument of another length");
@@ -527,7 +525,7 @@ impl Parser {
         self.partial.copied = 0;
         let range = self.add_big(argument.bytes);
         self.partial.ranges.push(range);
-        self.partial.line_end_due = true;
+        self.partial.expects_line_end = true;
     }
 
     fn add_big(&mut self, bytes: Vec<u8>) -> ArgRange {
@@ -567,14 +565,14 @@ impl Parser {
         done
     }
 
-    /// As [`Parser::compact`], for a buffer of this many bytes: it leaves the front of the buffer where
-    /// it is until it is as long as the rest, so that each byte is moved once on average, and not each
-    /// time that a part of a long buffer was executed.
-    pub fn compact_when_due(&mut self, length: usize) -> usize {
+    /// As [`Parser::compact`], for a buffer of this many bytes: it leaves the front of the buffer
+    /// where it is until it is as long as the rest, so that each byte is moved once on average, and
+    /// not each time that a part of a long buffer was executed.
+    pub fn compact_if_worthwhile(&mut self, length: usize) -> usize {
         let done = self.done();
-        let due = if done >= length - done { done } else { 0 };
-        self.forget(due);
-        due
+        let forgettable = if done >= length - done { done } else { 0 };
+        self.forget(forgettable);
+        forgettable
     }
 
     /// How many bytes at the front of the buffer are finished with.

@@ -42,8 +42,8 @@ fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Finds the next word from `at` on and moves `at` past it; `None` at the end of the line. A word with
-/// quotes is appended to `side` without them.
+/// Finds the next word from `at` on and moves `at` past it; `None` at the end of the line. A word
+/// with quotes is appended to `side` without them.
 pub(crate) fn next_word(
     line: &[u8],
     at: &mut usize,

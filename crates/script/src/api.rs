@@ -120,8 +120,8 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     unsafe { call_command(l, false) }
 }
 
-/// A reply of more bytes makes room first: a few of them would fill the memory before the next look at
-/// the clock.
+/// A reply of more bytes makes room first: a few of them would fill the memory before the next look
+/// at the clock.
 const LONG_REPLY: usize = 1 << 16;
 
 /// The outcome of a call, without any owned value.
@@ -133,8 +133,8 @@ enum Outcome {
 }
 
 unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
-    // SAFETY: something is owned here only while no function of Lua is called; the reply lies in the
-    // script's own buffer until its next command.
+    // SAFETY: something is owned here only while no function of Lua is called; the reply lies in
+    // the script's own buffer until its next command.
     unsafe {
         let current = script(l);
         let is_error = match run_command(l, current) {
@@ -198,7 +198,8 @@ unsafe fn take_words(
     current.argv.clear();
     // SAFETY: a string is not converted by reading it.
     unsafe {
-        // They are copied, and the copies are not in Lua's memory: one long string may be named often.
+        // They are copied, and the copies are not in Lua's memory: one long string may be named
+        // often.
         let limit = current.run().memory_limit();
         let mut size = 0usize;
         for index in 1..=count {

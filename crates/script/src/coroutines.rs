@@ -1,5 +1,6 @@
-//! Coroutines. Lua counts the instructions of each by itself, so a script of many short ones could
-//! outrun its time limit: so the clock is also looked at when coroutines are made and resumed.
+//! Coroutines. Lua counts the instructions of each coroutine separately, so a script of many short
+//! coroutines could outrun its time limit. So the clock is also looked at when coroutines are made
+//! and resumed.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -8,7 +9,7 @@ use std::os::raw::c_int;
 use mlua::ffi::{self, lua_State};
 
 use crate::registry::{Stock, call_stock};
-use crate::watch::{end_if_due, look};
+use crate::watch::{end_if_expired, look};
 
 /// Calls between two checks. A coroutine may run for as many instructions as there are between two
 /// checks in a script without coroutines.
@@ -18,8 +19,8 @@ thread_local! {
     static SINCE_LOOK: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts a call of a function that may take long as one instruction, and looks at the clock now and
-/// then.
+/// Counts a call of a function that may take long as one instruction, and looks at the clock now
+/// and then.
 ///
 /// # Safety
 /// Lua has called the caller of this, which owns nothing.
@@ -47,7 +48,7 @@ pub(crate) unsafe extern "C-unwind" fn resume(l: *mut lua_State) -> c_int {
     unsafe {
         count(l);
         let results = call_stock(l, Stock::Resume);
-        end_if_due(l);
+        end_if_expired(l);
         results
     }
 }
@@ -71,7 +72,7 @@ unsafe extern "C-unwind" fn call_wrapped(l: *mut lua_State) -> c_int {
         ffi::lua_pushvalue(l, ffi::lua_upvalueindex(1));
         ffi::lua_insert(l, 1);
         let results = call_stock(l, Stock::Resume);
-        end_if_due(l);
+        end_if_expired(l);
         if ffi::lua_toboolean(l, -results) != 0 {
             return results - 1;
         }

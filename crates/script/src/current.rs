@@ -1,4 +1,4 @@
-//! The script that runs on a thread, as the functions see it that Lua calls.
+//! The script that runs on a thread, as functions that Lua calls see it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -63,8 +63,8 @@ impl Current {
     /// # Safety
     /// As [`current`].
     pub(crate) unsafe fn run<'r>(&self) -> &'r mut dyn Running {
-        // SAFETY: the data behind it lives as long as the script runs, and only this uses its contents
-        // meanwhile.
+        // SAFETY: the data behind it lives as long as the script runs, and only this uses its
+        // contents meanwhile.
         unsafe { &mut *self.run }
     }
 }

@@ -50,8 +50,8 @@ pub(crate) unsafe fn raise(l: *mut lua_State, line: &[u8]) -> ! {
 /// # Safety
 /// Lua calls it.
 pub(crate) unsafe extern "C-unwind" fn handler(l: *mut lua_State) -> c_int {
-    // SAFETY: the stack has the room of a C function; nothing is owned here. `place` is filled before
-    // it is read.
+    // SAFETY: the stack has the room of a C function; nothing is owned here. `place` is filled
+    // before it is read.
     unsafe {
         ffi::lua_settop(l, 1);
         let mut place: ffi::lua_Debug = std::mem::zeroed();

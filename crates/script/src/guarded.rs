@@ -1,5 +1,5 @@
-//! Functions of Lua that go past metatables. They know the tables that stand in for others: they refuse
-//! to change them, and look through them.
+//! Functions of Lua that ignore metatables. They know the tables that stand in for others: they
+//! refuse to change them, and look through them.
 #![allow(unsafe_code)]
 
 use std::os::raw::c_int;

@@ -1,17 +1,17 @@
 //! The interpreter of Lua 5.1 scripts for the engine.
 //!
-//! Each thread that runs scripts has a state of its own, so that scripts run in parallel. [`sandbox`]
-//! decides what a script can reach; the state itself is in C.
+//! Each thread that runs scripts has a state of its own, so that scripts run in parallel.
+//! [`sandbox`] decides what a script can reach; the state itself is in C.
 //!
 //! An error in Lua is a jump over everything in between. So a function that Lua calls owns nothing
-//! while it calls back into Lua: anything that it needs beyond numbers and borrowed bytes lies in the
+//! while it calls back into Lua: whatever it needs beyond numbers and borrowed bytes is in the
 //! [`current::Current`] of the thread.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`state`] | what is a thread's state, and how does a script run in it? |
 //! | [`sandbox`] | what can a script reach, and what can it not change? |
-//! | [`api`] | what are `redis.call` and its like? |
+//! | [`api`] | what do `redis.call` and similar functions do? |
 //! | [`library`] | how are functions registered? |
 //! | [`random`] | which numbers are random? |
 //! | [`from_reply`], [`to_reply`] | how do replies become values, and values replies? |

@@ -19,14 +19,14 @@ use crate::stack::{bytes, raw_field, set_raw_field};
 use crate::watch::{end_load, watch_load};
 
 /// Functions of a library, by name: their places in the registry.
-pub(crate) type Places = HashMap<Vec<u8>, c_int>;
+pub(crate) type Functions = HashMap<Vec<u8>, c_int>;
 
 /// A library that is being loaded.
 struct Registration<'r> {
     code: &'r [u8],
     kept: Kept,
     functions: Vec<Function>,
-    places: Places,
+    places: Functions,
     error: Option<Vec<u8>>,
 }
 
@@ -43,18 +43,18 @@ unsafe fn registration<'r>() -> Option<&'r mut Registration<'r>> {
     unsafe { REGISTRATION.get().cast::<Registration<'r>>().as_mut() }
 }
 
-/// Loads a library, which may take this many microseconds; for a call of one of its functions, if that
-/// is given.
+/// Loads a library, which may take this many microseconds; for a call of one of its functions, if
+/// that is given.
 pub(crate) fn load(
     bounded: &Bounded,
     kept: Kept,
     code: &[u8],
     time_us: u64,
     call: Option<&mut dyn Running>,
-) -> Result<(Vec<Function>, Places), Vec<u8>> {
+) -> Result<(Vec<Function>, Functions), Vec<u8>> {
     let mut registration =
-        Registration { code, kept, functions: Vec::new(), places: Places::new(), error: None };
-    let ends = base::clock::steady_us().saturating_add(time_us);
+        Registration { code, kept, functions: Vec::new(), places: Functions::new(), error: None };
+    let ends = base::clock::monotonic_us().saturating_add(time_us);
     // SAFETY: the stack is empty, so it has room.
     let offer = |is_on| bounded.beyond_limit(|l| unsafe { offer(l, kept, is_on) });
     offer(true);
@@ -83,7 +83,7 @@ pub(crate) fn load(
 }
 
 /// Releases the functions of a library.
-pub(crate) fn forget(bounded: &Bounded, places: &Places) {
+pub(crate) fn forget(bounded: &Bounded, places: &Functions) {
     places.values().for_each(|place| bounded.release(*place));
 }
 
@@ -131,8 +131,8 @@ unsafe fn offer(l: *mut lua_State, kept: Kept, is_on: bool) {
 
 /// `redis.register_function(name, callback)`, or with a table of named arguments
 unsafe extern "C-unwind" fn register_function(l: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls it; a value is owned here only after the last function that may raise an error,
-    // or while none is called.
+    // SAFETY: Lua calls it; a value is owned here only after the last function that may raise an
+    // error, or while none is called.
     unsafe {
         let Some(own) = registration() else {
             // A library has kept the function for later.

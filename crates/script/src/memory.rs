@@ -1,9 +1,9 @@
 //! How much memory the state of a thread takes, and when its garbage is collected.
 //!
-//! **Outside of protected calls, nothing that allocates may meet the limit**: it goes through
-//! [`Bounded::beyond_limit`]. Whatever Lua allocates may fail by an error, even a collection, which makes
-//! smaller tables before it frees larger ones; and an error that no protected call catches ends the
-//! process.
+//! **Outside of protected calls, no allocation may meet the limit**: code that allocates there goes
+//! through [`Bounded::beyond_limit`]. At the limit an allocation of Lua fails with an error. So may
+//! a collection, which makes smaller tables before it frees larger ones. An error that no protected
+//! call catches ends the process.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -121,8 +121,9 @@ thread_local! {
     pub(crate) static MEMORY: Cell<Memory> = Cell::default();
 }
 
-/// Makes the collector keep some of the memory free. By default it begins when the memory has doubled,
-/// and works in small steps. So garbage would fill the memory where much is in use or strings are long.
+/// Makes the collector keep some of the memory free. By default it begins when the memory has
+/// doubled, and works in small steps. So garbage would fill the memory where much is in use or
+/// strings are long.
 ///
 /// # Safety
 /// The state is the calling thread's.
@@ -134,8 +135,8 @@ pub(crate) unsafe fn keep_room(l: *mut lua_State) {
         if limit == 0 || now <= limit / WHOLE_SHARE {
             return;
         }
-        // How much the memory may grow before the collector begins, in percent. Close to its limit a script
-        // would do nothing but collect if that were less.
+        // How much the memory may grow before the collector begins, in percent. Close to its limit
+        // a script would do nothing but collect if that were less.
         let more = (100 * (limit.saturating_sub(now) / 2).min(now) / now).max(GROWTH_LEAST);
         ffi::lua_gc(l, ffi::LUA_GCSETPAUSE, 100 + more as c_int);
         if !is_short {

@@ -1,4 +1,5 @@
-//! `math.random`: the numbers of POSIX's `lrand48`, so that a seed gives the same numbers everywhere.
+//! `math.random`: the numbers of POSIX's `lrand48`, so that a seed gives the same numbers
+//! everywhere.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

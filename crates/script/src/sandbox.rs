@@ -1,9 +1,10 @@
 //! What a script can reach, and what it cannot change.
 //!
 //! A state outlives the script, and the next script must find it as the first did. Lua 5.1 has no
-//! read-only tables, so scripts do not get the tables of the state: they see empty ones in their place,
-//! which look things up in the real ones through a metatable and refuse writes. Functions that go past
-//! metatables ([`guarded`]) know those tables, and refuse them too or look through them.
+//! read-only tables, so scripts do not get the tables of the state. They get empty tables instead,
+//! which look things up in the real ones through a metatable and refuse writes. Functions that
+//! ignore metatables ([`guarded`]) know these stand-ins: they refuse to change them, or look
+//! through them.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -236,8 +237,8 @@ unsafe extern "C-unwind" fn nonexistent(l: *mut lua_State) -> c_int {
     }
 }
 
-/// Loads code as a function on top of the stack, or leaves there why it is not a function. Code that was
-/// compiled before is none.
+/// Loads code as a function on top of the stack, or leaves there why it is not a function. Code
+/// that was compiled before is none.
 ///
 /// # Safety
 /// There is room for two more, and the caller owns nothing.
@@ -250,8 +251,8 @@ pub(crate) unsafe fn load(l: *mut lua_State, code: &[u8], name: &'static [u8]) -
     }
 }
 
-/// [`load`] of the two strings on top, code and name, which it takes away. If `watched`, the script's
-/// time limit is checked meanwhile, so it may fail for another reason.
+/// [`load`] of the two strings on top, code and name, which it takes away. If `watched`, the
+/// script's time limit is checked meanwhile, so it may fail for another reason.
 unsafe fn load_named(l: *mut lua_State, watched: bool) -> bool {
     // SAFETY: the strings stay on the stack while they are read.
     unsafe {
@@ -333,8 +334,8 @@ const READ: c_int = 1;
 const PIECE_READ: c_int = 3;
 
 /// # Safety
-/// `lua_load` calls it with a [`Reader`], for a function that Lua has called with a stack of this many
-/// values.
+/// `lua_load` calls it with a [`Reader`], for a function that Lua has called with a stack of this
+/// many values.
 unsafe extern "C-unwind" fn read_piece(
     l: *mut lua_State,
     reader: *mut c_void,
@@ -421,8 +422,8 @@ unsafe extern "C-unwind" fn load_function(l: *mut lua_State) -> c_int {
     }
 }
 
-/// `pcall(f, ...)`. Of an error that is a table it returns the field `err`, if that is a text; otherwise,
-/// as in Redis, the table and that field.
+/// `pcall(f, ...)`. For an error that is a table it returns the field `err`, if that is a text;
+/// otherwise, as in Redis, the table and that field.
 unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {
@@ -466,9 +467,9 @@ unsafe extern "C-unwind" fn xpcall(l: *mut lua_State) -> c_int {
     }
 }
 
-/// Calls the handler of an `xpcall` with an error, unless the script must end. Lua calls handlers where
-/// the error was raised, and the hook that ends a script raises its error where no hook is called any
-/// more: a handler could go on for ever there.
+/// Calls the handler of an `xpcall` with an error, unless the script must end. Lua calls handlers
+/// where the error was raised, and the hook that ends a script raises its error where no hook is
+/// called any more: a handler could go on for ever there.
 unsafe extern "C-unwind" fn handle(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it with the error; nothing is owned here.
     unsafe {

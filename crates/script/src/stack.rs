@@ -12,7 +12,8 @@ use mlua::ffi::{self, lua_State};
 /// There is a string at `index`, and it stays there for as long as the bytes are used.
 pub(crate) unsafe fn bytes<'s>(l: *mut lua_State, index: c_int) -> &'s [u8] {
     let mut length = 0;
-    // SAFETY: a string is not changed by this, and its bytes lie where they are while it is reached.
+    // SAFETY: a string is not changed by this, and its bytes lie where they are while it is
+    // reached.
     unsafe {
         let start = ffi::lua_tolstring(l, index, &mut length);
         std::slice::from_raw_parts(start.cast::<u8>(), length)

@@ -1,7 +1,7 @@
 //! The state of one thread, and how a script runs in it.
 //!
-//! Everything that may raise an error happens inside a protected call. Around it are functions of Rust
-//! that own their values; within it are functions that own nothing.
+//! Everything that may raise an error happens inside a protected call. Around it are functions of
+//! Rust that own their values; within it are functions that own nothing.
 #![allow(unsafe_code)]
 
 use std::os::raw::{c_int, c_void};
@@ -22,7 +22,7 @@ use resp::reply::Reply;
 
 use crate::current::{Current, set_current};
 use crate::errors::line_of;
-use crate::library::{self, Places};
+use crate::library::{self, Functions};
 use crate::memory::{Bounded, MEMORY, Memory, used};
 use crate::registry::Kept;
 use crate::sandbox;
@@ -32,8 +32,8 @@ use crate::watch::{arm, farewell, watch};
 
 /// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
-/// The defaults of Lua's collector: it begins when the memory has doubled, and works twice as fast as
-/// the script allocates.
+/// The defaults of Lua's collector: it begins when the memory has doubled, and works twice as fast
+/// as the script allocates.
 const COLLECTOR_PAUSE: c_int = 200;
 const COLLECTOR_SPEED: c_int = 200;
 
@@ -41,7 +41,7 @@ const COLLECTOR_SPEED: c_int = 200;
 struct Loaded {
     /// It is gone when nobody else has it any more.
     identity: Weak<Identity>,
-    places: Places,
+    places: Functions,
 }
 
 /// They grow when all threads must forget scripts, or libraries that are gone.
@@ -83,7 +83,8 @@ impl State {
         }
     }
 
-    /// Forgets compiled scripts if their epoch has changed, and libraries that are gone if theirs has.
+    /// Forgets compiled scripts if their epoch has changed, and libraries that are gone if theirs
+    /// has.
     pub(crate) fn follow(&mut self, epochs: Epochs) {
         let is_full = self.compiled.len() + self.libraries.len() > COMPILED_SCRIPTS;
         if self.epochs.scripts != epochs.scripts || is_full {
@@ -134,8 +135,8 @@ impl State {
         unsafe { !self.bounded.call(compile, ptr::from_mut(compiling).cast::<c_void>()) }
     }
 
-    /// Loads a library, and remembers it by its identity. When that is done for a call of one of its
-    /// functions, the call is watched meanwhile.
+    /// Loads a library, and remembers it by its identity. When that is done for a call of one of
+    /// its functions, the call is watched meanwhile.
     pub(crate) fn load(
         &mut self,
         identity: &Arc<Identity>,
@@ -263,7 +264,8 @@ impl State {
         }
     }
 
-    /// Collects the remains of a script if they are large, and records how much memory the state takes.
+    /// Collects the remains of a script if they are large, and records how much memory the state
+    /// takes.
     fn clean_up(&mut self, at_once: bool) {
         let (l, limit) = (self.bounded.l, self.bounded.limit());
         // SAFETY: nothing is changed.
@@ -417,7 +419,8 @@ mod tests {
     #[should_panic(expected = "Lua raised an error outside of a protected call: lost")]
     fn an_error_that_nothing_catches_is_a_panic() {
         let state = State::new(Arc::default());
-        // SAFETY: the error is on top, and nothing is owned between here and the panic but what it drops.
+        // SAFETY: the error is on top, and nothing is owned between here and the panic but what it
+        // drops.
         unsafe {
             push(state.bounded.l, b"lost");
             ffi::lua_error(state.bounded.l);

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::os::raw::c_int;
 
-use engine::handler::error::CommandError;
+use engine::command::error::CommandError;
 use engine::script::interpreter::Running;
 use mlua::ffi::{self, lua_State};
 use resp::reply::Reply;
@@ -22,8 +22,8 @@ pub(crate) struct Writer<'w, 'r, 'o> {
     pub(crate) resp3: bool,
     /// Values written so far.
     values: u64,
-    /// A reader would get no further: all else is nil. Tables may contain themselves, or each other,
-    /// many times over.
+    /// A reader would get no further: all else is nil. Tables may contain themselves, or each
+    /// other, many times over.
     gives_up: bool,
 }
 
@@ -36,8 +36,8 @@ impl<'w, 'r, 'o> Writer<'w, 'r, 'o> {
         Writer { run, reply, resp3, values: 0, gives_up: false }
     }
 
-    /// Counts a value, and looks at the clock now and then: a script may be killed while its result is
-    /// written.
+    /// Counts a value, and looks at the clock now and then: a script may be killed while its result
+    /// is written.
     fn count(&mut self) {
         self.values += 1;
         if self.values.is_multiple_of(VALUES_PER_LOOK) && !self.run.may_go_on() {
@@ -81,7 +81,8 @@ pub(crate) unsafe fn write(l: *mut lua_State, to: &mut Writer<'_, '_, '_>) {
     }
 }
 
-/// As the reference's processor converts: a number that is not a 64-bit integer becomes the lowest one.
+/// As the reference's processor converts: a number that is not a 64-bit integer becomes the lowest
+/// one.
 fn whole(value: f64) -> i64 {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if (-BEYOND..BEYOND).contains(&value) { value as i64 } else { i64::MIN }

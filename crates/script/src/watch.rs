@@ -42,7 +42,7 @@ thread_local! {
 /// A library that is being loaded.
 #[derive(Clone, Copy)]
 struct Loading {
-    /// When it has to end, in microseconds of the steady clock.
+    /// When it has to end, in microseconds of the monotonic clock.
     ends: u64,
     /// The call of one of its functions that it is loaded for. It lives as long as this is set.
     call: Option<*mut (dyn Running + 'static)>,
@@ -88,7 +88,7 @@ unsafe fn running<'r>() -> Option<&'r mut dyn Running> {
 
 /// Whether a library is being loaded that has taken too long.
 fn is_late() -> bool {
-    LOADING.get().is_some_and(|loading| base::clock::steady_us() >= loading.ends)
+    LOADING.get().is_some_and(|loading| base::clock::monotonic_us() >= loading.ends)
 }
 
 /// Whether what runs on this thread must end. Once it must, this remains so.
@@ -105,8 +105,8 @@ const YOUNG_NS: u64 = 10_000_000;
 /// So are instructions that take longer together.
 const LONG_NS: u64 = 1_000_000;
 
-/// Begins to watch a script: often at first, since a few instructions may take seconds, and less often
-/// as they turn out to be quick.
+/// Begins to watch a script: often at first, since a few instructions may take seconds, and less
+/// often as they turn out to be quick.
 ///
 /// # Safety
 /// The state is the calling thread's.
@@ -159,7 +159,7 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
 ///
 /// # Safety
 /// Lua has called the caller of this, which owns nothing.
-pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
+pub(crate) unsafe fn end_if_expired(l: *mut lua_State) {
     // SAFETY: by the caller's promise.
     unsafe {
         if must_end() {

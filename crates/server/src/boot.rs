@@ -8,42 +8,49 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 use config::{Config, Invocation, LoadError, ShutdownOptions};
 use engine::engine::Engine;
-use engine::host::{ProcessFacts, Shutdown};
+use engine::host::{ProcessInfo, Shutdown};
+use engine::journal::backlog::Position;
 use parking_lot::Mutex;
 use views::Views;
 
-use crate::changes::Telling;
-use crate::cron::Cron;
 use crate::files::ConfigFiles;
-use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
-use crate::memory;
 use crate::net::{ChangeEvents, Speaks, Wakers, Workers};
-use crate::persist::aof::append_only::AppendOnly;
-use crate::persist::cuts::Cuts;
-use crate::persist::disk::{Disk, RealDisk};
-use crate::persist::load::{self, Load};
-use crate::persist::rdb::saver::Saver;
-use crate::process::announce::announce;
-use crate::process::daemon::{self, OomScore, PidFile, Supervisor};
-use crate::process::log::Log;
-use crate::process::paths::{path, reason};
-use crate::process::signal::{self, Caught};
-use crate::process::system::TitleArea;
-use crate::process::title::Title;
-use crate::process::{crash, descriptors};
-use crate::views::Keeper;
-use crate::{errands, listings};
+use crate::replication::ReplicaThread;
+use crate::replication::term::Means;
+use crate::threads::changes::ChangeDelivery;
+use crate::threads::cron::Cron;
+use crate::threads::freeing::Freeing;
+use crate::threads::moving::Movers;
+use crate::threads::views::Keeper;
+use crate::threads::{background, node_reader};
+use persist::aof::append_only::AppendOnly;
+use persist::cuts::Cuts;
+use persist::disk::{Disk, RealDisk};
+use persist::load::{self, Load};
+use persist::rdb::saver::Saver;
+use process::announce::announce;
+use process::daemon::{self, OomScore, PidFile, Supervisor};
+use process::log::Log;
+use process::memory;
+use process::paths::{path, reason};
+use process::signal::{self, Caught};
+use process::system::TitleArea;
+use process::title::Title;
+use process::{crash, descriptors, thread};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Bytes of data that are loaded before clients are accepted: as many as Redis reads before it looks at
-/// its sockets.
+/// Bytes of data that are loaded before clients are accepted: as many as Redis reads before it
+/// looks at its sockets.
 const LOADED_BEFORE_CLIENTS: u64 = 2 * 1024 * 1024;
+/// Between two looks at the replicas that a stop waits for.
+const REPLICAS_PAUSE: Duration = Duration::from_millis(50);
 /// Milliseconds for which clients wait at most: a slow disk must not leave them without an answer.
 const LOADING_BEFORE_CLIENTS_MS: u64 = 1000;
 
@@ -69,11 +76,16 @@ pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
     crash::install(Arc::clone(&log), &config, command_line(program, arguments));
     signal::prepare();
     greet(&config, &log);
-    let running = Running::start(config, config_file, program, supervisor, &log)?;
-    running.load()?;
-    running.wait();
-    running.stop();
-    Ok(())
+    let served =
+        Running::start(config, config_file, program, supervisor, &log).and_then(|running| {
+            running.load()?;
+            running.wait();
+            running.stop();
+            Ok(())
+        });
+    // Lines about a start that has failed.
+    log.drain();
+    served
 }
 
 /// Whether the server should go into the background: a supervisor waits for the process that it has
@@ -85,7 +97,7 @@ fn is_daemon(config: &Config, supervisor: Option<Supervisor>) -> bool {
 /// Reads the configuration from all its sources, and goes to its directory. The second
 /// result is the absolute path of its file.
 fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadError> {
-    let failed = |message| LoadError { place: None, message };
+    let failed = |message| LoadError { location: None, message };
     let invocation = Invocation::parse(arguments);
     let mut stdin = Vec::new();
     if invocation.reads_stdin {
@@ -105,7 +117,7 @@ fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadErr
 fn open_log(config: &Config) -> Result<Arc<Log>, Failed> {
     Log::open(config).map(Arc::new).map_err(|error| {
         let message = format!("Can't open the log file: {}", reason(&error));
-        complain(&LoadError { place: None, message })
+        complain(&LoadError { location: None, message })
     })
 }
 
@@ -169,14 +181,16 @@ struct Running {
     engine: Arc<Engine>,
     outside: Arc<Outside>,
     cron: Cron,
-    telling: Telling,
+    change_delivery: ChangeDelivery,
+    /// Follows the primary. Started when the data of the files is there.
+    replica: OnceCell<ReplicaThread>,
     /// Written when the files of the data are this server's.
     pid_file: OnceCell<PidFile>,
     supervisor: Option<Supervisor>,
     stop: Stop,
     /// Clients are accepted.
     accepts: Cell<bool>,
-    /// When it began, in milliseconds of the steady clock.
+    /// When it began, in milliseconds of the monotonic clock.
     begun: u64,
 }
 
@@ -271,23 +285,26 @@ impl Running {
             config_file,
             title,
             freeing: Freeing::start()?,
-            errands: errands::start()?,
-            listings: listings::start()?,
+            log_thread: Mutex::new(Some(log.start_thread()?)),
+            background: background::start()?,
+            node_reader: node_reader::start()?,
+            movers: Movers::default(),
             views: Keeper::start(views, log)?,
             failed: Mutex::default(),
             oom_score,
         });
         let engine = Engine::new(
             config,
-            engine::commands::registry(),
+            commands::registry(),
             Arc::clone(&outside) as _,
             Arc::clone(&outside) as _,
             journal,
         );
         let engine = Arc::new(engine.with_interpreter(Arc::new(script::Lua::default())));
         outside.saver.connect(&engine);
-        outside.errands.connect(&engine);
-        outside.listings.connect(&engine);
+        outside.background.connect(&engine);
+        outside.node_reader.connect(&engine);
+        outside.movers.connect(&engine);
         outside.views.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
@@ -301,9 +318,9 @@ impl Running {
         to.start()?;
         let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
         let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
-        let telling = Telling::start(Arc::clone(&engine), &ChangeEvents)?;
+        let change_delivery = ChangeDelivery::start(Arc::clone(&engine), &ChangeEvents)?;
         let (wakers, offer) = (Arc::clone(&outside.wakers), outside.views.offer());
-        let workers = Workers::start(Arc::clone(&engine), wakers, offer, threads)?;
+        let workers = Workers::start(Arc::clone(&engine), wakers, offer, &outside.cuts, threads)?;
         memory::publish();
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
@@ -311,12 +328,13 @@ impl Running {
             engine,
             outside,
             cron,
-            telling,
+            change_delivery,
+            replica: OnceCell::new(),
             pid_file: OnceCell::new(),
             supervisor,
             stop,
             accepts: Cell::new(false),
-            begun: base::clock::steady_ms(),
+            begun: base::clock::monotonic_ms(),
         };
         // From the first client on: the amount of data to load shows later.
         running.engine.loading.begin(0);
@@ -333,13 +351,13 @@ impl Running {
         log.warning("Server initialized");
         let listening = self.outside.listening.lock();
         let at = |speaks| listening.addresses(speaks).collect::<Vec<_>>();
-        announce(config, &at(Speaks::Resp), &at(Speaks::Http), log);
+        announce(config, &at(Speaks::RESP), &at(Speaks::HTTP), log);
         *self.outside.workers.lock() = Some(workers);
     }
 
-    /// Begins to accept clients, if that has not begun yet. While data is loaded they are told to wait. A
-    /// small amount is loaded before that, as in Redis, so that nobody is told to wait for it; clients
-    /// that connect meanwhile are in the queue of the socket.
+    /// Begins to accept clients, if that has not begun yet. While data is loaded they are told to
+    /// wait. A small amount is loaded before that, as in Redis, so that nobody is told to wait for
+    /// it; clients that connect meanwhile are in the queue of the socket.
     fn accept_clients(&self) {
         let listening = self.outside.listening.lock();
         if !self.accepts.replace(true)
@@ -353,7 +371,7 @@ impl Running {
     fn accept_if_load_is_long(&self) {
         let loaded = self.engine.loading.progress().map_or(0, |progress| progress.loaded_bytes);
         if loaded > LOADED_BEFORE_CLIENTS
-            || base::clock::steady_ms() > self.begun + LOADING_BEFORE_CLIENTS_MS
+            || base::clock::monotonic_ms() > self.begun + LOADING_BEFORE_CLIENTS_MS
         {
             self.accept_clients();
         }
@@ -390,15 +408,17 @@ impl Running {
             self.stop.is_requested()
         };
         match Load::new(&self.engine, Arc::clone(&self.outside.disk), &stopped).all() {
-            Ok(_) => {
+            Ok(loaded) => {
                 self.keep_writes()?;
                 {
-                    // A thread that looked at the journal before it listened has found the load still
-                    // going on.
-                    let _closed = self.engine.gates.close();
+                    // A thread that looked at the journal before it listened has found the load
+                    // still going on.
+                    let _stopped = self.engine.gates.stop_the_world();
+                    self.go_on_after(loaded.position);
                     self.engine.loading.end();
                 }
                 self.accept_clients();
+                self.follow_primary()?;
                 self.ready();
             }
             Err(load::LoadError::Stopped) => log.warning("Stopping while the data is being loaded"),
@@ -407,6 +427,36 @@ impl Running {
                 return Err(Failed);
             }
         }
+        Ok(())
+    }
+
+    /// Has the history of the loaded data go on. An RDB file has its position; an append-only file
+    /// has told the journal, and a primary has gone on from there already.
+    fn go_on_after(&self, of_snapshot: Option<(Position, Option<usize>)>) {
+        let of_journal = || match self.engine.replication.is_replica() {
+            true => self.engine.loaded_position(),
+            false => None,
+        };
+        if let Some((position, selected)) = of_snapshot.or_else(of_journal) {
+            self.engine.go_on_after(position, selected);
+        }
+    }
+
+    /// Starts the thread that follows a primary while there is one.
+    fn follow_primary(&self) -> Result<(), Failed> {
+        let outside = &self.outside;
+        let started = ReplicaThread::start(Means {
+            engine: Arc::clone(&self.engine),
+            log: Arc::clone(&outside.log),
+            cuts: Arc::clone(&outside.cuts),
+            append_only: Arc::clone(&outside.append_only),
+            disk: Arc::clone(&outside.disk),
+        });
+        let thread = started.map_err(|error| {
+            outside.log.warning(format!("A thread cannot be started: {}", reason(&error)));
+            Failed
+        })?;
+        let _ = self.replica.set(thread);
         Ok(())
     }
 
@@ -450,22 +500,67 @@ impl Running {
         }
     }
 
-    /// Suspends writes, which waits for scripts that run. A request with NOSAVE ends them, also if it
-    /// arrives meanwhile.
+    /// Suspends writes, which waits for scripts that run. A request with NOSAVE ends them, also if
+    /// it arrives meanwhile.
     fn stop_writes(&self, asked: &mut Vec<StopRequest>) {
-        let scripts = &self.engine.scripts.slow;
-        scripts.set_awaited(true);
-        asked.extend(self.stop.requests.try_iter());
-        if without_saving(asked) {
-            self.engine.end_scripts();
-        }
-        self.engine.stop_writes();
-        scripts.set_awaited(false);
+        let mut look = || {
+            asked.extend(self.stop.requests.try_iter());
+            if without_saving(asked) {
+                self.end_scripts();
+            }
+        };
+        look();
+        self.engine.stop_writes(look);
         asked.extend(self.stop.requests.try_iter());
     }
 
-    /// Saves the data, if the requests or the settings ask for it. Returns whether the server may stop;
-    /// writes are suspended from then on.
+    /// Waits until the replicas that follow have everything, for `shutdown-timeout` at most. A
+    /// request that says NOW ends that.
+    fn wait_for_replicas(&self, asked: &mut Vec<StopRequest>) {
+        let (engine, log) = (&self.engine, &self.outside.log);
+        let end = engine.journal.end();
+        let behind = || {
+            let mut all = engine.replicas.all();
+            all.retain(|own| own.is_online() && !own.is_silent && own.acknowledged() < end);
+            all
+        };
+        let seconds = u64::from(engine.config.load().shutdown_timeout);
+        let until = base::clock::monotonic_ms() + seconds * 1000;
+        let mut said = false;
+        while base::clock::monotonic_ms() < until && !asked.iter().any(|own| own.request.now) {
+            if behind().is_empty() {
+                return;
+            }
+            if !std::mem::replace(&mut said, true) {
+                log.notice("Waiting for the replicas that are behind");
+            }
+            engine.replicas.ask();
+            std::thread::sleep(REPLICAS_PAUSE);
+            asked.extend(self.stop.requests.try_iter());
+        }
+        for replica in behind() {
+            let (address, lag) =
+                (&replica.client.address, end.saturating_sub(replica.acknowledged()));
+            log.warning(format!("The replica at {address} lacks {lag} bytes of the stream"));
+        }
+    }
+
+    /// Ends scripts in the middle. No file gets what they leave in memory.
+    fn end_scripts(&self) {
+        self.outside.cuts.recall();
+        self.outside.append_only.recall_rewrites();
+        self.engine.end_scripts();
+    }
+
+    /// The server does not stop after all.
+    fn let_writes_go_on(&self) {
+        self.engine.let_writes_go_on();
+        self.outside.append_only.let_rewrites_go_on();
+        self.outside.cuts.go_on();
+    }
+
+    /// Saves the data, if the requests or the settings ask for it. Returns whether the server may
+    /// stop; writes are suspended from then on.
     fn save_at_the_end(&self, asked: &mut Vec<StopRequest>) -> bool {
         let log = &self.outside.log;
         let is_forced = |asked: &[StopRequest]| asked.iter().any(|own| own.request.force);
@@ -478,14 +573,14 @@ impl Running {
             log.warning("Writing initial AOF. Exit anyway.");
         }
         self.stop_writes(asked);
+        self.wait_for_replicas(asked);
         let force = is_forced(asked);
         self.outside.append_only.stop_rewrites();
         if let Err(reason) = self.outside.append_only.keep_all() {
             log.warning(format!("Error trying to complete the AOF: {reason}"));
             if !force {
                 log.warning("Writes that were acknowledged would be lost, can't exit.");
-                self.engine.let_writes_go_on();
-                self.outside.append_only.let_rewrites_go_on();
+                self.let_writes_go_on();
                 return false;
             }
         }
@@ -505,14 +600,13 @@ impl Running {
             // Nothing is saved after that, and before the process ends.
             self.outside.cuts.end();
         } else {
-            self.engine.let_writes_go_on();
-            self.outside.append_only.let_rewrites_go_on();
+            self.let_writes_go_on();
         }
         stops
     }
 
-    /// Stops accepting, finishes running commands, sends waiting replies, and removes what the server
-    /// has left in the system.
+    /// Stops accepting, finishes running commands, sends waiting replies, and removes what the
+    /// server has left in the system.
     fn stop(self) {
         let log = &self.outside.log;
         if let Some(supervisor) = self.supervisor {
@@ -524,10 +618,14 @@ impl Running {
             self.engine.scripts.slow.stop();
             workers.stop();
         }
+        if let Some(replica) = self.replica.get() {
+            replica.stop();
+        }
         self.cron.stop();
-        self.telling.stop();
-        self.outside.errands.stop();
-        self.outside.listings.stop();
+        self.change_delivery.stop();
+        self.outside.background.stop();
+        self.outside.node_reader.stop();
+        self.outside.movers.stop();
         self.outside.views.stop();
         self.outside.append_only.stop();
         if let Some(file) = self.pid_file.into_inner() {
@@ -537,6 +635,9 @@ impl Running {
             log.warning(format!("Cannot remove the unix socket: {}", reason(&error)));
         }
         log.warning("Dunlin is now ready to exit, bye bye...");
+        if let Some(thread) = self.outside.log_thread.lock().take() {
+            thread.stop();
+        }
     }
 }
 
@@ -560,11 +661,11 @@ fn facts(
     config_file: Option<&Path>,
     supervisor: Option<Supervisor>,
     workers: usize,
-) -> ProcessFacts {
+) -> ProcessInfo {
     let system = rustix::system::uname();
     let words = [system.sysname(), system.release(), system.machine()];
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    ProcessFacts {
+    ProcessInfo {
         os: words.map(|word| word.to_string_lossy().into_owned()).join(" "),
         multiplexing_api: "epoll",
         compiler: env!("DUNLIN_COMPILER"),
@@ -575,7 +676,7 @@ fn facts(
         config_file: config_file.map_or_else(String::new, text),
         allocator: memory::allocator(),
         workers,
-        ..ProcessFacts::default()
+        ..ProcessInfo::default()
     }
 }
 
@@ -599,8 +700,7 @@ struct SignalThread {
 
 impl SignalThread {
     fn start(self) -> io::Result<()> {
-        let thread = std::thread::Builder::new().name("signals".to_owned());
-        thread.spawn(move || self.receive()).map(drop)
+        thread::start("signals", move || self.receive()).map(drop)
     }
 
     fn receive(&self) {
@@ -609,6 +709,7 @@ impl SignalThread {
             if self.signals.load(Ordering::Relaxed) > 0 && caught == Caught::Interrupt {
                 self.log.warning("You insist... exiting now.");
                 self.saver.abandon();
+                self.log.drain();
                 std::process::exit(1);
             }
             self.signals.fetch_add(1, Ordering::Relaxed);
@@ -621,9 +722,6 @@ impl SignalThread {
             let request = shutdown(options);
             // Sending fails only when the server is stopping already.
             let _ = self.stop.send(StopRequest { request, client: None, by_signal: true });
-            if request.save == Some(false) {
-                self.engine.end_awaited_scripts();
-            }
         }
     }
 }

@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::process::paths::{path, reason};
+use process::paths::{path, reason};
 
 /// The world as loading a configuration sees it.
 pub struct ConfigFiles;
 
-impl config::Host for ConfigFiles {
+impl config::LoadEnvironment for ConfigFiles {
     fn read(&self, file: &[u8]) -> Result<Vec<u8>, String> {
         fs::read(path(file)).map_err(|error| reason(&error))
     }
@@ -32,7 +32,7 @@ impl config::Host for ConfigFiles {
     }
 
     fn has_command(&self, name: &[u8]) -> bool {
-        engine::commands::registry().find(name).is_some()
+        commands::registry().find(name).is_some()
     }
 }
 
@@ -60,7 +60,7 @@ fn matches_in(directory: &[u8], part: &[u8]) -> Vec<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use config::Host;
+    use config::LoadEnvironment;
 
     use super::*;
 

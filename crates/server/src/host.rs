@@ -4,41 +4,45 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{AppendOnlyFile, Aside, Engine, Errand, Loader, Snapshots};
+use config::{Action, Apply, ApplyError, Config, DirectiveId};
+use engine::engine::Engine;
+use engine::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader, Snapshots};
+use engine::files::append_only::{self, RewriteAnswer};
+use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
-    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
-    ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
+    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource, Migration,
+    Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
 };
-use engine::persistence::append_only::{self, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
-use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use engine::session::attachment::Waiter;
 use engine::session::client::Client;
-use engine::wait::waiting::Waiter;
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
-use store::gate::Closed;
+use store::gate::StoppedWorld;
 
-use crate::errands::Errands;
-use crate::freeing::Freeing;
+use crate::files;
 use crate::listen::Listening;
-use crate::listings::Listings;
 use crate::net::{Wakers, Workers};
-use crate::persist::aof::append_only::{AppendOnly, Waiting};
-use crate::persist::config_file;
-use crate::persist::cuts::Cuts;
-use crate::persist::disk::Disk;
-use crate::persist::load::Load;
-use crate::persist::rdb::saver::Saver;
-use crate::process::daemon::OomScore;
-use crate::process::log::Log;
-use crate::process::title::Title;
-use crate::process::{crash, descriptors, paths, system};
-use crate::views::Keeper;
-use crate::{files, memory};
+use crate::threads::background::BackgroundJobs;
+use crate::threads::freeing::Freeing;
+use crate::threads::moving::Movers;
+use crate::threads::node_reader::NodeReader;
+use crate::threads::views::{Keeper, Next};
+use persist::aof::append_only::{AppendOnly, DeferredReplies};
+use persist::config_file;
+use persist::cuts::Cuts;
+use persist::disk::Disk;
+use persist::load::Load;
+use persist::rdb::saver::Saver;
+use process::daemon::OomScore;
+use process::log::{Log, LogThread};
+use process::memory;
+use process::title::Title;
+use process::{crash, descriptors, paths, system};
 
 /// A request to stop the server.
 pub struct StopRequest {
@@ -73,15 +77,19 @@ pub struct Outside {
     /// The file that the server was configured from, as an absolute path.
     pub config_file: Option<PathBuf>,
     /// Facts about the process for INFO.
-    pub facts: ProcessFacts,
+    pub facts: ProcessInfo,
     /// The process title.
     pub title: Title,
     /// The thread that frees.
     pub freeing: Freeing,
+    /// The thread that writes queued lines of the log.
+    pub log_thread: Mutex<Option<LogThread>>,
     /// The thread for work that a disk may make slow.
-    pub errands: Errands,
+    pub background: BackgroundJobs,
     /// The thread that answers long reads of nodes.
-    pub listings: Listings,
+    pub node_reader: NodeReader,
+    /// The threads that move keys to other servers.
+    pub movers: Movers,
     /// The threads that ask databases.
     pub views: Keeper,
     /// The directive at which a change of settings has failed: the next change undoes that one.
@@ -90,13 +98,15 @@ pub struct Outside {
     pub oom_score: OomScore,
 }
 
-impl Tell for Outside {
+impl Wake for Outside {
     fn wake(&self, client: &Client) {
-        self.wakers.wake(client.worker, client.id);
+        self.wakers.wake(client.worker.load(Relaxed), client.id);
     }
+}
 
+impl Notify for Outside {
     fn log(&self, level: LogLevel, line: &str) {
-        self.log.write(level, line);
+        self.log.write_for_client(level, line);
     }
 }
 
@@ -123,8 +133,8 @@ impl MemorySource for Outside {
         store::table::retire::waiting_bytes()
     }
 
-    fn memory(&self) -> MemoryFigures {
-        memory::figures()
+    fn memory(&self) -> MemoryMetrics {
+        memory::metrics()
     }
 
     fn purge_memory(&self) {
@@ -156,7 +166,7 @@ impl Process for Outside {
         self.listening.lock().words()
     }
 
-    fn process(&self) -> ProcessFacts {
+    fn process(&self) -> ProcessInfo {
         self.facts.clone()
     }
 
@@ -178,7 +188,13 @@ impl ViewSource for Outside {
 
 impl LongReads for Outside {
     fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter) {
-        self.listings.add((argv, waiter));
+        self.node_reader.add((argv, waiter));
+    }
+}
+
+impl Migrations for Outside {
+    fn migrate(&self, migration: Migration, waiter: Waiter) {
+        self.movers.add(migration, waiter);
     }
 }
 
@@ -187,21 +203,21 @@ impl Snapshots for Outside {
         self.saver.save(request, &self.saver)
     }
 
-    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
-        self.saver.save_standing(engine, closed)
+    fn save_standing(&self, engine: &Engine, stopped: &StoppedWorld<'_>) -> Result<(), SaveFailed> {
+        self.saver.save_standing(engine, stopped)
     }
 
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool {
-        self.saver.note_emptied(engine, changes, closed)
+    fn note_emptied(&self, engine: &Engine, changes: u64, stopped: &StoppedWorld<'_>) -> bool {
+        self.saver.note_emptied(engine, changes, stopped)
     }
 
     fn save_emptied(&self, waiter: Waiter) {
         let saver = Arc::clone(&self.saver);
-        let errand = move |engine: &Engine| {
+        let job = move |engine: &Engine| {
             saver.save_emptied(engine);
             Vec::new()
         };
-        self.do_aside(waiter, Box::new(errand));
+        self.run_in_background(waiter, Box::new(job));
     }
 }
 
@@ -210,8 +226,8 @@ impl AppendOnlyFile for Outside {
         self.append_only.rewrite(soon)
     }
 
-    fn append_only(&self) -> append_only::Figures {
-        self.append_only.figures()
+    fn append_only(&self) -> append_only::Metrics {
+        self.append_only.metrics()
     }
 
     fn reset_append_only_stats(&self) {
@@ -228,26 +244,26 @@ impl Loader for Outside {
         &self,
         engine: &Engine,
         source: Source,
-        closed: &Closed<'_>,
+        stopped: &StoppedWorld<'_>,
     ) -> Result<(), LoadFailed> {
-        // The files then have everything that was written. If they cannot, the load reports or shows
-        // it.
+        // The files then have everything that was written. If they cannot, the load reports or
+        // shows it.
         let _ = self.append_only.journal().flush();
         let _files = self.append_only.hold_files();
-        Load::within(engine, Arc::clone(&self.disk), closed).from(source).map_err(|error| {
+        Load::within(engine, Arc::clone(&self.disk), stopped).from(source).map_err(|error| {
             self.log.warning(format!("Loading failed: {error}"));
             LoadFailed
         })
     }
 }
 
-impl Aside for Outside {
-    fn do_aside(&self, waiter: Waiter, errand: Errand) {
-        self.errands.add((waiter, errand));
+impl Background for Outside {
+    fn run_in_background(&self, waiter: Waiter, job: BackgroundJob) {
+        self.background.add((waiter, job));
     }
 }
 
-impl Waiting for Wakers {
+impl DeferredReplies for Wakers {
     fn note_progress(&self) {
         self.note_journal_progress();
     }
@@ -270,14 +286,22 @@ impl Apply for Outside {
         let changes = in_order(changed);
         let mut failed = self.failed.lock();
         if let Some(failed) = failed.take() {
-            // What failed has undone itself, and what would have followed has not happened.
+            // What failed has undone itself, and what would have followed has not happened. Neither
+            // were other views served.
             let done = changes.iter().take_while(|change| **change != failed);
-            done.for_each(|&change| drop(self.apply_one(change.name(), old, new)));
+            let done = done.filter(|change| action_of(**change) != Action::Views);
+            done.for_each(|&change| drop(self.apply_one(action_of(change), old, new)));
             return Ok(());
         }
+        let (limit, mut views) = (descriptors::limit(), None);
         for &directive in &changes {
-            if let Err(message) = self.apply_one(directive.name(), old, new) {
+            let applied = match action_of(directive) {
+                Action::Views => self.read_views(new).map(|read| views = Some(read)),
+                action => self.apply_one(action, old, new),
+            };
+            if let Err(message) = applied {
                 let name = directive.name();
+                descriptors::put_back(limit);
                 self.log.warning(format!(
                     "Failed applying new configuration. Possibly related to new {name} setting. \
                      Restoring previous settings."
@@ -285,6 +309,12 @@ impl Apply for Outside {
                 *failed = Some(directive);
                 return Err(ApplyError { directive, message });
             }
+        }
+        if let Some(views) = views {
+            let file = paths::path(&new.views_file).display();
+            let line = format!("Serving the views of views-file {file}: {}", views.count());
+            self.views.replace(views);
+            self.log.notice(line);
         }
         for note in config::notes(new) {
             if changed.contains(&note.directive) {
@@ -296,59 +326,42 @@ impl Apply for Outside {
 }
 
 impl Outside {
-    /// Serves the views that the file names now.
-    fn read_views(&self, new: &Config) -> Result<(), Refused> {
-        let views = Keeper::read(new).and_then(|views| {
-            let count = views.views.len();
-            self.views.replace(views).map_err(|error| paths::reason(&error))?;
-            Ok(count)
-        });
-        let file = paths::path(&new.views_file).display();
-        match views {
-            Ok(count) => {
-                self.log.notice(format!("Serving the views of views-file {file}: {count}"));
-                Ok(())
-            }
-            Err(error) => {
-                self.log.warning(format!("The views are unchanged: views-file {file}: {error}"));
-                // The rest may show details that only the operator may see.
-                Err(error.lines().next().unwrap_or_default().to_owned())
-            }
-        }
+    /// Prepares the views that the file names now.
+    fn read_views(&self, new: &Config) -> Result<Next, Refused> {
+        let prepare = |views| self.views.prepare(views).map_err(|error| paths::reason(&error));
+        Keeper::read(new).and_then(prepare).map_err(|error| {
+            let file = paths::path(&new.views_file).display();
+            self.log.warning(format!("The views are unchanged: views-file {file}: {error}"));
+            // The rest may show details that only the operator may see.
+            error.lines().next().unwrap_or_default().to_owned()
+        })
     }
 
-    fn apply_one(&self, name: &str, old: &Config, new: &mut Config) -> Result<(), Refused> {
-        match name {
-            "port" | "http-port" => self
+    fn apply_one(&self, action: Action, old: &Config, new: &mut Config) -> Result<(), Refused> {
+        match action {
+            // Views are read before, and served when everything else has taken effect.
+            Action::None | Action::Views => {}
+            Action::Ports => self
                 .listen_again(old, new)
-                .ok_or_else(|| "Unable to listen on this port. Check server logs.".to_owned()),
-            "bind" => self
-                .listen_again(old, new)
-                .ok_or_else(|| "Failed to bind to specified addresses.".to_owned()),
-            "maxclients" => self.make_room(old, new),
-            "dir" => change_directory(new),
-            "proc-title-template" => {
-                self.title.show(new).ok_or_else(|| "failed to set process title".to_owned())
+                .ok_or("Unable to listen on this port. Check server logs.")?,
+            Action::Addresses => {
+                self.listen_again(old, new).ok_or("Failed to bind to specified addresses.")?;
             }
-            "appendonly" | "appendfsync" | "aof-timestamp-enabled" => {
-                self.append_only.apply(name, new)
+            Action::Descriptors => self.make_room(old, new)?,
+            Action::Directory => change_directory(new)?,
+            Action::Title => self.title.show(new).ok_or("failed to set process title")?,
+            Action::SyncTimes => self.append_only.journal().set_policy(new.appendfsync),
+            Action::Timestamps => {
+                self.append_only.journal().set_timestamps(new.aof_timestamp_enabled);
             }
-            "oom-score-adj" | "oom-score-adj-values" => self.adjust_oom_score(new),
-            "views-file" => self.read_views(new),
-            _ => {
-                self.apply_what_cannot_fail(name, new);
-                Ok(())
-            }
+            Action::OomScore => self.adjust_oom_score(new)?,
+            Action::LogLevel => self.log.set_level(new),
+            Action::CrashLog => crash::apply(new),
+            Action::MemoryLimit => self.warn_about_maxmemory(new),
+            Action::AppendOnly if new.appendonly => self.append_only.turn_on(new)?,
+            Action::AppendOnly => self.append_only.turn_off(),
         }
-    }
-
-    fn apply_what_cannot_fail(&self, name: &str, new: &Config) {
-        match name {
-            "loglevel" => self.log.set_level(new),
-            "crash-log-enabled" | "hide-user-data-from-log" => crash::apply(new),
-            "maxmemory" => self.warn_about_maxmemory(new),
-            _ => {}
-        }
+        Ok(())
     }
 
     /// Listens where the new settings say. The process title names the first address.
@@ -400,30 +413,33 @@ impl Outside {
     }
 }
 
+fn action_of(changed: DirectiveId) -> Action {
+    changed.directive().action()
+}
+
 /// The directives in the order in which they take effect.
 fn in_order(changed: &[DirectiveId]) -> Vec<DirectiveId> {
     let (mut ordered, mut listens) = (Vec::with_capacity(changed.len()), false);
     for &directive in changed {
         // Ports and addresses change together, whichever comes first.
-        let addresses = matches!(directive.name(), "port" | "http-port" | "bind");
+        let addresses = matches!(action_of(directive), Action::Ports | Action::Addresses);
         if !addresses || !std::mem::replace(&mut listens, true) {
             ordered.push(directive);
         }
     }
-    ordered.sort_by_key(|directive| match directive.name() {
-        // After everything else that may fail: what is written while the append-only file is off is not
-        // in it when it is on again.
-        "appendonly" => 1,
-        // The last one, so that no view is served for a moment that is then undone. A relative path is
-        // below the new directory.
-        "views-file" => 2,
+    ordered.sort_by_key(|&directive| match action_of(directive) {
+        // A relative path is below the new directory.
+        Action::Views => 1,
+        // After everything else that may fail: what is written while the append-only file is off is
+        // not in it when it is on again.
+        Action::AppendOnly => 2,
         _ => 0,
     });
     ordered
 }
 
 fn change_directory(new: &mut Config) -> Result<(), Refused> {
-    let directory = config::Host::directory(&files::ConfigFiles, &new.dir)?;
+    let directory = config::LoadEnvironment::directory(&files::ConfigFiles, &new.dir)?;
     std::env::set_current_dir(paths::path(&directory)).map_err(|error| paths::reason(&error))?;
     new.dir = directory;
     Ok(())

@@ -10,8 +10,8 @@ use config::Config;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::net::{Listener, Speaks};
-use crate::process::log::Log;
-use crate::process::paths::{self, reason};
+use process::log::Log;
+use process::paths::{self, reason};
 
 /// The kernel's own bound of the queue of connections that were not accepted yet.
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
@@ -51,14 +51,18 @@ impl Listening {
     /// One of them cannot be opened, or none is asked for.
     pub fn open(config: &Config, log: &Log) -> Result<Listening, NotListening> {
         let mut listening = Listening::default();
-        if listening.bind_missing(config, Speaks::Resp, log).is_err() {
-            log.warning(format!("Failed listening on port {} (TCP), aborting.", config.port));
-            return Err(NotListening);
-        }
-        if listening.bind_missing(config, Speaks::Http, log).is_err() {
-            // Otherwise, on a machine with several servers, each would need a setting for a port that
-            // most of them do not need.
-            log.warning(format!("HTTP is not served: cannot listen on port {}.", config.http_port));
+        for speaks in Speaks::all() {
+            let (name, port) = (speaks.name(), speaks.port(config));
+            match listening.bind_missing(config, speaks, log) {
+                Ok(()) => {}
+                Err(NotListening) if speaks.is_needed() => {
+                    log.warning(format!("Failed listening on port {port} (TCP), aborting."));
+                    return Err(NotListening);
+                }
+                Err(NotListening) => {
+                    log.warning(format!("{name} is not served: cannot listen on port {port}."));
+                }
+            }
         }
         if !config.unixsocket.is_empty() {
             match open_unix(config) {
@@ -77,12 +81,12 @@ impl Listening {
         Ok(listening)
     }
 
-    /// Changes from the addresses and ports of `old` settings to those of `config`. `give` hands the
-    /// sockets to the acceptor of connections, and takes back those that it got before.
+    /// Changes from the addresses and ports of `old` settings to those of `config`. `give` hands
+    /// the sockets to the acceptor of connections, and takes back those that it got before.
     ///
     /// # Errors
-    /// An address cannot be bound. Then everything is as before. As at the start, a server that does not
-    /// serve HTTP because its port is taken does without, unless that port is to change.
+    /// An address cannot be bound. Then everything is as before. As at the start, a server that
+    /// does not serve HTTP because its port is taken does without, unless that port is to change.
     pub fn change(
         &mut self,
         old: &Config,
@@ -90,10 +94,12 @@ impl Listening {
         log: &Log,
         give: &dyn Fn(Vec<Listener>),
     ) -> Result<(), NotListening> {
-        let serves_http = self.tcp.iter().any(|own| own.speaks == Speaks::Http);
-        let needs_http = serves_http || old.http_port != config.http_port;
-        let wanted: Vec<(SocketAddr, Speaks)> = [Speaks::Resp, Speaks::Http]
-            .into_iter()
+        let is_served = |speaks| self.tcp.iter().any(|own| own.speaks == speaks);
+        let is_to_change = |speaks: Speaks| speaks.port(old) != speaks.port(config);
+        let needed: Vec<Speaks> = Speaks::all()
+            .filter(|&own| own.is_needed() || is_served(own) || is_to_change(own))
+            .collect();
+        let wanted: Vec<(SocketAddr, Speaks)> = Speaks::all()
             .flat_map(|speaks| addresses(config, speaks).map(move |address| (address, speaks)))
             .filter_map(|(address, speaks)| Some((address.resolve().ok()?, speaks)))
             .collect();
@@ -105,14 +111,13 @@ impl Listening {
         // exclude each other. On another port it stays until the new ones are there.
         let (in_the_way, other): (Vec<_>, Vec<_>) = superfluous
             .into_iter()
-            .partition(|own| [config.port, config.http_port].contains(&own.address.port()));
+            .partition(|own| Speaks::all().any(|other| other.port(config) == own.address.port()));
         give(self.handles());
         in_the_way.iter().for_each(|own| stop_listening(&own.listener));
         let kept = self.tcp.len();
-        let bound = self.bind_missing(config, Speaks::Resp, log);
-        let bound = bound.and_then(|()| match self.bind_missing(config, Speaks::Http, log) {
-            Err(NotListening) if needs_http => Err(NotListening),
-            _ => Ok(()),
+        let bound = Speaks::all().try_for_each(|speaks| {
+            let bound = self.bind_missing(config, speaks, log);
+            bound.or_else(|error| if needed.contains(&speaks) { Err(error) } else { Ok(()) })
         });
         let superfluous = match bound {
             Ok(()) => other,
@@ -126,8 +131,9 @@ impl Listening {
         superfluous.iter().for_each(|own| stop_listening(&own.listener));
         if bound.is_err() {
             // Those that were in the way.
-            let _ = self.bind_missing(old, Speaks::Resp, log);
-            let _ = self.bind_missing(old, Speaks::Http, log);
+            for speaks in Speaks::all() {
+                let _ = self.bind_missing(old, speaks, log);
+            }
             give(self.handles());
         }
         bound
@@ -137,10 +143,12 @@ impl Listening {
     pub fn handles(&self) -> Vec<Listener> {
         let tcp = self.tcp.iter().filter_map(|own| {
             let listener = own.listener.try_clone().ok()?;
-            Some(Listener::Tcp(listener, own.speaks))
+            Some(Listener::tcp(listener, own.speaks))
         });
-        let unix =
-            self.unix.iter().filter_map(|own| own.listener.try_clone().ok().map(Listener::Unix));
+        let unix = self.unix.iter().filter_map(|own| {
+            let listener = own.listener.try_clone().ok()?;
+            Listener::unix(listener, Speaks::RESP).ok()
+        });
         tcp.chain(unix).collect()
     }
 
@@ -151,7 +159,7 @@ impl Listening {
 
     /// The words of `bind` whose addresses RESP is spoken at. The machine may lack others.
     pub fn words(&self) -> Vec<String> {
-        let spoken = self.tcp.iter().filter(|own| own.speaks == Speaks::Resp);
+        let spoken = self.tcp.iter().filter(|own| own.speaks == Speaks::RESP);
         spoken.map(|own| own.word.clone()).collect()
     }
 
@@ -160,8 +168,8 @@ impl Listening {
         self.unix.as_ref().map(|own| own.path.as_path())
     }
 
-    /// Removes the unix socket from its directory, at the end. A file or another server's socket that
-    /// has taken its place meanwhile stays.
+    /// Removes the unix socket from its directory, at the end. A file or another server's socket
+    /// that has taken its place meanwhile stays.
     ///
     /// # Errors
     /// It cannot be looked at or removed, or is not there any more.
@@ -173,8 +181,8 @@ impl Listening {
         std::fs::remove_file(&own.path)
     }
 
-    /// Binds the addresses in the settings for one protocol that are not bound yet; on failure, none of
-    /// them.
+    /// Binds the addresses in the settings for one protocol that are not bound yet; on failure,
+    /// none of them.
     fn bind_missing(
         &mut self,
         config: &Config,
@@ -222,10 +230,7 @@ struct Address<'c> {
 
 /// The addresses and the port for a protocol.
 fn addresses(config: &Config, speaks: Speaks) -> impl Iterator<Item = Address<'_>> {
-    let port = match speaks {
-        Speaks::Resp => config.port,
-        Speaks::Http => config.http_port,
-    };
+    let port = speaks.port(config);
     let bind = if port == 0 { &[][..] } else { &config.bind };
     bind.iter().map(move |word| {
         let stripped = word.strip_prefix(b"-");
@@ -282,8 +287,8 @@ fn file_number(metadata: &std::fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Removes the socket of a server that ended without removing it. Anything else of that name is some
-/// user's data, or the setting is a mistake.
+/// Removes the socket of a server that ended without removing it. Anything else of that name is
+/// some user's data, or the setting is a mistake.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
@@ -397,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_http_that_is_taken_hinders_no_other_change() {
+    fn a_taken_http_port_does_not_stop_other_changes() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let http_port = taken.local_addr().unwrap().port();
         let with_http = |port, http_port| Config { http_port, ..settings(port, &["127.0.0.1"]) };
@@ -409,7 +414,7 @@ mod tests {
         let mut listening = Listening::open(&first, &log).unwrap();
         listening.change(&first, &second, &log, &give).unwrap();
         assert!(connects(second.port) && !connects(first.port));
-        // Who asks for that port hears of it, and nothing changes.
+        // A client that asks for that port gets an error, and nothing changes.
         let without = with_http(second.port, 0);
         listening.change(&second, &without, &log, &give).unwrap();
         let change = listening.change(&without, &first, &log, &give);

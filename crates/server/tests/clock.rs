@@ -1,5 +1,5 @@
-//! The machine's clock is set back by an hour. The server runs in this process, whose clock the test
-//! can set.
+//! The machine's clock is set back by an hour. The server runs in this process, whose clock the
+//! test can set.
 
 use std::thread;
 

@@ -1,12 +1,12 @@
 //! One key and its value in one allocation.
 //!
 //! The table keeps one word per entry: 48 bits of address, four bits of kind, three flags, and a
-//! label.
+//! content-type id.
 //!
 //! ```text
 //!  bit 63 62     61    54 53   52     51..48  47                                0
 //!     +--+------+--------+----+------+-------+----------------------------------+
-//!     |0 |FIELDS| label  |WIDE|EXPIRY| kind  |  address of the allocation       |
+//!     |0 |FIELDS|type id |WIDE|EXPIRY| kind  |  address of the allocation       |
 //!     +--+------+--------+----+------+-------+----------------------------------+
 //!
 //!     [expiry: 8 bytes, if EXPIRY] [payload: 8 bytes, unless the value is inline]
@@ -14,11 +14,12 @@
 //!     version 7 | clock 3 | unused 2 | key length 4 | value length 4 | key | ...   if WIDE
 //! ```
 //!
-//! Parts that need alignment come first, so nothing is padded: a 16-byte key with a 3-byte value takes
-//! 31 bytes, one with 100 bytes 128, each just inside an allocator's size class. The payload is an
-//! integer, a shared buffer, or one of the collections, each of which is one thin pointer. FIELDS says
-//! that the value is a hash of which fields expire: who looks for what is due asks no other hash. The
-//! highest bit of the version says that a cut was handed the entry.
+//! Parts that need alignment come first, so nothing is padded: a 16-byte key with a 3-byte value
+//! takes 31 bytes, one with 100 bytes 128, each just inside an allocator's size class. The payload
+//! is an integer, a shared buffer, or one of the collections, each of which is one thin pointer.
+//! FIELDS says that the value is a hash of which fields expire, so code that looks for expired
+//! fields skips all other hashes. The highest bit of the version says that a cut was handed the
+//! entry.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -27,8 +28,8 @@ use std::sync::Arc;
 
 use base::limits::{FREED_AT_ONCE_SINGLE, MAX_KEY};
 
-use crate::freeze::{Freezing, Frozen};
-use crate::string;
+use crate::snapshot::freeze::{Freezing, Frozen};
+use crate::types::string;
 use crate::{Hash, List, Set, Stream, StringRef, StringValue, Zset};
 
 mod change;
@@ -45,8 +46,8 @@ const KIND_SHIFT: u32 = 48;
 const KIND_BITS: u32 = 4;
 const EXPIRY: u64 = 1 << 52;
 const WIDE: u64 = 1 << 53;
-const LABEL_SHIFT: u32 = 54;
-const LABEL: u64 = 0xff << LABEL_SHIFT;
+const CONTENT_TYPE_ID_SHIFT: u32 = 54;
+const CONTENT_TYPE_ID: u64 = 0xff << CONTENT_TYPE_ID_SHIFT;
 const FIELDS: u64 = 1 << 62;
 
 const SHORT_LENGTHS_AT: usize = 10;
@@ -200,19 +201,20 @@ impl<'e> ValueRef<'e> {
         }
     }
 
-    /// Brings near what commands are about to look for in it: members or fields of these names, at most
-    /// [`base::limits::BROUGHT_NEAR`] of them. The processor then waits for all of them at once.
-    pub fn bring_near(self, names: &[&[u8]]) {
+    /// Prefetches what commands are about to look for in it: members or fields of these names, at
+    /// most [`base::limits::PREFETCH_MAX`] of them. The processor then waits for all of them at
+    /// once.
+    pub fn prefetch(self, names: &[&[u8]]) {
         match self {
-            ValueRef::Set(set) => set.bring_near(names),
-            ValueRef::Hash(hash) => hash.bring_near(names),
-            ValueRef::Zset(zset) => zset.bring_near(names),
+            ValueRef::Set(set) => set.prefetch(names),
+            ValueRef::Hash(hash) => hash.prefetch(names),
+            ValueRef::Zset(zset) => zset.prefetch(names),
             ValueRef::String(_) | ValueRef::List(_) | ValueRef::Stream(_) => {}
         }
     }
 
-    /// An independent copy. Large strings, the nodes of lists and all parts of streams are shared until
-    /// one side changes them.
+    /// An independent copy. Large strings, the nodes of lists and all parts of streams are shared
+    /// until one side changes them.
     pub fn to_value(self) -> Value<'static> {
         match self {
             ValueRef::String(StringRef::Int(number)) => Value::String(StringValue::Int(number)),
@@ -283,8 +285,8 @@ const _: () = {
     assert!(size_of::<Arc<Vec<u8>>>() == 8);
 };
 
-/// The word of an entry. A plain copyable number: the keyspace decides which code may read or free the
-/// entry behind it, and hands out [`Entry`] and [`EntryMut`] with a lifetime.
+/// The word of an entry. A plain copyable number: the keyspace decides which code may read or free
+/// the entry behind it, and hands out [`Entry`] and [`EntryMut`] with a lifetime.
 ///
 /// Invariant: the number came from [`Word::new`], and the entry lives as long as the word is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -294,8 +296,8 @@ impl Word {
     /// The word that [`Word::bits`] gave.
     ///
     /// # Safety
-    /// The bits are a word's, whose entry lives as long as the result is used. Meanwhile only code that
-    /// has the entry for itself changes it.
+    /// The bits are a word's, whose entry lives as long as the result is used. Meanwhile only code
+    /// that has the entry for itself changes it.
     #[inline]
     pub(crate) unsafe fn from_bits(bits: u64) -> Word {
         Word(bits)
@@ -324,12 +326,12 @@ impl Word {
         self.0 & WIDE != 0
     }
 
-    fn label(self) -> u8 {
-        ((self.0 & LABEL) >> LABEL_SHIFT) as u8
+    fn content_type_id(self) -> u8 {
+        ((self.0 & CONTENT_TYPE_ID) >> CONTENT_TYPE_ID_SHIFT) as u8
     }
 
-    fn with_label(self, label: u8) -> Word {
-        Word(self.0 & !LABEL | u64::from(label) << LABEL_SHIFT)
+    fn with_content_type_id(self, content_type_id: u8) -> Word {
+        Word(self.0 & !CONTENT_TYPE_ID | u64::from(content_type_id) << CONTENT_TYPE_ID_SHIFT)
     }
 
     /// Whether fields of the hash that is the value expire.
@@ -342,12 +344,12 @@ impl Word {
     }
 
     /// When the first field of the hash expires.
-    pub(crate) fn fields_due(self) -> Option<u64> {
+    pub(crate) fn next_field_expiry(self) -> Option<u64> {
         if !self.has_expiring_fields() {
             return None;
         }
         match self.value() {
-            ValueRef::Hash(hash) => hash.next_due(),
+            ValueRef::Hash(hash) => hash.next_expiry(),
             _ => None,
         }
     }
@@ -414,8 +416,8 @@ impl Word {
     }
 
     pub(crate) fn value<'e>(self) -> ValueRef<'e> {
-        // SAFETY: the payload has the type of the kind; `allocate` put it there. The collections are
-        // one thin pointer each, so a reference to the payload is a reference to them.
+        // SAFETY: the payload has the type of the kind; `allocate` put it there. The collections
+        // are one thin pointer each, so a reference to the payload is a reference to them.
         unsafe {
             match self.kind() {
                 Kind::Int => ValueRef::String(StringRef::Int(self.payload().read().cast_signed())),
@@ -452,8 +454,8 @@ impl Word {
         }
     }
 
-    /// The table of a large set, hash or sorted set, for a snapshot to begin or go on with. The caller
-    /// has the entry for itself: it holds the slot's lock, or owns the entry's table.
+    /// The table of a large set, hash or sorted set, for a snapshot to begin or go on with. The
+    /// caller has the entry for itself: it holds the slot's lock, or owns the entry's table.
     pub(crate) fn freezing<'e>(self) -> Option<&'e mut dyn Freezing> {
         match self.value_mut() {
             ValueMut::Set(set) => set.freezing(),
@@ -481,7 +483,7 @@ impl Word {
             Value::List(list) => Self::with_payload(Kind::List, key, list, expire_at),
             Value::Set(set) => Self::with_payload(Kind::Set, key, set, expire_at),
             Value::Hash(hash) => {
-                let expiring = hash.next_due().is_some();
+                let expiring = hash.next_expiry().is_some();
                 let word = Self::with_payload(Kind::Hash, key, hash, expire_at);
                 word.with_expiring_fields(expiring)
             }
@@ -553,7 +555,7 @@ impl Word {
             StringValue::Int(number) if self.kind() == Kind::Int => {
                 // SAFETY: the payload of an integer is the integer.
                 unsafe { self.payload().write(number.cast_unsigned()) };
-                return Some(self.with_label(0));
+                return Some(self.with_content_type_id(0));
             }
             StringValue::Plain(bytes) => (Kind::Inline, bytes),
             StringValue::Raw(bytes) => (Kind::InlineRaw, bytes),
@@ -561,11 +563,11 @@ impl Word {
         };
         let word = self.resized(kind, bytes.len())?;
         word.inline_mut().copy_from_slice(bytes);
-        Some(word.with_label(0))
+        Some(word.with_content_type_id(0))
     }
 
-    /// Gives an inline string another kind and length in the same allocation, if there is room. Bytes
-    /// beyond the old length are not cleared.
+    /// Gives an inline string another kind and length in the same allocation, if there is room.
+    /// Bytes beyond the old length are not cleared.
     fn resized(self, kind: Kind, length: usize) -> Option<Word> {
         if !self.kind().is_inline() || length > INLINE_MAX || (length > 255 && !self.is_wide()) {
             return None;
@@ -612,8 +614,8 @@ impl Word {
         unsafe { std::slice::from_raw_parts_mut(self.base().add(self.key_offset() + key), value) }
     }
 
-    /// A new entry with the same key, expiry, version and clock, and a raw string of `length` bytes:
-    /// `bytes` followed by zeros.
+    /// A new entry with the same key, expiry, version and clock, and a raw string of `length`
+    /// bytes: `bytes` followed by zeros.
     fn with_grown_string(self, bytes: &[u8], length: usize) -> Word {
         let word = if length <= GROWN_INLINE_MAX {
             let word = Self::allocate(Kind::InlineRaw, self.key(), length, self.expire_at());
@@ -627,7 +629,7 @@ impl Word {
         };
         word.set_stamp(self.stamp());
         word.set_clock(self.clock());
-        word.with_label(self.label())
+        word.with_content_type_id(self.content_type_id())
     }
 
     /// The same entry in a new allocation with another expiry; the old one is freed without its
@@ -649,7 +651,8 @@ impl Word {
             }
             dealloc(self.base(), self.layout());
         }
-        word.with_label(self.label()).with_expiring_fields(self.has_expiring_fields())
+        word.with_content_type_id(self.content_type_id())
+            .with_expiring_fields(self.has_expiring_fields())
     }
 
     /// Takes the value out and frees the entry.
@@ -697,8 +700,8 @@ impl Word {
     }
 }
 
-/// The allocation of an entry of `size` bytes. It has the allocator's own size class (multiples of 16,
-/// and above 128 four to a doubling), so that an entry knows how much room it has.
+/// The allocation of an entry of `size` bytes. It has the allocator's own size class (multiples of
+/// 16, and above 128 four to a doubling), so that an entry knows how much room it has.
 fn entry_layout(size: usize) -> Layout {
     let step = (size.next_power_of_two() / 8).max(16);
     let size = size.next_multiple_of(step);
@@ -736,8 +739,8 @@ impl<'e> Entry<'e> {
 
     /// When the first field of the hash that is the value expires, in milliseconds of Unix time.
     #[inline]
-    pub fn fields_due(self) -> Option<u64> {
-        self.word.fields_due()
+    pub fn next_field_expiry(self) -> Option<u64> {
+        self.word.next_field_expiry()
     }
 
     /// The number of its last write.
@@ -758,9 +761,10 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// Whether freeing it takes long enough to leave it to the background thread: a string of more than
-    /// [`FREED_AT_ONCE_SINGLE`] bytes, a collection of more than [`base::limits::FREED_AT_ONCE`]
-    /// allocations or [`base::limits::FREED_AT_ONCE_BYTES`]. Looks at no more than that.
+    /// Whether freeing it takes long enough to leave it to the background thread: a string of more
+    /// than [`FREED_AT_ONCE_SINGLE`] bytes, a collection of more than
+    /// [`base::limits::FREED_AT_ONCE`] allocations or [`base::limits::FREED_AT_ONCE_BYTES`]. Looks
+    /// at no more than that.
     pub fn is_large(self) -> bool {
         match self.value() {
             ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity() > FREED_AT_ONCE_SINGLE,
@@ -773,10 +777,10 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// The label that [`EntryMut::set_label`] gave it; 0 for none.
+    /// The content-type id that [`EntryMut::set_content_type_id`] gave it; 0 for none.
     #[inline]
-    pub fn label(self) -> u8 {
-        self.word.label()
+    pub fn content_type_id(self) -> u8 {
+        self.word.content_type_id()
     }
 
     /// Bytes of the entry itself, without those that its value has elsewhere.

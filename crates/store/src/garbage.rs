@@ -1,11 +1,11 @@
 //! Parts that were removed from a collection and take long to free: large blocks, whole nodes of a
 //! list.
 //!
-//! A collection changes while its slot is locked, and freeing a large block means giving pages back to
-//! the system. So code that removes elements frees the small ones at once, and puts the others aside,
-//! in a list of its own thread. After the slots are unlocked, or before the next command of the same
-//! script or transaction, that thread [takes](take) the list, and frees it or has it freed elsewhere.
-//! Until then its contents count as memory in use.
+//! A collection changes while its slot is locked, and freeing a large block means giving pages back
+//! to the system. So code that removes elements frees the small ones at once, and puts the others
+//! into a list of its thread. After the slots are unlocked, or before the next command of the same
+//! script or transaction, that thread [takes](take) the list, and frees its contents or has another
+//! thread free them. Until then they count as memory in use.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, dealloc};
@@ -13,8 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Blocks of more bytes than this are put aside: those that the allocator takes page by page. It serves
-/// smaller ones from slabs, which is quicker than to put them aside.
+/// Blocks of more bytes than this are put aside: those that the allocator takes page by page. It
+/// serves smaller ones from slabs, which is quicker than to put them aside.
 const ASIDE_BYTES: usize = 14 * 1024;
 
 /// A block that nothing uses any more. Dropping it frees it.
@@ -40,8 +40,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and nothing else frees it, by the promise of the
-        // caller of `new`.
+        // SAFETY: it was allocated with this layout, and nothing else frees it, by the promise of
+        // the caller of `new`.
         unsafe { dealloc(self.0.as_ptr(), self.1) };
     }
 }
@@ -130,9 +130,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     use super::*;
-    use crate::list::{ListInput, ListLimits};
     use crate::pack::End;
-    use crate::stream::{Delivery, Group, Stream, StreamId, StreamLimits, Trim, TrimTo};
+    use crate::types::list::{ListInput, ListLimits};
+    use crate::types::stream::{Delivery, Group, Stream, StreamId, StreamLimits, Trim, TrimTo};
     use crate::{Hash, Limits, List, Set, SetLimits, Zset};
 
     const LIMITS: Limits = Limits { entries: 0, value: 0 };
@@ -235,15 +235,15 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_freed_by_whoever_drops_it() {
-        struct Told(Arc<AtomicBool>);
-        impl Drop for Told {
+        struct NotesDrop(Arc<AtomicBool>);
+        impl Drop for NotesDrop {
             fn drop(&mut self) {
                 self.0.store(true, Relaxed);
             }
         }
         let freed = Arc::new(AtomicBool::new(false));
         drop(take());
-        put_others_aside(Told(Arc::clone(&freed)), 5);
+        put_others_aside(NotesDrop(Arc::clone(&freed)), 5);
         let garbage = take();
         assert!(!freed.load(Relaxed) && garbage.bytes() == 5);
         std::thread::spawn(move || drop(garbage)).join().unwrap();

@@ -1,13 +1,13 @@
-//! The keyspace: 16 384 slots, each with its lock and its tables, and the view of a thread that holds
-//! the locks.
+//! The keyspace: 16 384 slots, each with its lock and its tables, and the view of a thread that
+//! holds the locks.
 //!
 //! A slot is the unit of locking. Its lock covers the slot's table in every database and everything
-//! that the layer above attaches to it (waiters, watchers: the parameter `X`). [`Keyspace::try_hold`]
-//! locks the slots that a command names, in ascending order. A [`Held`] is the proof that they are
-//! locked, and the only way to an entry.
+//! that the layer above attaches to it (waiters, watchers: the parameter `X`).
+//! [`Keyspace::try_lock_slots`] locks the slots that a command names, in ascending order. A
+//! [`LockedSlots`] is the proof that they are locked, and the only way to an entry.
 //!
-//! A thread that has closed all gates holds all slots without locking any. Other threads cannot lock
-//! slots at that time, because each lock asks for a [`Presence`]: see [`crate::gate`].
+//! A thread that has stopped the world holds all slots without locking any. Other threads cannot
+//! lock slots at that time, because each lock asks for a [`Pinned`]: see [`crate::locks::gate`].
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -16,18 +16,19 @@ use std::sync::{Arc, OnceLock};
 
 use base::limits::SLOTS;
 
-use crate::cut::{Cut, Walker};
-use crate::gate::{Closed, Presence};
-use crate::reserve::{Reservation, Reserved};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, RwLock, spin_loop};
-use crate::waits::Waits;
+use crate::locks::gate::{Pinned, StoppedWorld};
+use crate::locks::reserve::{Reservation, Reserved};
+use crate::locks::sync::{AtomicBool, AtomicU32, AtomicU64, RwLock, spin_loop};
+use crate::locks::waits::Waits;
+use crate::snapshot::cut::{Cut, Walker};
 
-pub use held::{Detached, Held};
 pub use key::Key;
+pub use locked::{Detached, LockedSlots};
 pub use slot_table::{Look, SlotTable};
 
-mod held;
 mod key;
+mod locked;
+pub mod promote;
 mod slot_table;
 #[cfg(test)]
 mod tests;
@@ -53,7 +54,7 @@ struct Slot<X> {
 const _: () = assert!(size_of::<Slot<u64>>() == 64, "a slot is one cache line");
 
 const FREE: u32 = 0;
-const HELD: u32 = 1;
+const LOCKED: u32 = 1;
 
 struct Database {
     /// The tables of databases above 0, made at first use.
@@ -88,9 +89,9 @@ pub struct Keyspace<X> {
     pub(crate) waits: Waits,
 }
 
-// SAFETY: only a thread that holds the slot's lock (through `Held`) or has closed all gates reaches
-// what lies in the cells. Never both at once, because only a thread that shows its `Presence` locks a
-// slot. Everything in the cells may move between threads.
+// SAFETY: only a thread that holds the slot's lock (through `LockedSlots`) or has stopped the world
+// reaches what lies in the cells. Never both at once, because only a thread that shows its `Pinned`
+// locks a slot. Everything in the cells may move between threads.
 unsafe impl<X: Send> Sync for Keyspace<X> {}
 // SAFETY: as above; the keyspace owns all that its tables point to.
 unsafe impl<X: Send> Send for Keyspace<X> {}
@@ -124,7 +125,7 @@ impl<X> Keyspace<X> {
         self.databases.len()
     }
 
-    /// Queues up for keeping newcomers away from slots: see [`crate::reserve`].
+    /// Queues up for keeping newcomers away from slots: see [`crate::locks::reserve`].
     pub fn reserve(&self) -> Reservation {
         Reservation::new(&self.reserved)
     }
@@ -155,7 +156,7 @@ impl<X> Keyspace<X> {
     fn spin_for(&self, slot: u16) -> bool {
         let lock = &self.slots[usize::from(slot)].lock;
         for _ in 0..SPINS {
-            match lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
+            match lock.compare_exchange(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 // Its owner may keep it for long, or another thread waits for it already.
                 Err(_) if self.reserved.has(slot) => break,
@@ -258,14 +259,14 @@ impl<X> Keyspace<X> {
         unsafe { (*cell).field_expires.load(Ordering::Relaxed) as usize }
     }
 
-    /// A time before which nothing in a slot is due, read without its lock.
-    pub fn slot_next_due(&self, database: usize, slot: u16) -> u64 {
+    /// A time before which nothing in a slot expires, read without its lock.
+    pub fn slot_next_expiry(&self, database: usize, slot: u16) -> u64 {
         let cell = self.cell(database, slot);
         if cell.is_null() {
             return u64::MAX;
         }
         // SAFETY: only an atomic inside the cell is read, through a shared reference to it alone.
-        unsafe { (*cell).next_due.load(Ordering::Relaxed) }
+        unsafe { (*cell).next_expiry.load(Ordering::Relaxed) }
     }
 
     /// Keys in a database, counted without locks.
@@ -307,14 +308,14 @@ impl<X> Keyspace<X> {
     }
 
     /// Exchanges two databases.
-    pub fn swap(&self, closed: &Closed<'_>, one: usize, other: usize) {
-        closed.check();
+    pub fn swap(&self, stopped: &StoppedWorld<'_>, one: usize, other: usize) {
+        stopped.check();
         if one == other {
             return;
         }
         for slot in 0..SLOTS as u16 {
             let (a, b) = (self.cell_or_new(one, slot), self.cell_or_new(other, slot));
-            // SAFETY: all gates are closed, so no other thread uses a table; the cells differ.
+            // SAFETY: the world is stopped, so no other thread uses a table; the cells differ.
             unsafe { std::ptr::swap(a, b) };
         }
         if let Some(cut) = self.cut() {
@@ -325,13 +326,48 @@ impl<X> Keyspace<X> {
         }
     }
 
+    /// Exchanges all data with another keyspace of as many databases, which nobody else uses. What
+    /// is attached to slots stays where it is. No cut is being read.
+    pub fn exchange(&self, stopped: &StoppedWorld<'_>, other: &mut Keyspace<X>) {
+        stopped.check();
+        assert!(self.cut().is_none(), "a cut has to see each change of its data");
+        assert_eq!(self.databases(), other.databases());
+        self.raise_floor(other.floor.load(Ordering::Relaxed));
+        for (own, other) in self.slots.iter().zip(&mut other.slots) {
+            // SAFETY: the world is stopped, so no other thread uses a slot.
+            let own = unsafe { &mut *own.state.get() };
+            let other = other.state.get_mut();
+            // The versions of a key only grow, whichever data it belongs to.
+            own.last_version = own.last_version.max(other.last_version);
+            std::mem::swap(&mut own.first, &mut other.first);
+        }
+        for database in 0..self.databases() {
+            if database > 0 && (self.is_used(database) || other.is_used(database)) {
+                for slot in 0..SLOTS as u16 {
+                    let own = self.cell_or_new(database, slot);
+                    // SAFETY: the world is stopped, and nobody else uses the other keyspace.
+                    unsafe { std::ptr::swap(own, other.cell_or_new(database, slot)) };
+                }
+            }
+            let (own, other) = (&self.databases[database], &other.databases[database]);
+            for (a, b) in own.occupied.iter().zip(&other.occupied) {
+                b.store(a.swap(b.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether a database above 0 has tables.
+    fn is_used(&self, database: usize) -> bool {
+        self.databases[database].tables.get().is_some()
+    }
+
     /// Takes all tables of a database away; the caller drops them when it has time.
-    pub fn take_all(&self, closed: &Closed<'_>, database: usize) -> Vec<SlotTable> {
-        closed.check();
+    pub fn take_all(&self, stopped: &StoppedWorld<'_>, database: usize) -> Vec<SlotTable> {
+        stopped.check();
         let mut taken = Vec::new();
         for slot in self.occupied(database) {
             let cell = self.cell(database, slot);
-            // SAFETY: all gates are closed; an occupied slot has a cell.
+            // SAFETY: the world is stopped; an occupied slot has a cell.
             let table = unsafe { std::mem::take(&mut *cell) };
             self.set_occupied(database, slot, false);
             taken.push((slot, table));
@@ -343,13 +379,13 @@ impl<X> Keyspace<X> {
     }
 
     /// Begins a cut: the data as it is now. `None` while there is one already.
-    pub fn begin_cut(&self, closed: &Closed<'_>, clock: u64) -> Option<Walker<'_, X>> {
-        closed.check();
+    pub fn begin_cut(&self, stopped: &StoppedWorld<'_>, clock: u64) -> Option<Walker<'_, X>> {
+        stopped.check();
         if self.cutting.load(Ordering::Relaxed) {
             return None;
         }
         let newest = self.slots.iter().map(|slot| {
-            // SAFETY: all gates are closed, so no other thread uses a slot.
+            // SAFETY: the world is stopped, so no other thread uses a slot.
             unsafe { (*slot.state.get()).last_version }
         });
         let floor = self.floor.load(Ordering::Relaxed).max(clock);
@@ -384,13 +420,18 @@ impl<X> Keyspace<X> {
         self.cutting.load(Ordering::Relaxed) && self.cut().is_some_and(|cut| cut.is_behind())
     }
 
-    /// Bytes that were handed over to the reader of a cut and that it has not written yet: copies, and
-    /// data that only the reader still has.
-    pub fn cut_backlog(&self) -> usize {
+    /// Whether writers will soon have to wait for that.
+    pub fn cut_presses(&self) -> bool {
+        self.cutting.load(Ordering::Relaxed) && self.cut().is_some_and(|cut| cut.presses())
+    }
+
+    /// Bytes that were handed over to the reader of a cut and that it has not written yet: copies,
+    /// and data that only the reader still has.
+    pub fn cut_memory(&self) -> usize {
         if !self.cutting.load(Ordering::Relaxed) {
             return 0;
         }
-        self.cut().map_or(0, |cut| cut.backlog())
+        self.cut().map_or(0, |cut| cut.memory())
     }
 
     /// Raises the floor of versions.
@@ -398,15 +439,15 @@ impl<X> Keyspace<X> {
         self.floor.fetch_max(floor, Ordering::Relaxed);
     }
 
-    /// Brings a slot's lock and first table near.
+    /// Prefetches a slot's lock and first table.
     #[inline]
     pub fn prefetch_slot(&self, slot: u16) {
         crate::table::dict::prefetch((&raw const self.slots[usize::from(slot)]).cast());
     }
 
-    /// Brings the bucket of a key near.
+    /// Prefetches the bucket of a key.
     #[inline]
-    pub fn prefetch_bucket(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) {
+    pub fn prefetch_bucket(&self, _: Pinned<'_>, database: usize, slot: u16, hash: u64) {
         let cell = self.cell(database, slot);
         if !cell.is_null() {
             // SAFETY: a shared reference to the table alone, of which only atomics are read, and
@@ -415,19 +456,19 @@ impl<X> Keyspace<X> {
         }
     }
 
-    /// Brings the entry of a key near. Returns whether it may lie behind the bucket that was brought
-    /// near before, so that [`Keyspace::prefetch_chained`] has to follow.
+    /// Prefetches the entry of a key. Returns whether it may lie behind the bucket that was
+    /// prefetched before, so that [`Keyspace::prefetch_chained`] has to follow.
     #[inline]
-    pub fn prefetch_entry(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) -> bool {
+    pub fn prefetch_entry(&self, _: Pinned<'_>, database: usize, slot: u16, hash: u64) -> bool {
         let cell = self.cell(database, slot);
         // SAFETY: a shared reference to the table alone, of which only atomics are read, and
         // whose retired blocks outlive the caller's presence.
         !cell.is_null() && unsafe { (*cell).words.prefetch_entry(hash) }
     }
 
-    /// Brings the entry of a key near that may lie behind its bucket.
+    /// Prefetches the entry of a key that may lie behind its bucket.
     #[inline]
-    pub fn prefetch_chained(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) {
+    pub fn prefetch_chained(&self, _: Pinned<'_>, database: usize, slot: u16, hash: u64) {
         let cell = self.cell(database, slot);
         if !cell.is_null() {
             // SAFETY: as above.

@@ -96,8 +96,8 @@ pub struct View {
     select: Statement,
     parameters: Vec<(String, Parameter)>,
     write: Option<(Statement, Vec<(String, Parameter)>)>,
-    /// A hash of all that its results depend on, in hexadecimal. It is a part of their keys, so that a
-    /// view never answers with a result of an earlier definition.
+    /// A hash of all that its results depend on, in hexadecimal. It is a part of their keys, so
+    /// that a view never answers with a result of an earlier definition.
     digest: String,
 }
 
@@ -118,7 +118,7 @@ pub struct Views {
 }
 
 /// What a key names.
-struct Asked<'v, 'k> {
+struct ViewCall<'v, 'k> {
     view: &'v View,
     /// The definition that it was made for.
     digest: &'k str,
@@ -163,7 +163,7 @@ impl Views {
     /// # Errors
     /// There is none.
     pub fn at_key(&self, key: &[u8]) -> Result<(&View, Call<'_>), String> {
-        let Asked { view, digest, given } = self.asked_for(key)?;
+        let ViewCall { view, digest, given } = self.asked_for(key)?;
         if view.digest != digest {
             return Err("there is no such view".to_owned());
         }
@@ -175,11 +175,11 @@ impl Views {
     /// # Errors
     /// There is no such view, or it does not have these parameters.
     pub fn present_key(&self, key: &[u8]) -> Result<String, String> {
-        let Asked { view, given, .. } = self.asked_for(key)?;
+        let ViewCall { view, given, .. } = self.asked_for(key)?;
         view.key(&given)
     }
 
-    fn asked_for<'k>(&self, key: &'k [u8]) -> Result<Asked<'_, 'k>, String> {
+    fn asked_for<'k>(&self, key: &'k [u8]) -> Result<ViewCall<'_, 'k>, String> {
         let text = std::str::from_utf8(key).map_err(|_| "the key is no text")?;
         let text = text.strip_prefix(KEY_PREFIX).ok_or("it is no key of a view")?;
         let (head, query) = text.split_once('?').unwrap_or((text, ""));
@@ -191,7 +191,7 @@ impl Views {
             Ok((name.to_owned(), decoded(value).ok_or("the key is not encoded")?))
         });
         let given = pairs.collect::<Result<Vec<_>, String>>()?;
-        Ok(Asked { view, digest, given })
+        Ok(ViewCall { view, digest, given })
     }
 }
 
@@ -211,7 +211,8 @@ impl DatabaseEntry {
     }
 }
 
-/// What is wrong with the text, and in which line. It does not show the line, which may have a password.
+/// What is wrong with the text, and in which line. It does not show the line, which may have a
+/// password.
 fn explained(text: &str, error: &toml::de::Error) -> String {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -281,9 +282,9 @@ impl ViewEntry {
 }
 
 impl View {
-    /// A hash of the definition: the statement and its parameters, where it runs, for how long results are
-    /// kept, and what forgets them. Keys show it to every client, so the password of the address is no part
-    /// of it.
+    /// A hash of the definition: the statement and its parameters, where it runs, for how long
+    /// results are kept, and what forgets them. Keys show it to every client, so the password of
+    /// the address is no part of it.
     fn digest_with(&self, database: &Database) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
@@ -309,8 +310,8 @@ impl View {
         hash[..DIGEST_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The key that the result for these parameters is kept under. Those that are missing have their
-    /// defaults, and the order does not matter.
+    /// The key that the result for these parameters is kept under. Those that are missing have
+    /// their defaults, and the order does not matter.
     ///
     /// # Errors
     /// A parameter is wrong, unknown or missing.
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_says_all_of_a_request() {
+    fn a_key_contains_all_parameters_of_a_request() {
         let views = Views::parse(FILE).unwrap();
         let view = &views.views["departments"];
         let digest = &view.digest;
@@ -523,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn views_are_others_where_their_results_are() {
+    fn a_view_has_changed_when_its_results_may_differ() {
         let before = Views::parse(FILE).unwrap();
         let changed = |from: &str, to: &str| {
             assert!(FILE.contains(from), "{from}");

@@ -9,9 +9,9 @@ use crate::kind::Kind;
 pub(crate) enum Trust {
     /// It may be anybody: what is read on the way is encrypted, who answers is not known.
     Anybody,
-    /// Its certificate is signed by somebody who is trusted.
+    /// Its certificate is signed by a trusted authority.
     Signed,
-    /// That, and it is for the host of the address.
+    /// The same, and the certificate is for the host of the address.
     Host,
 }
 
@@ -19,12 +19,12 @@ pub(crate) enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encryption {
     pub(crate) trust: Trust,
-    /// A file with the certificates of those who are trusted, instead of the authorities of the public.
+    /// A file with the certificates of the trusted authorities, instead of the public ones.
     pub(crate) authorities: Option<PathBuf>,
 }
 
-/// Takes out of an address what it says of encryption, in the words of its database's own tools. Returns the
-/// rest of the address, and how connections are encrypted if they are.
+/// Takes out of an address what it says of encryption, in the words of its database's own tools.
+/// Returns the rest of the address, and how connections are encrypted if they are.
 ///
 /// # Errors
 /// It asks for something that nobody can give it.
@@ -40,7 +40,7 @@ pub(crate) fn split(url: &str, kind: Kind) -> Result<(String, Option<Encryption>
         match (plain(name).as_str(), plain(value).as_str()) {
             ("sslmode", value) => {
                 trust = match value {
-                    // Whoever would rather have it does without.
+                    // `allow` and `prefer` do not encrypt either.
                     "disable" | "disabled" | "allow" | "prefer" | "preferred" => None,
                     "require" | "required" => Some(Trust::Anybody),
                     "verifyca" => Some(Trust::Signed),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_give_is_refused() {
+    fn unknown_settings_of_encryption_are_refused() {
         for query in [
             "sslmode=yes",
             "sslmode",

@@ -1,9 +1,9 @@
 //! Views: statements of SQL databases whose results are kept as documents.
 //!
-//! A file contains databases and views. A [`View`] takes parameters: a request gives them as text, and
-//! the file says how to read them. Values are always bound to a statement and never part of its text. A
-//! [`Connection`] runs statements and makes JSON of their rows. The caller decides which results are
-//! kept, and for how long.
+//! A file names databases and views. A [`View`] takes parameters: a request gives them as text, and
+//! the file says how to read them. Values are always bound to a statement and never part of its
+//! text. A [`Connection`] runs statements and makes JSON of their rows. The caller decides which
+//! results are kept, and for how long.
 
 mod address;
 mod connection;

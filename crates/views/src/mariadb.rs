@@ -12,7 +12,8 @@ use crate::driver::{Cell, Driver, Failure, Rows};
 use crate::encryption::{Encryption, Trust};
 use crate::parameter::Value;
 
-/// How long the database may take to accept a connection, and to report that a statement took too long.
+/// How long the database may take to accept a connection, and to report that a statement took too
+/// long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Mariadb(Conn);
@@ -57,7 +58,8 @@ fn encrypted(encryption: &Encryption) -> SslOpts {
     SslOpts::default()
         .with_root_cert_path(encryption.authorities.clone())
         .with_danger_accept_invalid_certs(encryption.trust == Trust::Anybody)
-        // Its library looks for an error that rustls has given another name, so the name counts all the same.
+        // Its library looks for an error that rustls has given another name, so the name counts all
+        // the same.
         .with_danger_skip_domain_validation(encryption.trust != Trust::Host)
 }
 
@@ -139,8 +141,8 @@ impl Column {
     }
 }
 
-/// The number of double precision with the fewest digits that is this one of single precision, as the
-/// database writes it: 0.1, and not 0.10000000149011612.
+/// The number of double precision with the fewest digits that is this one of single precision, as
+/// the database writes it: 0.1, and not 0.10000000149011612.
 fn widened(number: f32) -> f64 {
     number.to_string().parse().unwrap_or_else(|_| f64::from(number))
 }

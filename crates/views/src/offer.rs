@@ -13,8 +13,8 @@ pub struct Offer {
     /// Views that may have kept results of an earlier file's definition.
     pub changed: BTreeSet<String>,
     settled: AtomicBool,
-    /// By the names of the views: when their results were last forgotten, in milliseconds of Unix time;
-    /// 0 if never.
+    /// By the names of the views: when their results were last forgotten, in milliseconds of Unix
+    /// time; 0 if never.
     forgotten: BTreeMap<String, AtomicU64>,
 }
 
@@ -27,10 +27,11 @@ impl Offer {
         Offer { views, changed, settled, forgotten }
     }
 
-    /// Says that the results of views with a tag which were kept before a millisecond of Unix time are of no use.
+    /// Says that the results of views with a tag which were kept before a millisecond of Unix time
+    /// are of no use.
     ///
-    /// They are deleted as well. But that may fail, or leave some out: the list of a tag's results is a key, which
-    /// may have been evicted.
+    /// They are deleted as well. But that may fail, or leave some out: the list of a tag's results
+    /// is a key, which may have been evicted.
     pub fn forget(&self, tag: &[u8], now: u64) {
         for (name, view) in &self.views.views {
             if view.tags.iter().any(|own| own.as_bytes() == tag) {
@@ -45,7 +46,8 @@ impl Offer {
         }
     }
 
-    /// When the results of a view were forgotten last. A clock that was set back must not make that the future.
+    /// When the results of a view were forgotten last. A clock that was set back must not make that
+    /// the future.
     #[must_use]
     pub fn forgotten_at(&self, name: &str, now: u64) -> Option<u64> {
         let at = self.forgotten.get(name).map_or(0, |forgotten| forgotten.load(SeqCst));

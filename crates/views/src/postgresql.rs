@@ -17,11 +17,12 @@ use crate::driver::{Driver, Failure};
 use crate::parameter::Value;
 use crate::postgresql_tls::Connector;
 
-/// How long the database may take to accept a connection, and to report that a statement took too long.
+/// How long the database may take to accept a connection, and to report that a statement took too
+/// long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A connection. Every wait for the database has an end: one that hangs as a whole, or a machine that is
-/// gone, must not keep a thread.
+/// A connection. Every wait for the database has an end: one that hangs as a whole, or a machine
+/// that is gone, must not keep a thread.
 pub(crate) struct Postgres {
     client: Client,
     /// Where the connection's other half runs, while a thread waits for an answer.
@@ -47,7 +48,8 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
-/// Waits for an answer, but not for longer than this. Without one, the connection is of no further use.
+/// Waits for an answer, but not for longer than this. Without one, the connection is of no further
+/// use.
 fn wait<T>(
     runtime: &Runtime,
     patience: Duration,
@@ -70,7 +72,7 @@ where
     T::Stream: Send + 'static,
 {
     let (client, connection) = config.connect(tls).await?;
-    // Whoever waits for an answer hears of its errors.
+    // The thread that waits for an answer gets its errors.
     tokio::spawn(async { drop(connection.await) });
     Ok(client)
 }

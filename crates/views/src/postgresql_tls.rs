@@ -27,10 +27,10 @@ use crate::encryption::{Encryption, Trust};
 pub(crate) struct Connector(Arc<ClientConfig>);
 
 impl Connector {
-    /// One that encrypts in this way.
+    /// A connector that encrypts in this way.
     ///
     /// # Errors
-    /// The file of those who are trusted cannot be read, for the operator.
+    /// The file of trusted authorities cannot be read; the text is for the operator.
     pub(crate) fn new(encryption: &Encryption) -> Result<Connector, String> {
         let roots = trusted(encryption.authorities.as_deref())?;
         let verifier = WebPkiServerVerifier::builder(Arc::new(roots)).build();
@@ -42,9 +42,9 @@ impl Connector {
     }
 }
 
-/// Those who are trusted: the authorities of a file alone, as PostgreSQL's own tools have it, or else those of
-/// the public. If both were, anybody with a certificate could pretend to be a database whose name is not
-/// looked at.
+/// Those who are trusted: the authorities of a file alone, as PostgreSQL's own tools have it, or
+/// else those of the public. If both were, anybody with a certificate could pretend to be a
+/// database whose name is not looked at.
 fn trusted(file: Option<&Path>) -> Result<RootCertStore, String> {
     let Some(path) = file else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
@@ -62,8 +62,8 @@ fn trusted(file: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Looks at the server's certificate as closely as is asked for. That the server has the key of it is looked at
-/// always.
+/// Looks at the server's certificate as closely as is asked for. That the server has the key of it
+/// is looked at always.
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,
@@ -198,7 +198,7 @@ QQ1UgurvkCQ=\n\
 -----END CERTIFICATE-----\n";
 
     #[test]
-    fn who_names_authorities_trusts_them_alone() {
+    fn named_authorities_are_the_only_trusted_ones() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ca.pem");
         let with = |text: &str| {

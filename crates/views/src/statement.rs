@@ -1,5 +1,5 @@
-//! Statements with named parameters in the form that the databases take: with numbered places or with
-//! marks.
+//! Statements with named parameters in the form that the databases take: with numbered places or
+//! with marks.
 
 /// How a database writes the places of bound values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(crate) struct Statement {
     pub(crate) places: Vec<usize>,
 }
 
-/// Puts marks in place of `:name`, wherever that is a parameter and not part of a text, a quoted name,
-/// a comment or a cast.
+/// Puts marks in place of `:name`, wherever that is a parameter and not part of a text, a quoted
+/// name, a comment or a cast.
 pub(crate) fn marked(sql: &str, names: &[&str], marks: Marks) -> Result<Statement, String> {
     let mut statement = Statement { text: String::with_capacity(sql.len()), places: Vec::new() };
     let mut rest = sql;

@@ -1,8 +1,8 @@
 //! Writes the inputs that the fuzzers begin with, below a directory: `seeds CORPUS`.
 //!
-//! They are made of the golden files that the reference server wrote, and of the museum that the
-//! tests of `rdb` have of older servers' layouts: both as they are, and each value alone. The other
-//! formats are text, of which a few lines say all.
+//! They are made of the golden files that the reference server wrote, and of the files in older
+//! servers' layouts that the tests of `rdb` have: whole files, and each value alone. The other
+//! formats are text, for which a few lines are enough.
 
 use std::error::Error;
 use std::fs;
@@ -52,6 +52,7 @@ fn main() -> Outcome {
     write(corpus, "aof_manifest", "manifest", MANIFEST)?;
     requests(corpus)?;
     http_requests(corpus)?;
+    links(corpus)?;
     libraries(corpus)?;
     scripts(corpus)?;
     commands(corpus, &files[0].1)
@@ -89,8 +90,8 @@ fn each_value(corpus: &Path, name: &str, file: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// The type and the value of an entry, as they stand in the file, and how a file begins that may have
-/// them.
+/// The type and the value of an entry, as they stand in the file, and how a file begins that may
+/// have them.
 fn payload(file: &[u8], raw: RawEntry<'_>) -> Option<(Vec<u8>, &'static str)> {
     let heads = [(Dialect::Redis, "REDIS0012"), (Dialect::Valkey, "VALKEY080")];
     let (kind, head) = heads.into_iter().find_map(|(dialect, head)| {
@@ -162,6 +163,35 @@ fn http_requests(corpus: &Path) -> Outcome {
         let body = commands.iter().copied().chain(std::iter::repeat(b' '));
         let body: Vec<u8> = body.take(length).collect();
         write(corpus, "http_request", name, &[head.as_bytes(), &body, b"GET"].concat())?;
+    }
+    Ok(())
+}
+
+/// What primaries send over a link: an answer to each word of the handshake first.
+fn links(corpus: &Path) -> Outcome {
+    const HISTORY: &str = "0123456789abcdef0123456789abcdef01234567";
+    const MARK: &str = "aabaabaabaabaabaabaabaabaabaabaabaabaabc";
+    let answers = "+PONG\r\n+OK\r\n\n+OK\r\n+OK\r\n-ERR unknown\r\n";
+    let mut stream = Vec::new();
+    let commands: [&[&str]; 7] = [
+        &["SELECT", "0"],
+        &["set", "key", ""],
+        &["MULTI"],
+        &["SELECT", "3"],
+        &["EXEC"],
+        &["PING"],
+        &["REPLCONF", "GETACK", "*"],
+    ];
+    commands.iter().for_each(|words| command(&mut stream, words));
+    for (name, begin) in [
+        ("marked", format!("+FULLRESYNC {HISTORY} 77\r\n\n$EOF:{MARK}\r\nREDISaab{MARK}")),
+        ("counted", format!("+FULLRESYNC {HISTORY} 0\r\n$5\r\nREDIS")),
+        ("old", "-ERR unknown command\r\n$0\r\n".to_owned()),
+        ("rest", format!("+CONTINUE {HISTORY}\r\n")),
+        ("later", "-LOADING data\r\n".to_owned()),
+    ] {
+        let input = [b"\x06\x01", answers.as_bytes(), begin.as_bytes(), &stream].concat();
+        write(corpus, "link", name, &input)?;
     }
     Ok(())
 }

@@ -478,8 +478,9 @@ const TRANSACTIONS: &[Form] = &[
     (Exact, "MODULE ( LOAD | UNLOAD | nosuch ) x"),
 ];
 
-/// Which arguments are keys. Releases of Redis 8.0 differ about XREAD and XREADGROUP with a number of ids that
-/// is not that of the streams, as rounds make it by leaving a word out: transcripts ask for these two.
+/// Which arguments are keys. Releases of Redis 8.0 differ about XREAD and XREADGROUP with a number
+/// of ids that is not that of the streams, as rounds make it by leaving a word out: transcripts ask
+/// for these two.
 const ARGUMENTS: &[Form] = &[
     (
         Exact,

@@ -1,5 +1,5 @@
-//! The vocabulary of what clients do to each other: they wait for others' writes, hear others'
-//! messages, end the waiting of others, and close their connections.
+//! The vocabulary of what clients do to each other: they wait for others' writes, receive others'
+//! messages, end others' waits, and close others' connections.
 //!
 //! `<queue>` and `<ranking>` are keys of lists and of sorted sets alone: when a client waits for
 //! several keys and one of them gets a value of another type, Redis serves it in another way
@@ -84,8 +84,8 @@ const SERVING: &[Form] = &[
     (Exact, "OBJECT ENCODING <queue>"),
 ];
 
-/// When one client listens to several patterns or channels, their order differs between the servers; so
-/// no two patterns match one name.
+/// When one client listens to several patterns or channels, their order differs between the
+/// servers; so no two patterns match one name.
 const MESSAGES: &[Form] = &[
     (Exact, "SUBSCRIBE ( <channel> )+"),
     (Exact, "UNSUBSCRIBE ( <channel> )+"),

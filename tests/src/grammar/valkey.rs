@@ -1,8 +1,8 @@
-//! The vocabulary of what Valkey has and Redis lacks: its commands, its filters of clients, its import
-//! mode, and the commands that show their effects.
+//! The vocabulary of what Valkey has and Redis lacks: its commands, its filters of clients, its
+//! import mode, and the commands that show their effects.
 //!
-//! A form that Redis refuses is not here: dunlin refuses it too. Import mode is a setting of the round,
-//! since only that mode keeps a time that is over.
+//! A form that Redis refuses is not here: dunlin refuses it too. Import mode is a setting of the
+//! round, since only that mode keeps a time that is over.
 
 use super::Comparison::{Clients, Exact, Pairs, Shape, Time, Unordered};
 use super::{Form, Vocabulary};
@@ -91,9 +91,9 @@ const HASHES: &[Form] = &[
     (Exact, "HINCRBY <hash> <field> 1"),
 ];
 
-/// Errors about a missing shape have other words, since they name the polygon, and coordinates are shown
-/// with more digits. The middle of a polygon is where the map has places: around others Valkey 9.1 finds
-/// what chance has left in its memory.
+/// Errors about a missing shape have other words, since they name the polygon, and coordinates are
+/// shown with more digits. The middle of a polygon is where the map has places: around others
+/// Valkey 9.1 finds what chance has left in its memory.
 const PLACES: &[Form] = &[
     (Exact, "GEOADD <geo> ( <longitude> <latitude> <member> )+"),
     (Exact, "GEOADD <geo> ( <east> <mild> <member> )+"),

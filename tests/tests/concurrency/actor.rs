@@ -125,7 +125,8 @@ impl<'w> Actor<'w> {
     }
 
     fn send(&mut self, request: &[u8]) -> Result<()> {
-        // A write fails when the other side has closed already: the reply to wait for says the same.
+        // A write fails when the other side has closed already: the reply to wait for says the
+        // same.
         self.client.send_raw(request).map_err(|error| match self.client.receive() {
             Ok(Received::Closed) => Disconnected.into(),
             _ => error,

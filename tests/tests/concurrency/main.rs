@@ -256,8 +256,8 @@ fn some_key(random: &mut Random) -> String {
     format!("key:{}", random.below(60))
 }
 
-/// Waits time out, and connections that wait or watch go away, while databases are swapped and flushed:
-/// by a thread that has closed all gates and uses the same slots without locks.
+/// Waits time out, and connections that wait or watch go away, while databases are swapped and
+/// flushed: by a thread that has stopped the world and uses the same slots without locks.
 #[test]
 fn waits_end_beside_swaps_and_flushes() -> Result<()> {
     let mut server = start()?;

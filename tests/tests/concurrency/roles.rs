@@ -63,7 +63,7 @@ pub(crate) const ALL: &[Role] = &[
     victim("transfers by WATCH, killed", 2, |actor| actor.times(transfer_by_watch)),
     writer("transfers by MULTI", 1, |actor| actor.times(transfer_by_multi)),
     victim("transfers by MULTI, killed", 2, |actor| actor.times(transfer_by_multi)),
-    victim("transfers by a program", 1, |actor| actor.times(transfer_by_program)),
+    victim("transfers by an exclusive command", 1, |actor| actor.times(transfer_exclusively)),
     writer("ranks by SORT", 1, |actor| actor.times(rank)),
     victim("moves between hash and sorted set", 2, |actor| actor.times(move_points)),
     victim("moves between sets", 2, |actor| actor.times(move_between_sets)),
@@ -202,7 +202,7 @@ fn transfer_by_multi(actor: &mut Actor<'_>) -> Result<()> {
     Ok(())
 }
 
-fn transfer_by_program(actor: &mut Actor<'_>) -> Result<()> {
+fn transfer_exclusively(actor: &mut Actor<'_>) -> Result<()> {
     let (from, to) = two_of::<ACCOUNTS>(actor);
     let take = format!("DECRBY account:{from} 7");
     let give = format!("INCRBY account:{to} 7");

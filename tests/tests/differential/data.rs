@@ -102,9 +102,9 @@ pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static s
     ])
 }
 
-/// Whether a set may be a listpack or a table by chance: what SUNIONSTORE and SDIFFSTORE store is a table
-/// if more integers than fit an intset come before the first text, and they come in the order of the
-/// tables that they are taken from.
+/// Whether a set may be a listpack or a table by chance: what SUNIONSTORE and SDIFFSTORE store is a
+/// table if more integers than fit an intset come before the first text, and they come in the order
+/// of the tables that they are taken from.
 fn has_chance_encoding(client: &mut Client, members: &Reply) -> Result<bool> {
     let limit = client.call(&[b"CONFIG".as_slice(), b"GET", b"set-max-intset-entries"])?;
     let limit = limit.elements().unwrap_or_default().pop();
@@ -125,8 +125,9 @@ fn has_times(times: &Reply) -> bool {
     times.iter().any(|time| matches!(time, Reply::Integer(1..)))
 }
 
-/// A payload without what is each server's own: of a packed hash of which fields expire the reference
-/// does not always know any more when the first one does, and with that the checksum is another.
+/// A payload without what is each server's own: of a packed hash of which fields expire the
+/// reference does not always know any more when the first one does, and with that the checksum is
+/// another.
 fn comparable(payload: Reply) -> Reply {
     match payload.text() {
         Some([25, _, _, _, _, _, _, _, _, block @ .., _, _, _, _, _, _, _, _]) => {

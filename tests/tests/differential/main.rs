@@ -2,12 +2,13 @@
 //! end must be the same.
 //!
 //! A round is a few hundred commands over few keys, from an empty server, with random settings, in
-//! RESP2 or RESP3: from one client, which does not wait for replies, or from several in turn, who wait
-//! for each other's lists, hear each other's messages and close each other's connections. What differs
-//! is shortened to a minimal sequence before it is reported. `SEED=n` replays the round that a report
-//! names; `SECONDS=n` runs longer. What Valkey alone has is compared with Valkey 9.1, where that is
-//! installed. Several clients are asked for by name (`make differential-clients`): of them some
-//! differences are known that the document of differences names, and that a round may meet.
+//! RESP2 or RESP3: from one client, which does not wait for replies, or from several in turn, who
+//! wait for each other's lists, hear each other's messages and close each other's connections. A
+//! sequence that shows a difference is shortened before it is reported. `SEED=n` replays the round
+//! that a report names; `SECONDS=n` runs longer. What only Valkey has is compared with Valkey 9.1,
+//! where that is installed. Rounds of several clients run only on request (`make
+//! differential-clients`), because they may meet known differences, which `docs/COMPATIBILITY.md`
+//! lists.
 
 mod alike;
 mod data;

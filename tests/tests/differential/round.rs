@@ -23,8 +23,8 @@ const BATCH: usize = 40;
 /// How long one difference may be shortened.
 const SHORTENING: Duration = Duration::from_secs(15);
 
-/// Whether a command is a BITFIELD whose operations may all fail: where it makes its key longer, that is a
-/// change here, and none in the reference.
+/// Whether a command is a BITFIELD whose operations may all fail: where it makes its key longer,
+/// that is a change here, and none in the reference.
 pub(crate) fn may_fail_to_overflow(command: &Command) -> bool {
     let has = |word: &[u8]| command.words.iter().any(|own| own.eq_ignore_ascii_case(word));
     has(b"bitfield") && has(b"fail")
@@ -33,7 +33,8 @@ pub(crate) fn may_fail_to_overflow(command: &Command) -> bool {
 /// Whether two servers may well answer it differently.
 fn is_left_out(command: &Command, imports: bool) -> bool {
     match command.name().as_str() {
-        // While data is imported the key stays until this millisecond ends: before the next command or after.
+        // While data is imported the key stays until this millisecond ends: before the next command
+        // or after.
         "EXPIRE" | "PEXPIRE" => imports && command.has(2, "0"),
         // Valkey takes several numbers of clients, and so does dunlin.
         "CLIENT" if command.has(1, "KILL") => command.words.windows(3).any(|words| {
@@ -311,9 +312,9 @@ impl Round {
         Ok(None)
     }
 
-    /// The keys of sets that may be a listpack or a table by chance, whatever their members are at the
-    /// end: see [`has_chance_encoding`]. A set keeps the table when members go, and takes it along to
-    /// another name.
+    /// The keys of sets that may be a listpack or a table by chance, whatever their members are at
+    /// the end: see [`has_chance_encoding`]. A set keeps the table when members go, and takes it
+    /// along to another name.
     fn sets_of_chance(&self) -> BTreeSet<Vec<u8>> {
         let mut names = BTreeSet::new();
         let is_limited =

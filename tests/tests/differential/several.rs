@@ -1,11 +1,11 @@
 //! Rounds of several clients, in one order on both servers.
 //!
-//! A client sends one command at a time. The next one goes out when everything that the command causes
-//! has arrived at every client: its reply, messages and events, replies to clients that waited. The
-//! reference writes all replies of a turn before the next turn, so everything has arrived when it
-//! answers another client. On each connection Dunlin then has to send as many replies as the reference
-//! did. CLIENT LIST says whether a command waits. A client that waits sends nothing: its turns are
-//! skipped.
+//! A client sends one command at a time. The next one goes out when everything that the command
+//! causes has arrived at every client: its reply, messages and events, replies to clients that
+//! waited. The reference writes all replies of a turn before the next turn, so everything has
+//! arrived when it answers another client. On each connection Dunlin then has to send as many
+//! replies as the reference did. CLIENT LIST says whether a command waits. A client that waits
+//! sends nothing: its turns are skipped.
 
 use std::time::{Duration, Instant};
 
@@ -67,8 +67,8 @@ impl Seat {
 }
 
 impl Seat {
-    /// Whether a command is worth sending: not while another is waited for, nor for EXEC where what comes
-    /// of it is each server's own (`docs/COMPATIBILITY.md`).
+    /// Whether a command is worth sending: not while another is waited for, nor for EXEC where what
+    /// comes of it is each server's own (`docs/COMPATIBILITY.md`).
     fn can(&self, command: &Command) -> bool {
         const NOT_QUEUED: [&str; 8] = [
             "CLIENT",
@@ -103,7 +103,8 @@ impl Seat {
     }
 }
 
-/// Plays steps; tells the first difference. `controls` are the connections by which the servers are asked.
+/// Plays steps; tells the first difference. `controls` are the connections by which the servers are
+/// asked.
 pub(crate) fn play(
     pair: &Pair,
     controls: &mut [Client; 2],
@@ -146,14 +147,14 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Whether a step is worth taking. Of several waiting clients, SWAPDB serves first the one whose
-    /// key comes first out of a hash table; the reply of a BITFIELD that fails differs between the
-    /// servers.
+    /// Whether a step is worth taking. Of several waiting clients, SWAPDB serves first the one
+    /// whose key comes first out of a hash table; the reply of a BITFIELD that fails differs
+    /// between the servers.
     fn can(&self, step: &Step) -> bool {
         let waits = self.seats.iter().filter_map(|seat| seat.waits.as_ref());
         let is_chance = waits.clone().count() > 1 && step.command.name() == "SWAPDB";
-        // Dunlin serves a client that waits for a key when the key gets another type in this way. The
-        // reference does not.
+        // Dunlin serves a client that waits for a key when the key gets another type in this way.
+        // The reference does not.
         let replaces = step.command.words.iter().any(|word| {
             has_destination(&step.command) && waits.clone().any(|it| it.words.contains(word))
         });
@@ -211,8 +212,8 @@ impl Table<'_> {
         command.words.iter().map(|word| number(word).unwrap_or_else(|| word.clone())).collect()
     }
 
-    /// Waits until there is something to read for a client; tells whether that is so, or the client waits
-    /// in its command.
+    /// Waits until there is something to read for a client; tells whether that is so, or the client
+    /// waits in its command.
     fn is_answered(&mut self, server: usize, by: usize, may_wait: bool) -> Result<bool> {
         let start = Instant::now();
         let id = self.seats[by].ids[server].to_string();
@@ -255,8 +256,8 @@ impl Table<'_> {
         Ok(all)
     }
 
-    /// Compares what dunlin's clients hear with what those of the reference have heard, after a step that
-    /// was answered.
+    /// Compares what dunlin's clients hear with what those of the reference have heard, after a
+    /// step that was answered.
     fn compare(
         &mut self,
         heard: &[Vec<Received>],
@@ -266,8 +267,8 @@ impl Table<'_> {
             let seat = &mut self.seats[index];
             let own = answered.filter(|step| step.by == index).map(|step| &step.command);
             let command = own.or(seat.waits.as_ref()).cloned();
-            // A client that waits and listens to events hears of the command that served it after its
-            // reply.
+            // A client that waits and listens to events hears of the command that served it after
+            // its reply.
             let mut theirs = theirs.clone();
             if own.is_none() && seat.waits.is_some() {
                 theirs.sort_by_key(is_message);
@@ -355,8 +356,8 @@ fn parts(received: &mut Received) -> Option<&mut Vec<Reply>> {
     }
 }
 
-/// Puts given-up names into one order: a client that gives up all gets that of a hash table. How many
-/// are left is told in the order of the replies.
+/// Puts given-up names into one order: a client that gives up all gets that of a hash table. How
+/// many are left is told in the order of the replies.
 fn put_names_in_order(heard: &mut [Received]) {
     const KINDS: [&[u8]; 3] = [b"unsubscribe", b"punsubscribe", b"sunsubscribe"];
     for kind in KINDS {

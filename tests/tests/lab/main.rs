@@ -269,7 +269,8 @@ fn a_knee_is_looked_for_and_who_speaks_no_http_is_skipped() -> Result<()> {
     );
     ensure!(experiment.runs.len() == 1, "one point, one repetition");
     let knee = experiment.runs[0].knee.as_ref().context("no knee")?;
-    // Whatever the machine keeps up with, the first rate is tried first, and no good step is above a bad one.
+    // Whatever the machine keeps up with, the first rate is tried first, and no good step is above
+    // a bad one.
     ensure!(knee.steps.len() > 1 && knee.steps[0].offered_rate == 200.0, "{knee:?}");
     let rates = |good: bool| {
         let steps = knee.steps.iter().filter(move |step| step.good == good);
@@ -293,8 +294,8 @@ fn a_knee_is_looked_for_and_who_speaks_no_http_is_skipped() -> Result<()> {
     bench.is_left_clean()
 }
 
-/// A responder that pauses three quarters of the time keeps no limit that is shorter than its pauses,
-/// and any that is longer.
+/// A responder that pauses three quarters of the time keeps no limit that is shorter than its
+/// pauses, and any that is longer.
 #[test]
 fn a_rate_is_judged_by_the_limit() -> Result<()> {
     let paused = KNEE
@@ -552,7 +553,8 @@ fn reports_are_made_again_and_results_are_compared() -> Result<()> {
     // What is compared with itself has not changed.
     let output = lab(&["compare", "out/results.json", "out/results.json"])?;
     ensure!(output.status.success(), "{output:?}");
-    // A server that fails where it did not is worse, also where the machine had no time for the load.
+    // A server that fails where it did not is worse, also where the machine had no time for the
+    // load.
     let mut before = bench.read()?;
     for run in &mut before.experiments[0].runs {
         run.loads.iter_mut().for_each(|load| load.recording.generator.invalid.clear());

@@ -144,10 +144,52 @@ fn measured(experiment: &ExperimentResult) -> Vec<&str> {
 
 #[test]
 fn reads_over_http_are_measured_beside_a_service() -> Result<()> {
-    let experiment = bundled("api-read", &["--set", "rate=300", "--set", "seconds=0.5"])?;
+    let few = ["--set", "rate=300", "--set", "seconds=0.5", "--set", "readers=1,3"];
+    let experiment = bundled("api-read", &few)?;
     without_errors(&experiment)?;
-    let all = ["Go API with central Redis", "Go API with sidecar replica", "dunlin"];
+    let beside = "dunlin beside each reader";
+    let all = ["Go API with central Redis", "Go API with sidecar replica", "dunlin", beside];
     ensure!(measured(&experiment) == all, "{:?}", experiment.skipped);
+    for run in &experiment.runs {
+        let readers: usize = run.parameters["readers"].parse()?;
+        ensure!(run.loads.len() == readers, "{}: {:?}", run.target, run.parameters);
+        let answered = run.loads.iter().all(|load| load.recording.successes() > 0);
+        ensure!(answered, "{} {readers}: a reader has got nothing", run.target);
+        let figure = |name: &str| run.figures.get(name).copied();
+        let (whole, store) = (figure("server_cpu_processors"), figure("store_cpu_processors"));
+        if run.target == "dunlin" {
+            ensure!(store.is_none(), "it is its own store: {:?}", run.figures);
+        } else {
+            ensure!(store.is_some() && store < whole, "{}: {:?}", run.target, run.figures);
+        }
+        if run.target == beside {
+            let replicas = run.command.iter().filter(|word| *word == "--replicaof").count();
+            ensure!(replicas == readers, "{:?}", run.command);
+        }
+    }
+    // The password of the primary is in no result.
+    ensure!(!serde_json::to_string(&experiment)?.contains("of the hosted primary"), "it is there");
+    Ok(())
+}
+
+#[test]
+fn replicas_attach_while_clients_write() -> Result<()> {
+    let few = ["--set", "keys=2000", "--set", "rate=300", "--set", "seconds=2.5"];
+    let other = ["--set", "at=0.2", "--set", "replicas=1,3"];
+    let experiment = bundled("full-sync", &[&few[..], &other].concat())?;
+    without_errors(&experiment)?;
+    ensure!(experiment.skipped.is_empty(), "{:?}", experiment.skipped);
+    ensure!(experiment.runs.len() == 10, "{:?}", measured(&experiment));
+    for run in &experiment.runs {
+        let replicas: usize = run.parameters["replicas"].parse()?;
+        ensure!(run.events.len() == replicas, "{}: {:?}", run.target, run.events);
+        for event in &run.events {
+            ensure!(event.outcome.starts_with("online after"), "{}: {event:?}", run.target);
+        }
+        for name in ["online_seconds", "p999_during_events_ms", "peak_memory_ratio"] {
+            ensure!(run.figures.contains_key(name), "{}: {:?}", run.target, run.figures);
+        }
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Random calls of what dunlin has in the place of Lua's own: the functions of `string` that search,
+//! Random calls of functions that Dunlin has in place of Lua's own: those of `string` that search,
 //! `unpack`, `table.insert` and those of `coroutine`.
 
 use tests::random::Random;

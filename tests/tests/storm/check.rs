@@ -1,16 +1,17 @@
-//! Says what in the life of a process was wrong.
+//! Finds what was wrong in the life of a process.
 //!
 //! Registers have one writer each, who gives them growing values, so that the order of writes is
 //! known. The mark has one writer too, and says which of the swaps and flushes a state has seen.
 //!
 //! The rules while the process runs: a read sees the last value that was acknowledged before the
-//! read began, or a newer one, or nothing after a flush; an element is popped once, and only after it
-//! was pushed, which goes for entries of streams and a group's new deliveries as well; a value of a
+//! read began, or a newer one, or nothing after a flush. An element is popped once, and only after
+//! it was pushed; the same goes for entries of streams and new deliveries of a group. A value of a
 //! watched counter has one successor.
 //!
-//! The rules when it has ended: what was promised is there (a value that was acknowledged, or that
-//! somebody has read), and the state is one of some instant: nothing is lost that had been
-//! acknowledged before something began that is not lost.
+//! The rules when the process has ended: promised values are there, which are those that were
+//! acknowledged, and those that were read where readers wait for the disk. And the state is that of
+//! one instant: if a write is not lost, nothing is lost that was acknowledged before that write
+//! began.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,10 @@ const ENOUGH: usize = 5;
 struct Trace {
     what: String,
     begin: Time,
+    /// When a client knew of it: the one that did it, or one that saw it.
     end: Time,
+    /// When the one that did it knew.
+    acknowledged: Time,
 }
 
 /// What became of operations, as far as it is certain.
@@ -123,11 +127,16 @@ impl Fates {
     }
 
     fn lose(&mut self, what: String, begin: Time, end: Time) {
-        self.lost.push(Trace { what, begin, end });
+        self.lost.push(Trace { what, begin, end, acknowledged: end });
+    }
+
+    fn lose_write(&mut self, what: String, write: &Write) {
+        let Write { begin, end, known, .. } = *write;
+        self.lost.push(Trace { what, begin, end: known, acknowledged: end });
     }
 
     fn keep(&mut self, what: String, begin: Time, end: Time) {
-        self.survived.push(Trace { what, begin, end });
+        self.survived.push(Trace { what, begin, end, acknowledged: end });
     }
 }
 
@@ -247,7 +256,7 @@ fn judge_register(
         // Whatever was certainly written after the last flush should be there.
         let after = |write: &&Write| !marked.may_have_removed(write.begin);
         for write in writes.iter().filter(after).filter(|write| write.known != NEVER) {
-            fates.lose(name(write), write.begin, write.known);
+            fates.lose_write(name(write), write);
         }
         return;
     };
@@ -262,7 +271,7 @@ fn judge_register(
     if kept.is_acknowledged() {
         let newer = |write: &&Write| write.value > value && write.begin > kept.end;
         for write in writes.iter().filter(newer).filter(|write| write.known != NEVER) {
-            fates.lose(name(write), write.begin, write.known);
+            fates.lose_write(name(write), write);
         }
     }
 }
@@ -454,15 +463,18 @@ fn judge_counter(
 
 /// Holds what was lost against what was promised and against what survived.
 fn check_promise(life: &Life, fates: &mut Fates) {
-    let promised = |trace: &&Trace| life.promise.covers(trace.begin, trace.end);
+    let promised = |trace: &&Trace| {
+        let Trace { begin, end, acknowledged, .. } = **trace;
+        life.promise.covers(begin, acknowledged) || life.promise.covers_what_is_seen(begin, end)
+    };
     let broken: Vec<_> = fates.lost.iter().filter(promised).collect();
     if let Some(first) = broken.iter().min_by_key(|trace| trace.end) {
         let last = life.operations.iter().filter(|it| it.is_acknowledged()).map(|it| it.end).max();
         let age = last.unwrap_or(first.end).saturating_sub(first.end) / 1_000_000;
         let (what, count, reason) = (&first.what, broken.len(), &life.promise.reason);
         let sentence = format!(
-            "{count} acknowledged operations are lost, the first is the {what}, acknowledged \
-             {age} ms before the last answer; {reason}"
+            "{count} operations are lost, the first is the {what}, which a client knew of {age} \
+             ms before the last answer; {reason}"
         );
         fates.violations.push(sentence);
     }

@@ -16,7 +16,7 @@ use crate::history::{Promise, Time};
 use crate::plan::{Disk, Ending, Event, Plan};
 
 /// How long a stop may take, and turning on.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What of the data is on the disk, as far as it is known.
 pub(crate) struct Conductor<'s> {
@@ -59,8 +59,8 @@ impl<'s> Conductor<'s> {
             policy: "everysec",
             policy_since: now,
             always: Vec::new(),
-            // What was loaded without an append-only file came from a snapshot. Otherwise there may be
-            // none, or one of a life before this one.
+            // What was loaded without an append-only file came from a snapshot. Otherwise there may
+            // be none, or one of a life before this one.
             saved: (!appends).then_some(now),
             failing_since,
         }
@@ -291,7 +291,7 @@ impl<'s> Conductor<'s> {
         let nosave = ending == Ending::Shutdown("SHUTDOWN NOSAVE");
         if killed && (self.appends() || !nosave) {
             let reason = format!("the server had stopped by itself ({ending:?})");
-            return Ok(Promise { spans: vec![(0, Time::MAX - 1)], reason });
+            return Ok(Promise::of_all(vec![(0, Time::MAX - 1)], reason));
         }
         ensure!(
             killed || self.server.is_running(),
@@ -307,16 +307,17 @@ impl<'s> Conductor<'s> {
     fn promise(&self, killed: Time) -> Promise {
         if self.complete_since.is_none() {
             let reason = "without an append-only file, a snapshot had begun after that".to_owned();
-            return Promise { spans: vec![(0, self.saved.unwrap_or(0))], reason };
+            return Promise::of_all(vec![(0, self.saved.unwrap_or(0))], reason);
         }
         let mut spans = self.always.clone();
         if self.policy == "always" {
             spans.push((self.policy_since, Time::MAX - 1));
         }
-        // Replies leave when the system has what they acknowledge, and it survives the process.
+        let of_what_is_seen = spans.clone();
+        // A write's reply leaves when the system has the write, which survives the process.
         spans.push((0, killed.min(self.failing_since.unwrap_or(killed))));
         let reason = format!("the append-only file was written under {}", self.policy);
-        Promise { spans, reason }
+        Promise { spans, of_what_is_seen, reason }
     }
 
     fn stop_by(&mut self, signal: Signal) -> Result<bool> {

@@ -31,8 +31,8 @@ pub(crate) const LIBRARY: &str = "#!lua name=storm\n\
     return(redis.call('set',KEYS[1],ARGV[1]))\nend)\n\
     redis.register_function('put_both',function(KEYS,ARGV)\n\
     redis.call('set',KEYS[1],ARGV[1])\nreturn(redis.call('hset',ARGV[2],'f',ARGV[1]))\nend)";
-/// A script that writes a pair, of whose keys it may not know the second, or both. No blank is in it:
-/// that is where words are split.
+/// A script that writes a pair, of whose keys it may not know the second, or both. No blank is in
+/// it: that is where words are split.
 const WRITE_PAIR: &str = "redis.call('set',KEYS[1]or(ARGV[2]),ARGV[1])\n\
     return(redis.call('hset',KEYS[2]or(ARGV[3]),'f',ARGV[1]))";
 /// What sets the mark and brings the two databases that are swapped into their first order.
@@ -220,8 +220,8 @@ fn read_streams(client: &mut Client, state: &mut State, wrong: &mut Vec<String>)
     Ok(())
 }
 
-/// Reads all checked data, from a server that nothing else uses. The texts name what cannot be true of
-/// any state.
+/// Reads all checked data, from a server that nothing else uses. The texts name what cannot be true
+/// of any state.
 pub(crate) fn read_state(client: &mut Client) -> Result<(State, Vec<String>)> {
     let mut state = State::default();
     let mut violations = Vec::new();

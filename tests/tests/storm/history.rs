@@ -71,19 +71,36 @@ pub(crate) struct State {
     pub(crate) counters: BTreeMap<usize, u64>,
 }
 
-/// What must have survived the end of a process: all that began and was acknowledged within one of
-/// these spans. Whatever else survived must be what some instant had seen.
+/// What must have survived the end of a process. Whatever else survived must be what some instant
+/// had seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Promise {
+    /// All that began and was acknowledged within one of these spans.
     pub(crate) spans: Vec<(Time, Time)>,
+    /// All that began and was read within one of these spans, though it may not have been
+    /// acknowledged. Readers wait for the disk under `always` only.
+    pub(crate) of_what_is_seen: Vec<(Time, Time)>,
     /// Why, for the report.
     pub(crate) reason: String,
 }
 
 impl Promise {
-    pub(crate) fn covers(&self, begin: Time, end: Time) -> bool {
-        self.spans.iter().any(|&(from, to)| from <= begin && end <= to)
+    /// A promise of all that clients knew of within these spans.
+    pub(crate) fn of_all(spans: Vec<(Time, Time)>, reason: String) -> Promise {
+        Promise { of_what_is_seen: spans.clone(), spans, reason }
     }
+
+    pub(crate) fn covers(&self, begin: Time, end: Time) -> bool {
+        is_within(&self.spans, begin, end)
+    }
+
+    pub(crate) fn covers_what_is_seen(&self, begin: Time, end: Time) -> bool {
+        is_within(&self.of_what_is_seen, begin, end)
+    }
+}
+
+fn is_within(spans: &[(Time, Time)], begin: Time, end: Time) -> bool {
+    spans.iter().any(|&(from, to)| from <= begin && end <= to)
 }
 
 /// The life of one process, between two states.

@@ -1,10 +1,10 @@
-//! A storm: clients of all kinds at work on a process that is stopped, killed and started again, on a
-//! disk that is slow, full or failing at times; and a checker of what they saw.
+//! A storm: clients of all kinds work on a process that is stopped, killed and started again, on a
+//! disk that is slow, full or failing at times. A checker looks at what they saw.
 //!
-//! `make storm SECONDS=3600 SEED=7` is a long one; with the tests goes a short one of a fixed seed. Between
-//! the lives of a long one come [`squalls`].
-//! What is done to the server comes from the seed alone; which client is faster than another does
-//! not. [`check`] says what is wrong, [`conduct`] what must survive, [`watch`] who waited.
+//! `make storm SECONDS=3600 SEED=7` runs a long storm; the tests include a short one with a fixed
+//! seed. A long storm has [`squalls`] between the lives of the process. The seed alone decides what
+//! is done to the server, but not which client is faster than another. [`check`] says what is
+//! wrong, [`conduct`] what must survive, and [`watch`] who waited.
 
 mod actor;
 mod canary;
@@ -45,7 +45,7 @@ const MAY_REMAIN: u64 = 10 << 20;
 /// How long a squall is, between two lives or when it is repeated.
 const SQUALL: Duration = Duration::from_secs(6);
 /// How long memory may take to come back.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the environment asks for.
 struct Wishes {
@@ -223,10 +223,8 @@ impl Storm {
             self.start_plainly()?;
             self.judge(&mut life)?;
         } else {
-            life.promise = history::Promise {
-                spans: vec![(0, u64::MAX - 1)],
-                reason: "the process goes on".to_owned(),
-            };
+            let reason = "the process goes on".to_owned();
+            life.promise = history::Promise::of_all(vec![(0, u64::MAX - 1)], reason);
             self.make_healthy()?;
             self.judge(&mut life)?;
             self.become_idle()?;
@@ -234,8 +232,8 @@ impl Storm {
         Ok(())
     }
 
-    /// Makes room on the disk, and has a failed journal replaced by a rewrite: until then no reply is
-    /// sent that nothing makes durable.
+    /// Makes room on the disk, and has a failed journal replaced by a rewrite: until then no reply
+    /// is sent that nothing makes durable.
     fn make_healthy(&self) -> Result<()> {
         if let Some(volume) = &self.volume {
             let _ = fs::remove_file(volume.path().join("ballast"));
@@ -285,8 +283,8 @@ impl Storm {
     fn become_idle(&mut self) -> Result<()> {
         let mut client = self.server.connect()?;
         let begin = Instant::now();
-        // A journal that has failed needs a rewrite. One that fails meanwhile takes with it the replies
-        // that it was to vouch for, and their connections.
+        // A journal that has failed needs a rewrite. If it fails meanwhile, replies that depend on
+        // it are lost, with their connections.
         while client.call_text("FLUSHALL").map_or(true, |reply| reply.is_error())
             || client.call_text("PING").is_err()
         {

@@ -79,7 +79,9 @@ impl Plan {
     pub(crate) fn new(seed: u64, life: u64) -> Plan {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(life));
         let disk = match random.below(10) {
-            0 | 1 => Disk::Slow(milliseconds(&mut random, 20, 1500)),
+            // The first file that keeps data needs some nine syncs in a row. Under `always`
+            // replies wait for all of them, and clients for ten seconds.
+            0 | 1 => Disk::Slow(milliseconds(&mut random, 20, 700)),
             2 => Disk::Failing(milliseconds(&mut random, 3, 30)),
             _ => Disk::Healthy,
         };

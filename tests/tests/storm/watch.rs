@@ -1,9 +1,10 @@
-//! The watchdog: PINGs on connections of every worker, and whose fault it was when one waited.
+//! The watchdog: PINGs on connections of every worker, and whether the server is to blame when one
+//! waited.
 //!
 //! On a busy machine a thread may not run because others do. So a second thread notes how late its
-//! own sleeps end, and for how long the server's threads were ready to run and did not, or the program
-//! that makes its disk slow, for which they wait at each sync; a wait counts only as far as it was longer
-//! than all that.
+//! own sleeps end, and for how long the server's threads were ready to run and did not. It notes
+//! the same for the program that makes the disk slow, because the server's threads wait for it at
+//! each sync. A wait counts only as far as it was longer than all that.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,13 +12,8 @@ const FOLDERS: [&str; 9] =
 #[test]
 fn what_documents_name_exists() {
     let root = repository();
-    let (mut documents, mut checked) = (Vec::new(), 0);
-    for name in ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"] {
-        documents.push(root.join(name));
-    }
-    find_documents(&root.join("docs"), &mut documents);
-    let mut missing = Vec::new();
-    for document in documents {
+    let (mut missing, mut checked) = (Vec::new(), 0);
+    for document in all(&root) {
         let text = fs::read_to_string(&document).expect("a document is text");
         let folder = document.parent().expect("it lies in a folder");
         let links = links(&text).map(|link| folder.join(link));
@@ -32,6 +27,14 @@ fn what_documents_name_exists() {
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     assert!(checked > 100, "only {checked} paths were found");
+}
+
+/// All documents.
+pub(crate) fn all(root: &Path) -> Vec<PathBuf> {
+    let names = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let mut documents: Vec<_> = names.iter().map(|name| root.join(name)).collect();
+    find_documents(&root.join("docs"), &mut documents);
+    documents
 }
 
 fn find_documents(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -53,8 +56,8 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     files.filter(|file| !file.is_empty() && !file.contains("://") && !file.starts_with("mailto:"))
 }
 
-/// What stands in backticks and looks like a path of the repository. A word with `<family>` or `*` in
-/// it stands for many.
+/// What stands in backticks and looks like a path of the repository. A word with `<family>` or `*`
+/// in it stands for many.
 fn named_paths(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split('`').skip(1).step_by(2);
     words.filter(|word| {

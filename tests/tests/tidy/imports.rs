@@ -184,8 +184,8 @@ fn defines(source: &Source, name: &str) -> bool {
     source.tokens().windows(2).any(|pair| KINDS.contains(&pair[0]) && pair[1] == name)
 }
 
-/// The words in the code, without the `use` lines, that may be names of something brought in: neither
-/// fields, methods and other parts of a path, nor what the file itself gives the name.
+/// The words in the code, without the `use` lines, that may be names of something brought in:
+/// neither fields, methods and other parts of a path, nor what the file itself gives the name.
 fn own_words<'s>(tokens: &[&'s str]) -> BTreeSet<&'s str> {
     const BEFORE: [&str; 5] = [".", "::", "mod", "fn", "'"];
     let mut found = BTreeSet::new();

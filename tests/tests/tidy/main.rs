@@ -2,10 +2,13 @@
 
 mod documents;
 mod imports;
+mod rooms;
 mod rules;
 mod source;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use imports::{Imports, circles, shortest_way};
@@ -109,18 +112,18 @@ fn files_do_not_import_each_other_in_circles() {
 
 #[test]
 fn families_of_commands_do_not_import_each_other() {
-    const FAMILIES: &str = "crates/engine/src/commands/";
+    const FAMILIES: &str = "crates/commands/src/";
     let family = |path: &str| {
         let inner = path.strip_prefix(FAMILIES)?;
         let name = inner.split(['/', '.']).next()?;
-        (name != "mod").then(|| name.to_string())
+        (!matches!(name, "lib" | "compatibility")).then(|| name.to_string())
     };
     let house = House::get();
     let mut inside = 0;
     for (from, to, name) in house.edges() {
         let target = family(to);
         if to.starts_with(FAMILIES) {
-            let allowed = from.starts_with(FAMILIES) || from == "crates/engine/src/lib.rs";
+            let allowed = from.starts_with(FAMILIES);
             assert!(allowed, "{from} imports a family: {name}");
         }
         if let (Some(one), Some(other)) = (family(from), target) {
@@ -129,45 +132,6 @@ fn families_of_commands_do_not_import_each_other() {
         }
     }
     assert!(inside > 10, "only {inside} imports within families were found");
-}
-
-#[test]
-fn rooms_of_the_server_import_each_other_only_as_listed() {
-    let room = |path: &str| {
-        let inner = path.strip_prefix("crates/server/src/")?;
-        Some(inner.split(['/', '.']).next()?.to_string())
-    };
-    let house = House::get();
-    let mut found = BTreeSet::new();
-    for (from, to, _) in house.edges() {
-        let (Some(from), Some(to)) = (room(from), room(to)) else { continue };
-        let wires = matches!(&*from, "boot" | "host" | "lib");
-        if !wires && from != to && to != "process" {
-            found.insert(format!("{from} imports {to}"));
-        }
-    }
-    let listed = rules::SERVER_ROOMS.iter().map(|(from, to)| format!("{from} imports {to}"));
-    compare("rooms of the server", &found, &listed.collect());
-}
-
-#[test]
-fn rooms_of_persistence_import_each_other_only_as_listed() {
-    const ROOMS: [&str; 3] = ["aof", "journal", "rdb"];
-    let room = |path: &str| {
-        let inner = path.strip_prefix("crates/server/src/persist/")?;
-        let name = inner.split(['/', '.']).next()?;
-        ROOMS.contains(&name).then(|| name.to_string())
-    };
-    let house = House::get();
-    let mut found = BTreeSet::new();
-    for (from, to, _) in house.edges() {
-        let (Some(from), Some(to)) = (room(from), room(to)) else { continue };
-        if from != to {
-            found.insert(format!("{from} imports {to}"));
-        }
-    }
-    let listed = rules::PERSIST_ROOMS.iter().map(|(from, to)| format!("{from} imports {to}"));
-    compare("rooms of persistence", &found, &listed.collect());
 }
 
 #[test]
@@ -181,7 +145,7 @@ fn data_is_synced_by_one_room() {
         };
         if tokens.windows(2).any(calls) {
             let path = &source.path;
-            assert!(path.starts_with("crates/server/src/persist/"), "{path} syncs");
+            assert!(path.starts_with("crates/persist/src/"), "{path} syncs");
             callers += 1;
         }
     }
@@ -198,7 +162,7 @@ fn the_clock_is_read_in_one_place() {
             tokens.windows(3).any(|three| three[0] == kind && three[1] == "::" && three[2] == "now")
         };
         // How long a thread of the server or of the lab has waited concerns nothing else.
-        let waits = matches!(&*source.package, "server" | "lab" | "dunlin");
+        let waits = matches!(&*source.package, "process" | "persist" | "server" | "lab" | "dunlin");
         let raw = tokens.windows(2).any(|two| two == ["clock_gettime", "("]);
         if reads("SystemTime") || raw || reads("Instant") && !waits {
             found.insert(source.path.clone());
@@ -217,22 +181,43 @@ fn unsafe_code_is_where_it_is_expected() {
     compare("has unsafe code", &found, &listed);
 }
 
-#[test]
-fn files_are_not_long() {
+/// The path and the text of each source file, tests included.
+fn texts() -> Vec<(String, String)> {
     let root = repository();
     let mut files = Vec::new();
-    for folder in ["crates", "tests", "fuzz/fuzz_targets", "explore/src"] {
+    for folder in ["crates", "tests", "fuzz/fuzz_targets", "explore/src", "explore/tests"] {
         source::find_files(&root.join(folder), &mut files);
     }
     assert!(files.len() > 400, "only {} files were found", files.len());
-    let mut found = BTreeSet::new();
-    for file in files {
-        let text = std::fs::read_to_string(&file).expect("a source is text");
-        if text.lines().count() > rules::LINES_MAX {
-            let path = file.strip_prefix(&root).expect("it was found there");
-            found.insert(path.to_string_lossy().into_owned());
-        }
-    }
+    let read = |file: &PathBuf| {
+        let path = file.strip_prefix(&root).expect("it was found there");
+        let text = std::fs::read_to_string(file).expect("a source is text");
+        (path.to_string_lossy().into_owned(), text)
+    };
+    files.iter().map(read).collect()
+}
+
+#[test]
+fn files_are_not_long() {
+    let long =
+        |(path, text): (String, String)| (text.lines().count() > rules::LINES_MAX).then_some(path);
+    let found = texts().into_iter().filter_map(long).collect();
     let listed = rules::LONG.iter().map(|(path, _)| (*path).to_string()).collect();
     compare(&format!("has more than {} lines", rules::LINES_MAX), &found, &listed);
+}
+
+/// The formatter sees to the code. A row of a table cannot be divided.
+#[test]
+fn comments_are_not_wide() {
+    let is_wide = |line: &&str| {
+        let comment = line.trim_start();
+        let divides = comment.starts_with("//") && !comment.contains(" | ");
+        divides && line.chars().count() > rules::COLUMNS_MAX
+    };
+    let wide: Vec<_> = texts()
+        .iter()
+        .flat_map(|(path, text)| text.lines().filter(is_wide).map(move |line| (path, line)))
+        .map(|(path, line)| format!("{path}: {line}"))
+        .collect();
+    assert!(wide.is_empty(), "wider than {} columns:\n{}", rules::COLUMNS_MAX, wide.join("\n"));
 }

@@ -11,52 +11,204 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("rdb", &["base", "store"]),
     ("http", &["base", "resp"]),
     ("etcd", &["base"]),
+    ("replication", &["base", "resp"]),
     ("engine", &["base", "resp", "store", "config", "rdb", "etcd"]),
+    ("commands", &["base", "resp", "store", "config", "rdb", "etcd", "engine"]),
     ("script", &["base", "resp", "config", "lua", "engine"]),
+    ("process", &["base", "config", "engine"]),
+    ("persist", &["base", "resp", "store", "config", "rdb", "engine", "commands", "process"]),
     (
         "server",
-        &["base", "resp", "store", "config", "rdb", "http", "etcd", "engine", "script", "views"],
+        &[
+            "base",
+            "resp",
+            "store",
+            "config",
+            "rdb",
+            "http",
+            "etcd",
+            "replication",
+            "engine",
+            "commands",
+            "process",
+            "persist",
+            "script",
+            "views",
+        ],
     ),
+    ("simulation", &[]),
     ("views", &[]),
     ("lab", &["base", "resp"]),
+    ("mover", &["resp", "lab"]),
     ("lua", &[]),
-    ("dunlin", &["config", "engine", "server", "lab"]),
+    ("dunlin", &["config", "engine", "commands", "process", "persist", "server", "lab", "mover"]),
 ];
 
-/// Which rooms of the server import which others. All may import `process`, and `boot` and `host` wire
-/// them.
-pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
-    // Work that is due by the clock concerns these.
-    ("cron", "memory"),
-    ("cron", "persist"),
-    // Threads that allocate say so.
-    ("assistant", "memory"),
-    ("changes", "memory"),
-    ("freeing", "memory"),
-    ("views", "memory"),
-    // They are assistants.
-    ("errands", "assistant"),
-    ("listings", "assistant"),
-    // They run commands.
-    ("listings", "hand"),
-    ("views", "hand"),
-    ("net", "memory"),
-    ("persist", "memory"),
-    // A socket that listens is given to the acceptor.
-    ("listen", "net"),
+/// A room of a crate, with those that it imports.
+type Room = (&'static str, &'static [&'static str]);
+
+/// The rooms of crates, each with those that it imports, which stand before it: the lowest is the
+/// first. A room is a folder or a file right under the crate's `src`.
+pub(crate) const ROOMS: &[(&str, &[Room])] = &[
+    (
+        "engine",
+        &[
+            ("command", &[]),
+            ("content_types", &[]),
+            ("observe", &["command"]),
+            ("journal", &[]),
+            ("session", &["command", "observe", "journal"]),
+            ("host", &["session"]),
+            ("script", &["command", "host"]),
+            ("files", &["command", "observe", "session"]),
+            ("db", &["command", "observe", "journal", "session", "script"]),
+            ("memory", &["session", "host", "db"]),
+            ("nodes", &["command", "session", "db"]),
+            ("replication", &["journal", "session", "script"]),
+            (
+                "engine",
+                &[
+                    "command",
+                    "content_types",
+                    "observe",
+                    "journal",
+                    "session",
+                    "host",
+                    "script",
+                    "files",
+                    "db",
+                    "memory",
+                    "nodes",
+                    "replication",
+                ],
+            ),
+            ("turn", &["command", "observe", "session", "db", "memory", "engine"]),
+            ("handler", &["command", "session", "db", "engine"]),
+            ("reclaim", &["command", "session", "host", "db", "memory", "nodes", "engine", "turn"]),
+            ("persistence", &["command", "journal", "session", "files", "db", "engine", "turn"]),
+            (
+                "admission",
+                &[
+                    "command",
+                    "session",
+                    "script",
+                    "files",
+                    "engine",
+                    "turn",
+                    "reclaim",
+                    "persistence",
+                ],
+            ),
+            ("clients", &["command", "observe", "session", "host", "db", "engine", "turn"]),
+            ("changes", &["command", "journal", "session", "engine"]),
+            ("wait", &["session", "db", "engine", "turn", "admission"]),
+            (
+                "scripting",
+                &[
+                    "command",
+                    "observe",
+                    "session",
+                    "host",
+                    "script",
+                    "db",
+                    "engine",
+                    "turn",
+                    "persistence",
+                    "admission",
+                    "clients",
+                    "wait",
+                ],
+            ),
+            (
+                "run",
+                &[
+                    "command",
+                    "observe",
+                    "journal",
+                    "session",
+                    "host",
+                    "script",
+                    "db",
+                    "engine",
+                    "turn",
+                    "admission",
+                    "clients",
+                    "wait",
+                ],
+            ),
+            ("no_host", &["session", "host", "files", "engine"]),
+            (
+                "testing",
+                &[
+                    "journal",
+                    "session",
+                    "files",
+                    "db",
+                    "engine",
+                    "turn",
+                    "persistence",
+                    "run",
+                    "no_host",
+                ],
+            ),
+        ],
+    ),
+    (
+        "process",
+        &[
+            ("memory", &[]),
+            ("paths", &[]),
+            ("system", &[]),
+            ("descriptors", &["paths"]),
+            ("signal", &["system"]),
+            ("thread", &["system"]),
+            ("title", &["system"]),
+            ("log", &["paths", "system", "thread"]),
+            ("announce", &["paths", "log"]),
+            ("crash", &["system", "log"]),
+            ("daemon", &["paths", "system", "log"]),
+        ],
+    ),
+    (
+        "persist",
+        &[
+            ("config_file", &[]),
+            ("cuts", &[]),
+            ("delay", &[]),
+            ("disk", &[]),
+            ("shape", &[]),
+            ("as_commands", &["shape"]),
+            ("claim", &["disk"]),
+            ("journal", &["disk"]),
+            ("originals", &["disk"]),
+            ("stale", &["disk"]),
+            ("snapshot", &["delay", "shape", "as_commands"]),
+            ("full_copy", &["cuts", "snapshot"]),
+            ("aof", &["cuts", "disk", "claim", "journal", "originals", "stale", "snapshot"]),
+            ("rdb", &["cuts", "disk", "claim", "stale", "snapshot"]),
+            ("check", &["disk", "claim", "originals", "aof"]),
+            ("load", &["delay", "disk", "aof"]),
+        ],
+    ),
+    (
+        "server",
+        &[
+            ("files", &[]),
+            ("net", &[]),
+            ("replication", &[]),
+            ("threads", &[]),
+            ("listen", &["net"]),
+            ("host", &["files", "net", "threads", "listen"]),
+            ("boot", &["files", "net", "replication", "threads", "listen", "host"]),
+        ],
+    ),
 ];
 
-/// Which rooms of the server's persistence import which others.
-pub(crate) const PERSIST_ROOMS: &[(&str, &str)] = &[
-    // It gives the journal its files, and ends and repairs them.
-    ("aof", "journal"),
-];
-
-/// Whether files are those of one family of commands, whose registry, its `mod.rs`, names them all and
-/// may have what they share.
+/// Whether files are those of one family of commands, whose registry, its `mod.rs`, names them all
+/// and may have what they share.
 pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {
     let family = |file: &str| {
-        let inner = file.strip_prefix("crates/engine/src/commands/")?;
+        let inner = file.strip_prefix("crates/commands/src/")?;
         Some(inner.split_once('/')?.0.to_string())
     };
     let families: BTreeSet<_> = files.iter().map(|file| family(file)).collect();
@@ -67,9 +219,19 @@ pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {
 pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
-            "crates/store/src/cut.rs",
+            "crates/engine/src/engine.rs",
+            "crates/engine/src/engine/context.rs",
+            "crates/engine/src/engine/registry.rs",
+            "crates/engine/src/engine/row.rs",
+            "crates/engine/src/engine/storage.rs",
+        ],
+        "an engine has all commands, a command's handler takes a context, and a context has the engine",
+    ),
+    (
+        &[
+            "crates/store/src/snapshot/cut.rs",
             "crates/store/src/keyspace.rs",
-            "crates/store/src/keyspace/held.rs",
+            "crates/store/src/keyspace/locked.rs",
         ],
         "a keyspace hands what changes to its cut, and who walks through a cut locks the keyspace's slots",
     ),
@@ -77,24 +239,26 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
         &[
             "crates/store/src/entry.rs",
             "crates/store/src/entry/removed.rs",
-            "crates/store/src/freeze.rs",
-            "crates/store/src/hash.rs",
-            "crates/store/src/hash/fields.rs",
-            "crates/store/src/member.rs",
-            "crates/store/src/member/table.rs",
-            "crates/store/src/set.rs",
-            "crates/store/src/zset.rs",
-            "crates/store/src/zset/table.rs",
+            "crates/store/src/snapshot/freeze.rs",
+            "crates/store/src/types/hash.rs",
+            "crates/store/src/types/hash/fields.rs",
+            "crates/store/src/types/member.rs",
+            "crates/store/src/types/member/table.rs",
+            "crates/store/src/types/set.rs",
+            "crates/store/src/types/zset.rs",
+            "crates/store/src/types/zset/table.rs",
         ],
         "an entry has a collection, which knows the snapshot that reads it, which may own a removed entry",
     ),
 ];
 
-/// Files that read a clock, besides those of the server and the lab, which measure how long they wait.
+/// Files that read a clock, besides those of the server and the lab, which measure how long they
+/// wait.
 pub(crate) const CLOCKS: &[(&str, &str)] = &[
     ("crates/base/src/clock.rs", "it reads clocks for all others"),
     ("crates/lab/src/agent/server.rs", "machines compare their wall clocks"),
     ("crates/lab/src/targets/tree.rs", "it asks for the processor time of another process"),
+    ("crates/mover/src/steps.rs", "it says how long the writes of another process were held"),
     ("crates/views/src/sqlite.rs", "it ends statements whose time is up"),
 ];
 
@@ -103,6 +267,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/base/src/clock.rs",
     "crates/base/src/time_slice.rs",
     "crates/dunlin/src/allocator.rs",
+    "crates/engine/src/journal/block.rs",
     "crates/lab/src/targets/process.rs",
     "crates/lab/src/targets/tree.rs",
     "crates/lab/src/load/usage.rs",
@@ -127,31 +292,36 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/script/src/state.rs",
     "crates/script/src/to_reply.rs",
     "crates/script/src/watch.rs",
-    "crates/server/src/cron.rs",
-    "crates/server/src/process/system.rs",
+    "crates/server/src/threads/cron.rs",
+    "crates/process/src/system.rs",
+    "crates/simulation/src/hold.rs",
+    "crates/simulation/src/memory.rs",
     "crates/store/src/entry.rs",
     "crates/store/src/entry/change.rs",
     "crates/store/src/entry/removed.rs",
     "crates/store/src/entry/stamp.rs",
-    "crates/store/src/frozen_text.rs",
+    "crates/store/src/snapshot/frozen_text.rs",
     "crates/store/src/garbage.rs",
-    "crates/store/src/gate.rs",
-    "crates/store/src/hash/fields.rs",
+    "crates/store/src/locks/gate.rs",
+    "crates/store/src/types/hash/fields.rs",
     "crates/store/src/keyspace.rs",
-    "crates/store/src/keyspace/held.rs",
+    "crates/store/src/keyspace/locked.rs",
     "crates/store/src/keyspace/slot_table.rs",
-    "crates/store/src/member.rs",
-    "crates/store/src/member/table.rs",
+    "crates/store/src/types/member.rs",
+    "crates/store/src/types/member/table.rs",
     "crates/store/src/pack/form.rs",
     "crates/store/src/pack/node.rs",
     "crates/store/src/pack/slice.rs",
     "crates/store/src/pack/thin.rs",
-    "crates/store/src/sync.rs",
+    "crates/store/src/locks/sync.rs",
     "crates/store/src/table/dict.rs",
-    "crates/store/src/table/dict/near.rs",
+    "crates/store/src/table/dict/prefetch.rs",
     "crates/store/src/table/retire.rs",
-    "crates/store/src/zset/table.rs",
+    "crates/store/src/types/zset/table.rs",
 ];
+
+/// Columns of a comment, as the formatter has for code.
+pub(crate) const COLUMNS_MAX: usize = 100;
 
 /// Lines that a file may have.
 pub(crate) const LINES_MAX: usize = 1000;

@@ -77,8 +77,8 @@ impl Bignum {
         self.limbs.splice(0..0, std::iter::repeat_n(0, bits / 64));
     }
 
-    /// The highest 128 bits (fewer if the number is shorter), how far they are shifted to the right,
-    /// and whether any bit below them is set.
+    /// The highest 128 bits (fewer if the number is shorter), how far they are shifted to the
+    /// right, and whether any bit below them is set.
     pub(super) fn top(&self) -> (u128, usize, bool) {
         let shift = self.bits().saturating_sub(128);
         let (first, within) = (shift / 64, shift % 64);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn small_truths() {
+    fn zero_and_powers_of_ten_are_printed() {
         assert_eq!(text(Bignum::from_u64(0)), "0");
         let mut power = Bignum::from_u64(1);
         power.mul_power_of_five(60);

@@ -24,8 +24,8 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 
 /// Reads a double as ZRANGEBYSCORE takes a bound, and SORT a weight: decimals, up to the first zero
 /// byte. Unlike [`parse_f64`] it takes no hexadecimal number, takes an empty text as 0, and makes
-/// infinity or zero of a number that is too large or too small. `None` for NaN, and for anything before
-/// or after the number.
+/// infinity or zero of a number that is too large or too small. `None` for NaN, and for anything
+/// before or after the number.
 pub fn parse_f64_lenient(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -94,8 +94,8 @@ fn binary64(mantissa: u64, exponent: i32) -> f64 {
     f64::from_bits(biased << 52 | (mantissa & ((1 << 52) - 1)))
 }
 
-/// Appends `value` as Redis 8.0 prints a score: a whole number below 2^62 in full, others with few digits
-/// that identify them, and `inf`, `-inf` and `nan`.
+/// Appends `value` as Redis 8.0 prints a score: a whole number below 2^62 in full, others with few
+/// digits that identify them, and `inf`, `-inf` and `nan`.
 pub fn write_f64(output: &mut Vec<u8>, value: f64) {
     const WHOLE: f64 = (1i64 << 62) as f64;
     let whole = value as i64;
@@ -117,11 +117,12 @@ pub fn write_shortest(output: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Appends `value` as C's `%.<precision>g` prints it. `precision` is 1 to 17: with 17 the digits identify the
-/// number, as ZSCAN prints scores of a table.
+/// Appends `value` as C's `%.<precision>g` prints it. `precision` is 1 to 17: with 17 the digits
+/// identify the number, as ZSCAN prints scores of a table.
 ///
 /// Seventeen digits of a number of ordinary size come from one 128-bit multiplication and a shift,
-/// exactly; the rest goes through the standard library, whose fixed-precision conversion is exact too.
+/// exactly; the rest goes through the standard library, whose fixed-precision conversion is exact
+/// too.
 pub fn write_general(output: &mut Vec<u8>, value: f64, precision: u32) {
     debug_assert!((1..=17).contains(&precision));
     if value.is_sign_negative() {
@@ -148,7 +149,8 @@ fn significant_digits(value: f64, precision: u32) -> (u64, i32) {
     scaled_digits(value, precision).unwrap_or_else(|| printed_digits(value, precision))
 }
 
-/// [`significant_digits`] by one exact multiplication with a power of ten, if the result fits 128 bits.
+/// [`significant_digits`] by one exact multiplication with a power of ten, if the result fits 128
+/// bits.
 fn scaled_digits(value: f64, precision: u32) -> Option<(u64, i32)> {
     const MANTISSA_MASK: u64 = (1 << 52) - 1;
     let bits = value.to_bits();

@@ -57,9 +57,9 @@ pub(super) fn round_shift(value: u128, shift: u32, more: bool) -> u128 {
     quotient + u128::from(up)
 }
 
-/// Reads the part after the sign of a hexadecimal literal, as C's `strtod` does: `0x`, digits with at
-/// most one point among them, optionally `p` and a decimal exponent. `None` unless all of `text` is
-/// one.
+/// Reads the part after the sign of a hexadecimal literal, as C's `strtod` does: `0x`, digits with
+/// at most one point among them, optionally `p` and a decimal exponent. `None` unless all of `text`
+/// is one.
 pub(super) fn parse(text: &[u8]) -> Option<Binary> {
     let [b'0', b'x' | b'X', body @ ..] = text else { return None };
     let mut binary = Binary { mantissa: 0, exponent: 0, inexact: false };

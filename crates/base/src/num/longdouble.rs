@@ -44,9 +44,9 @@ enum Magnitude {
 }
 
 impl LongDouble {
-    /// Reads a number as INCRBYFLOAT takes it: decimal or hexadecimal as in C, or infinity. `None` for
-    /// NaN, for anything before or after the number, for a number so large or small that only infinity
-    /// or zero is left of it, and for texts of 5120 bytes and more.
+    /// Reads a number as INCRBYFLOAT takes it: decimal or hexadecimal as in C, or infinity. `None`
+    /// for NaN, for anything before or after the number, for a number so large or small that only
+    /// infinity or zero is left of it, and for texts of 5120 bytes and more.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > MAX_TEXT {
             return None;
@@ -131,8 +131,8 @@ impl LongDouble {
         matches!(self.magnitude, Magnitude::Finite { mantissa: 0, .. })
     }
 
-    /// Appends the number with at most 17 decimals and no trailing zeros, never with an exponent, and
-    /// without a sign if it is printed as zero.
+    /// Appends the number with at most 17 decimals and no trailing zeros, never with an exponent,
+    /// and without a sign if it is printed as zero.
     pub fn write_human(self, output: &mut Vec<u8>) {
         let start = output.len();
         if self.negative {
@@ -194,8 +194,8 @@ impl Add for LongDouble {
         let sum = if self.negative == other.negative {
             Binary { mantissa: large + small, exponent: exponent - 63, inexact: lost }
         } else {
-            // The bits that were shifted away make the difference smaller: take one unit more, and the
-            // true value lies above the rest.
+            // The bits that were shifted away make the difference smaller: take one unit more, and
+            // the true value lies above the rest.
             let mantissa = large - small - u128::from(lost);
             Binary { mantissa, exponent: exponent - 63, inexact: lost }
         };

@@ -1,9 +1,10 @@
 //! Doubles printed with few digits, the way Redis 8.0 does: by Grisu2.
 //!
-//! Grisu2 (Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with Integers", 2010) finds
-//! digits that identify the number. In about one of a thousand cases they are not the fewest, or not
-//! the closest of the fewest. An exact algorithm would print other digits there, and replies, digests
-//! and files would differ from those of Redis; so the algorithm is the same one, step by step.
+//! Grisu2 (Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with Integers", 2010)
+//! finds digits that identify the number. In about one of a thousand cases they are not the fewest,
+//! or not the closest of the fewest. An exact algorithm would print other digits there, and
+//! replies, digests and files would differ from those of Redis; so the algorithm is the same one,
+//! step by step.
 
 /// Bits of a double's fraction.
 const FRACTION_BITS: u32 = 52;
@@ -49,9 +50,9 @@ impl Digits {
         }
     }
 
-    /// Moves the last digit down towards the number, while that brings it closer and it stays within
-    /// the distance `delta` of the upper bound. `rest` is the distance from the bound, `unit` one of
-    /// the last digit, `target` how far the number is from the bound.
+    /// Moves the last digit down towards the number, while that brings it closer and it stays
+    /// within the distance `delta` of the upper bound. `rest` is the distance from the bound,
+    /// `unit` one of the last digit, `target` how far the number is from the bound.
     fn round(&mut self, delta: u64, mut rest: u64, unit: u64, target: u64) {
         while rest < target
             && delta - rest >= unit
@@ -113,7 +114,8 @@ fn digits(value: f64) -> Digits {
         0 => Binary { fraction, exponent: -1074 },
         _ => Binary { fraction: fraction | HIDDEN, exponent: biased - 1075 },
     };
-    // Half way to the next number up, and to the next one down, which is closer below a power of two.
+    // Half way to the next number up, and to the next one down, which is closer below a power of
+    // two.
     let upper = Binary { fraction: number.fraction * 2 + 1, exponent: number.exponent - 1 };
     let upper = upper.normalized();
     let closer = if number.fraction == HIDDEN { 2 } else { 1 };
@@ -171,8 +173,8 @@ fn generate(number: u64, upper: Binary, lower: u64, power: i32) -> Digits {
     }
 }
 
-/// The power of ten that brings a number of this binary exponent to one of -60 to -32, and its decimal
-/// exponent.
+/// The power of ten that brings a number of this binary exponent to one of -60 to -32, and its
+/// decimal exponent.
 fn scale_for(exponent: i32) -> (Binary, i32) {
     const LOG10_OF_2: f64 = 0.301_029_995_663_981_14;
     let guess = (f64::from(-(exponent + POWERS.len() as i32)) * LOG10_OF_2) as i32;

@@ -3,8 +3,8 @@
 use resp::args::Arguments;
 use store::Key;
 
+use crate::command::args::KeyAt;
 use crate::command::spec::{NOT_KEY, Spec};
-use crate::handler::args::KeyAt;
 
 #[inline(always)]
 pub(crate) fn add_key(argv: Arguments<'_>, index: usize, keys: &mut Vec<KeyAt>) {
@@ -14,7 +14,7 @@ pub(crate) fn add_key(argv: Arguments<'_>, index: usize, keys: &mut Vec<KeyAt>) 
 }
 
 /// Appends the keys of a command, in the order of its arguments.
-pub(crate) fn collect_keys(command: &Spec, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
+pub fn collect_keys(command: &Spec, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
     let mut add = |index| add_key(argv, index, keys);
     for spec in command.keys {
         if spec.flags & NOT_KEY == 0 {

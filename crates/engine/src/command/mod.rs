@@ -1,12 +1,21 @@
-//! What a command is: a row of data beside its handler.
+//! What is known of a command without running it.
 //!
-//! `spec` has what can be known of a command without running it, and imports nothing of the engine
-//! except arguments. `row` is how families write their rows.
+//! `spec` has what the server acts on. Beside it are `flags`, what is true of a command or not,
+//! `key_lists`, where its keys are, and `effect`, what it does to data. `docs` has what people
+//! read. A row ([`crate::engine::row`]) adds the functions that run it.
 
-pub(crate) mod keys;
+pub mod args;
+mod docs;
+mod effect;
+pub mod error;
+mod flags;
+mod key_lists;
+pub mod keys;
 pub(crate) mod names;
-mod row;
 mod spec;
 
-pub use crate::engine::{Command, Handler};
+pub use docs::*;
+pub use effect::{ChangeForm, Countdown};
+pub use flags::*;
+pub use key_lists::*;
 pub use spec::*;

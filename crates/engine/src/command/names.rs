@@ -5,17 +5,17 @@ use std::collections::HashMap;
 /// Commands by their names in small letters.
 pub(crate) struct Names<T> {
     /// Names of up to eight bytes, as most are: an open table, by the name as a number.
-    short: [Option<(u64, T)>; SHORT_PLACES],
+    short: [Option<(u64, T)>; SHORT_BUCKETS],
     long: HashMap<&'static [u8], T, foldhash::fast::FixedState>,
 }
 
 /// Four times as many as there are short names, so that the first place is nearly always right.
-const SHORT_PLACES: usize = 1024;
+const SHORT_BUCKETS: usize = 1024;
 
 impl<T: Copy> Names<T> {
     /// No name twice, each in small letters.
     pub(crate) fn new(all: impl Iterator<Item = (&'static str, T)>) -> Names<T> {
-        let mut names = Names { short: [None; SHORT_PLACES], long: HashMap::default() };
+        let mut names = Names { short: [None; SHORT_BUCKETS], long: HashMap::default() };
         for (name, value) in all {
             let name = name.as_bytes();
             if name.len() > size_of::<u64>() {
@@ -23,18 +23,18 @@ impl<T: Copy> Names<T> {
                 continue;
             }
             let word = short_word(name);
-            let mut place = short_place(word);
-            while let Some((other, _)) = names.short[place] {
+            let mut bucket = short_bucket(word);
+            while let Some((other, _)) = names.short[bucket] {
                 debug_assert!(other != word, "{name:?} would not be found");
-                place = (place + 1) % SHORT_PLACES;
+                bucket = (bucket + 1) % SHORT_BUCKETS;
             }
-            names.short[place] = Some((word, value));
+            names.short[bucket] = Some((word, value));
         }
         names
     }
 
-    /// The entry for a name, in upper or lower case. A name of up to eight bytes may find the entry of
-    /// a name of another length.
+    /// The entry for a name, in upper or lower case. A name of up to eight bytes may find the entry
+    /// of a name of another length.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<T> {
         if name.len() <= size_of::<u64>() {
@@ -46,13 +46,13 @@ impl<T: Copy> Names<T> {
 
     #[inline]
     fn find_short(&self, word: u64) -> Option<T> {
-        let mut place = short_place(word);
+        let mut bucket = short_bucket(word);
         loop {
-            let (name, value) = self.short[place]?;
+            let (name, value) = self.short[bucket]?;
             if name == word {
                 return Some(value);
             }
-            place = (place + 1) % SHORT_PLACES;
+            bucket = (bucket + 1) % SHORT_BUCKETS;
         }
     }
 
@@ -66,8 +66,8 @@ impl<T: Copy> Names<T> {
     }
 }
 
-/// Up to eight bytes as a number, in lower case. From four bytes on, it consists of the first four and
-/// the last four bytes, which may overlap. Names of different lengths may have the same number.
+/// Up to eight bytes as a number, in lower case. From four bytes on, it consists of the first four
+/// and the last four bytes, which may overlap. Names of different lengths may have the same number.
 #[inline]
 fn short_word(name: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
@@ -82,8 +82,8 @@ fn short_word(name: &[u8]) -> u64 {
 fn small_letters(word: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGHEST_BITS: u64 = 0x80 * EACH;
-    // Without their highest bits, bytes cannot carry into each other: the sums have that bit where a
-    // byte is at least `A`, and where it is beyond `Z`.
+    // Without their highest bits, bytes cannot carry into each other: the sums have that bit where
+    // a byte is at least `A`, and where it is beyond `Z`.
     let low = word & !HIGHEST_BITS;
     let from_a = low + u64::from(0x80 - b'A') * EACH;
     let beyond_z = low + u64::from(0x7f - b'Z') * EACH;
@@ -92,8 +92,8 @@ fn small_letters(word: u64) -> u64 {
 }
 
 #[inline]
-fn short_place(word: u64) -> usize {
-    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHORT_PLACES.ilog2())) as usize
+fn short_bucket(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHORT_BUCKETS.ilog2())) as usize
 }
 
 #[cfg(test)]

@@ -1,21 +1,23 @@
-//! Commands are data: one row each, beside its handler.
+//! What the server acts on of a command: its name, its arity, its flags and its keys.
 //!
-//! Dispatch, the arity check, key extraction, COMMAND and its subcommands, statistics and the
-//! compatibility page all read these rows. A row is built with `const fn`s so that a family's table
-//! reads as a table:
-//!
-//! ```text
-//! Command::new("get", get, 2, Group::String, "1.0.0")
-//!     .flags(READONLY | FAST).keys(&[read(1)])
-//!     .docs("O(1)", "Returns the string value of a key.").arguments(&[key("key", 0)])
-//! ```
+//! Dispatch, the arity check, key extraction, COMMAND INFO and statistics read specs. What people
+//! read of a command is in `docs`.
 
 use base::num;
 use resp::args::Arguments;
 
+use crate::command::effect::{ChangeForm, Countdown};
+use crate::command::flags::{
+    ADMIN, BLOCKING, FAST, Flags, IN_CONNECTION, IN_DANGEROUS, IN_KEYSPACE, PUBSUB, READONLY,
+    SCRIPT, WRITE,
+};
+
 /// Finds keys that no key spec describes: passes the index of each, and what happens to it, to the
 /// visitor.
 pub type KeyFinder = fn(Arguments<'_>, &mut dyn FnMut(usize, KeyFlags));
+
+/// Tells whether the argument at an index is a secret.
+pub type SecretRule = fn(Arguments<'_>, usize) -> bool;
 
 /// The family that a command belongs to, as COMMAND DOCS names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,93 +74,6 @@ impl Group {
         }
     }
 }
-
-/// Command flags: a set of bits.
-pub type Flags = u32;
-/// May change data.
-pub const WRITE: Flags = 1 << 0;
-/// Reads data only.
-pub const READONLY: Flags = 1 << 1;
-/// Refused when memory is short.
-pub const DENYOOM: Flags = 1 << 2;
-/// Administration.
-pub const ADMIN: Flags = 1 << 3;
-/// Publish and subscribe.
-pub const PUBSUB: Flags = 1 << 4;
-/// Not from scripts.
-pub const NOSCRIPT: Flags = 1 << 5;
-/// May block the client.
-pub const BLOCKING: Flags = 1 << 6;
-/// While a snapshot is loading, too.
-pub const LOADING: Flags = 1 << 7;
-/// On a replica with a broken link, too.
-pub const STALE: Flags = 1 << 8;
-/// Not shown by MONITOR.
-pub const SKIP_MONITOR: Flags = 1 << 9;
-/// Not in the slow log.
-pub const SKIP_SLOWLOG: Flags = 1 << 10;
-/// Constant or logarithmic time.
-pub const FAST: Flags = 1 << 11;
-/// Before authentication, too.
-pub const NO_AUTH: Flags = 1 << 12;
-/// A simple rule does not find the keys.
-pub const MOVABLE_KEYS: Flags = 1 << 13;
-/// Not inside MULTI.
-pub const NO_MULTI: Flags = 1 << 14;
-/// While a script is busy, too.
-pub const ALLOW_BUSY: Flags = 1 << 15;
-/// For replicas it counts as a write, though it changes no key (PFCOUNT). Not shown to clients.
-pub const MAY_REPLICATE: Flags = 1 << 16;
-/// Not while a replica loads a snapshot and still serves its old data.
-pub const NO_ASYNC_LOADING: Flags = 1 << 17;
-/// An argument counts its keys, and there may be none.
-pub const NO_MANDATORY_KEYS: Flags = 1 << 18;
-/// Reads or changes keys that it does not name, or all of them: inside EXEC it makes the transaction a
-/// program. Not shown to clients.
-pub const WHOLE_KEYSPACE: Flags = 1 << 24;
-
-/// Runs with all gates closed, because it changes something that no slot lock protects. Not shown to
-/// clients.
-pub const CLOSES_GATES: Flags = 1 << 25;
-/// With a BY or GET option it reads keys that it does not name. Not shown to clients.
-pub const READS_BY_PATTERN: Flags = 1 << 26;
-/// Runs at once inside MULTI instead of being queued. Not shown to clients.
-pub const NEVER_QUEUED: Flags = 1 << 27;
-
-/// Needs the journal to be kept for followers, which begins with all gates closed. Not shown to
-/// clients.
-pub const FOLLOWS: Flags = 1 << 31;
-
-/// No client finds it by a name: other protocols than RESP use it. Not shown to clients.
-pub const INTERNAL: Flags = 1 << 30;
-
-/// Runs a script, which may call any command. Not shown to clients.
-pub const SCRIPT: Flags = 1 << 29;
-
-/// Allowed only by `enable-debug-command` (DEBUG). Not shown to clients.
-pub const PROTECTED: Flags = 1 << 28;
-
-/// The flags that COMMAND INFO names, in its order.
-pub const FLAG_NAMES: &[(Flags, &str)] = &[
-    (WRITE, "write"),
-    (READONLY, "readonly"),
-    (DENYOOM, "denyoom"),
-    (ADMIN, "admin"),
-    (PUBSUB, "pubsub"),
-    (NOSCRIPT, "noscript"),
-    (BLOCKING, "blocking"),
-    (LOADING, "loading"),
-    (STALE, "stale"),
-    (SKIP_MONITOR, "skip_monitor"),
-    (SKIP_SLOWLOG, "skip_slowlog"),
-    (FAST, "fast"),
-    (NO_AUTH, "no_auth"),
-    (NO_MANDATORY_KEYS, "no_mandatory_keys"),
-    (NO_ASYNC_LOADING, "no_async_loading"),
-    (NO_MULTI, "no_multi"),
-    (MOVABLE_KEYS, "movablekeys"),
-    (ALLOW_BUSY, "allow_busy"),
-];
 
 /// What a command does with the keys that a key spec finds: a set of bits.
 pub type KeyFlags = u16;
@@ -294,8 +209,8 @@ impl KeySpec {
         Some((first, if last < 0 { last } else { first + last }, step as i64))
     }
 
-    /// Calls `visit` with the index of each key. Returns false when a count is missing, negative or names
-    /// more keys than there are.
+    /// Calls `visit` with the index of each key. Returns false when a count is missing, negative or
+    /// names more keys than there are.
     pub fn each(&self, argv: Arguments<'_>, mut visit: impl FnMut(usize)) -> bool {
         match self.begin {
             Begin::Index(index) => self.each_from(index, argv, &mut visit),
@@ -368,136 +283,6 @@ fn find_backwards(argv: Arguments<'_>, word: &str, from: u32) -> Option<usize> {
     (1..=last).rev().find(|&index| argv.at(index).eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// The kind of an argument, as COMMAND DOCS describes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "the kinds are those of COMMAND DOCS")]
-pub enum ArgumentKind {
-    String,
-    Integer,
-    Double,
-    Key,
-    Pattern,
-    UnixTime,
-    PureToken,
-    OneOf,
-    Block,
-}
-
-/// One argument as COMMAND DOCS describes it.
-#[derive(Clone, Copy, Debug)]
-pub struct Argument {
-    /// Its name.
-    pub name: &'static str,
-    /// Its name in a line that shows the syntax of the command.
-    pub shown: &'static str,
-    /// Its kind.
-    pub kind: ArgumentKind,
-    /// The word before it, or the word that it consists of.
-    pub token: Option<&'static str>,
-    /// For keys: which key spec finds it.
-    pub key_spec: Option<u8>,
-    /// It may be absent.
-    pub optional: bool,
-    /// It may be repeated.
-    pub multiple: bool,
-    /// The word is repeated with it.
-    pub multiple_token: bool,
-    /// The version that added it, if later than the command's.
-    pub since: Option<&'static str>,
-    /// The version from which on it is deprecated.
-    pub deprecated_since: Option<&'static str>,
-    /// The parts of a choice or block.
-    pub arguments: &'static [Argument],
-}
-
-/// An argument of a kind; the methods of [`Argument`] refine it.
-pub const fn argument(name: &'static str, kind: ArgumentKind) -> Argument {
-    Argument {
-        name,
-        shown: name,
-        kind,
-        token: None,
-        key_spec: None,
-        optional: false,
-        multiple: false,
-        multiple_token: false,
-        since: None,
-        deprecated_since: None,
-        arguments: &[],
-    }
-}
-
-/// A key, found by the key spec of this index.
-pub const fn key(name: &'static str, spec: u8) -> Argument {
-    let mut argument = argument(name, ArgumentKind::Key);
-    argument.key_spec = Some(spec);
-    argument
-}
-
-/// A word that stands for itself.
-pub const fn word(name: &'static str, token: &'static str) -> Argument {
-    argument(name, ArgumentKind::PureToken).token(token)
-}
-
-/// One of several.
-pub const fn one_of(name: &'static str, arguments: &'static [Argument]) -> Argument {
-    let mut argument = argument(name, ArgumentKind::OneOf);
-    argument.arguments = arguments;
-    argument
-}
-
-/// Several in a row.
-pub const fn block(name: &'static str, arguments: &'static [Argument]) -> Argument {
-    let mut argument = argument(name, ArgumentKind::Block);
-    argument.arguments = arguments;
-    argument
-}
-
-impl Argument {
-    /// Puts a word before it.
-    pub const fn token(mut self, token: &'static str) -> Argument {
-        self.token = Some(token);
-        self
-    }
-
-    /// May be absent.
-    pub const fn optional(mut self) -> Argument {
-        self.optional = true;
-        self
-    }
-
-    /// Has another name than its own where the form of the command is shown.
-    pub const fn shown(mut self, text: &'static str) -> Argument {
-        self.shown = text;
-        self
-    }
-
-    /// May be repeated.
-    pub const fn multiple(mut self) -> Argument {
-        self.multiple = true;
-        self
-    }
-
-    /// May be repeated, its word with it.
-    pub const fn multiple_token(mut self) -> Argument {
-        self.multiple = true;
-        self.multiple_token = true;
-        self
-    }
-
-    /// Came later than the command.
-    pub const fn since(mut self, version: &'static str) -> Argument {
-        self.since = Some(version);
-        self
-    }
-
-    /// Is deprecated from a version on.
-    pub const fn deprecated_since(mut self, version: &'static str) -> Argument {
-        self.deprecated_since = Some(version);
-        self
-    }
-}
-
 /// What is known of a command without its handler.
 pub struct Spec {
     /// In lower case. For a subcommand, its own word alone ("set" of "config|set").
@@ -512,32 +297,26 @@ pub struct Spec {
     pub categories: &'static [&'static str],
     /// How its keys are found.
     pub keys: &'static [KeySpec],
-    /// Where it names members or fields of the collection under its key: the first argument that is
-    /// one, and from each to the next. Of a command with options before them it may be wrong.
+    /// Where it names members or fields of the collection under its key: the position of the first,
+    /// and the distance from each to the next. It may be wrong for commands with options before
+    /// them.
     pub members: Option<(u8, u8)>,
     /// Finds those keys that the specs call unknown.
     pub key_finder: Option<KeyFinder>,
-    /// Which of [`CLOSES_GATES`] and [`WHOLE_KEYSPACE`] the arguments ask for, when the flags alone do
-    /// not tell.
+    /// Which of [`STOPS_THE_WORLD`] and [`WHOLE_KEYSPACE`] the arguments ask for, when the flags
+    /// alone do not tell.
     pub reach: Option<fn(Arguments<'_>) -> Flags>,
+    /// What happens to the keys of specs whose flags depend on the arguments:
+    /// [`VARIABLE_FLAGS`].
+    pub key_flags: Option<fn(Arguments<'_>) -> KeyFlags>,
+    /// Whether an argument, the one at this index, is a secret: it is shown to nobody.
+    pub is_secret: Option<SecretRule>,
+    /// How its effect is told.
+    pub told: ChangeForm,
+    /// Whether its effect depends on when it runs.
+    pub countdown: Countdown,
     /// The family.
     pub group: Group,
-    /// The first Redis version that has it.
-    pub since: &'static str,
-    /// Its cost.
-    pub complexity: &'static str,
-    /// What it does, in one sentence.
-    pub summary: &'static str,
-    /// Hints for clients, as COMMAND INFO has them.
-    pub tips: &'static [&'static str],
-    /// Its arguments.
-    pub arguments: &'static [Argument],
-    /// Changes in later versions: (version, change).
-    pub history: &'static [(&'static str, &'static str)],
-    /// Deprecated since a version, in favour of something.
-    pub deprecated: Option<(&'static str, &'static str)>,
-    /// For tests and for other servers rather than for users.
-    pub system: bool,
     /// Whether it consists of its subcommands.
     pub is_container: bool,
 }
@@ -559,8 +338,8 @@ impl Spec {
         }
     }
 
-    /// The ACL categories, without their `@`: those that follow from flags and group, and those of the
-    /// command itself.
+    /// The ACL categories, without their `@`: those that follow from flags and group, and those of
+    /// the command itself.
     pub fn all_categories(&self) -> Vec<&'static str> {
         let implied = [
             (WRITE, "write"),
@@ -570,6 +349,9 @@ impl Spec {
             (PUBSUB, "pubsub"),
             (FAST, "fast"),
             (BLOCKING, "blocking"),
+            (IN_KEYSPACE, "keyspace"),
+            (IN_CONNECTION, "connection"),
+            (IN_DANGEROUS, "dangerous"),
         ];
         // Scripts read nothing themselves.
         let holds = |flag| self.has(flag) && !(flag == READONLY && self.has(SCRIPT));
@@ -585,8 +367,9 @@ impl Spec {
         categories
     }
 
-    /// First key, last key (counted from the end when negative) and step between keys, as far as these
-    /// three numbers can express the key specs; zeros if they cannot, or if there are no keys.
+    /// First key, last key (counted from the end when negative) and step between keys, as far as
+    /// these three numbers can express the key specs; zeros if they cannot, or if there are no
+    /// keys.
     pub fn key_range(&self) -> (i64, i64, i64) {
         let ranges = self.keys.iter().filter_map(KeySpec::as_range);
         if let ([_], Some((first, last, step))) = (self.keys, ranges.clone().next()) {

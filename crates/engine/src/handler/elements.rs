@@ -1,5 +1,5 @@
-//! Replies from values: strings and elements are written from where they lie, in any form that they
-//! have there.
+//! Replies from values: strings and elements are written from where they are stored, in whatever
+//! form.
 
 use base::limits::{MAX_ELEMENTS, RANDOM_REPLY};
 use base::rng::{self, Rng};
@@ -8,31 +8,31 @@ use store::StringRef;
 use store::list::ListItem;
 use store::pack::Element;
 
-use crate::handler::error::{CommandError, CommandResult};
+use crate::command::error::{CommandError, CommandResult};
 
 /// This many members are drawn with repetition before the size of the reply is checked.
 const DRAWS_AT_ONCE: usize = 1024;
 
 /// A command may make a set, hash or sorted set of at most this many elements.
-#[cfg(not(test))]
-pub(crate) fn most_elements() -> usize {
+#[cfg(not(any(test, feature = "testing")))]
+pub fn most_elements() -> usize {
     MAX_ELEMENTS
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 thread_local! {
     static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(MAX_ELEMENTS) };
 }
 
 /// The test of this thread sets the number: no test makes four thousand million.
-#[cfg(test)]
-pub(crate) fn most_elements() -> usize {
+#[cfg(any(test, feature = "testing"))]
+pub fn most_elements() -> usize {
     MOST.get()
 }
 
 /// Lowers the maximum number of elements while a test runs `action`.
-#[cfg(test)]
-pub(crate) fn with_most_elements(most: usize, action: impl FnOnce()) {
+#[cfg(any(test, feature = "testing"))]
+pub fn with_most_elements(most: usize, action: impl FnOnce()) {
     MOST.set(most);
     action();
     MOST.set(MAX_ELEMENTS);
@@ -40,7 +40,7 @@ pub(crate) fn with_most_elements(most: usize, action: impl FnOnce()) {
 
 /// Answers `count` members that are drawn with repetition: `draw` writes as many as it is told. The
 /// client may ask for any number, even of a small collection, so the reply is bounded.
-pub(crate) fn reply_repeating(
+pub fn reply_repeating(
     reply: &mut Reply<'_>,
     count: usize,
     mut draw: impl FnMut(&mut Reply<'_>, usize, &mut Rng),
@@ -58,7 +58,7 @@ pub(crate) fn reply_repeating(
 }
 
 /// Writes strings, and elements of collections as strings.
-pub(crate) trait ReplyElements {
+pub trait ReplyElements {
     /// A string value. A large one is sent from where it lies.
     fn string(&mut self, string: StringRef<'_>);
 

@@ -1,16 +1,17 @@
 //! The syntax of a command as a line of text, and HELP of the containers.
 //!
-//! Both come from the argument trees of the rows, so they always match the commands.
+//! Both come from the documentation of the commands.
 
-use crate::command::{Argument, ArgumentKind, Command};
-use crate::handler::args::Args;
-use crate::handler::context::Context;
-use crate::handler::error::{CommandError, CommandResult};
+use crate::command::args::Args;
+use crate::command::error::{CommandError, CommandResult};
+use crate::command::{Argument, ArgumentKind, LOADING, NO_FLAGS, NO_KEYS, STALE};
+use crate::engine::Context;
+use crate::engine::row::{Command, row};
 
 /// The arguments of a command in the notation of manuals: `key value [NX | XX] [GET]`.
-pub fn syntax(command: &Command) -> String {
+fn syntax(arguments: &[Argument]) -> String {
     let mut text = String::new();
-    sequence(command.arguments, " ", &mut text);
+    sequence(arguments, " ", &mut text);
     text
 }
 
@@ -66,31 +67,45 @@ fn value(argument: &Argument, text: &mut String) {
 }
 
 /// `CONTAINER HELP`: the handler of every container's HELP row.
-pub(crate) fn help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let container = cx.row.command.parent.and_then(|name| cx.engine.commands.find(name.as_bytes()));
-    let container = container.expect("HELP is a subcommand of a command that has a row").command;
-    cx.reply.array(1 + 2 * container.subcommands.len());
-    let name = container.name.to_ascii_uppercase();
+fn answer_help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let commands = cx.engine.commands;
+    let container = cx.row.command.parent.and_then(|name| commands.find(name.as_bytes()));
+    let container = container.expect("HELP is a subcommand of a command that has a row");
+    let subcommands = commands.subcommands(container);
+    cx.reply.array(1 + 2 * subcommands.len());
+    let name = container.command.name.to_ascii_uppercase();
     let title = format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
     cx.reply.simple(title.as_bytes());
-    for subcommand in container.subcommands {
-        let line = format!("{} {}", subcommand.name.to_ascii_uppercase(), syntax(subcommand));
+    for subcommand in subcommands {
+        let docs = commands.docs(subcommand);
+        let name = subcommand.command.name.to_ascii_uppercase();
+        let line = format!("{name} {}", syntax(docs.arguments));
         cx.reply.simple(line.trim_end().as_bytes());
-        cx.reply.simple(format!("    {}", subcommand.summary).as_bytes());
+        cx.reply.simple(format!("    {}", docs.summary).as_bytes());
     }
     Ok(())
 }
 
 /// The handler of containers. An unknown or missing subcommand is refused before it runs.
-pub(crate) fn unknown_subcommand(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+fn unknown_subcommand(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let subcommand = args.argv().get(1).unwrap_or_default();
     Err(CommandError::subcommand_syntax(cx.row.command.name, subcommand))
+}
+
+/// The row of a container: the commands are its subcommands.
+pub const fn container(name: &'static str, subcommands: &'static [Command]) -> Command {
+    row(name, unknown_subcommand, -2, NO_FLAGS, NO_KEYS).subcommands(subcommands)
+}
+
+/// The row of a container's HELP.
+pub const fn help() -> Command {
+    row("help", answer_help, 2, LOADING | STALE, NO_KEYS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Group, argument, block, key, one_of, word};
+    use crate::command::{argument, block, key, one_of, word};
 
     const ARGUMENTS: &[Argument] = &[
         key("key", 0).multiple(),
@@ -112,12 +127,8 @@ mod tests {
 
     #[test]
     fn syntax_is_written_as_manuals_do() {
-        fn none(_: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
-            Ok(())
-        }
-        let command = Command::new("x", none, -1, Group::Generic, "1.0.0").arguments(ARGUMENTS);
         assert_eq!(
-            syntax(&command),
+            syntax(ARGUMENTS),
             "key [key ...] [NX | XX] <LEFT | RIGHT> [LIMIT offset count] \
              [GET pattern [GET pattern ...]] score member [score member ...]"
         );

@@ -1,23 +1,25 @@
-//! The common parts of SCAN, HSCAN, SSCAN and ZSCAN: the cursor, the options, the form of the reply.
+//! The common parts of SCAN, HSCAN, SSCAN and ZSCAN: the cursor, the options, the form of the
+//! reply.
 //!
-//! A cursor is a position in the order of reversed hash bits, which stays valid while tables grow and
-//! shrink: every element that is there from the beginning of a scan to its end is shown at least once.
+//! A cursor is a position in the order of reversed hash bits, which stays valid while tables grow
+//! and shrink: every element that is there from the beginning of a scan to its end is shown at
+//! least once.
 
 use resp::output::Output;
 use resp::reply::Reply;
 
-use crate::handler::args::Args;
-use crate::handler::error::CommandError;
+use crate::command::args::Args;
+use crate::command::error::CommandError;
 
 /// Elements that one call looks at without COUNT.
 const DEFAULT_COUNT: usize = 10;
-/// Positions of a collection that one call visits for each wanted element: a sparse table must not make
-/// a call long.
+/// Positions of a collection that one call visits for each wanted element: a sparse table must not
+/// make a call long.
 const POSITIONS_PER_ELEMENT: usize = 10;
 
 /// What is scanned, which decides which options exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scanned {
+pub enum Scanned {
     /// Keys, by SCAN.
     Keys,
     /// Fields, by HSCAN.
@@ -29,19 +31,19 @@ pub(crate) enum Scanned {
 }
 
 /// The options of a scan.
-pub(crate) struct ScanOptions<'a> {
+pub struct ScanOptions<'a> {
     /// The approximate number of elements to look at. At least 1.
-    pub(crate) count: usize,
+    pub count: usize,
     /// Show only keys of this type, by the name that TYPE gives. Only the keyspace's SCAN has it.
-    pub(crate) type_name: Option<&'a [u8]>,
+    pub type_name: Option<&'a [u8]>,
     /// Show names alone, without values (HSCAN) or scores (ZSCAN).
-    pub(crate) names_only: bool,
+    pub names_only: bool,
     pattern: Option<&'a [u8]>,
 }
 
-/// Reads the next argument as a cursor, as the reference does: as an integer, which must not be negative,
-/// else as leniently as C's `strtoull` with all that it lets precede the digits.
-pub(crate) fn cursor(args: &mut Args<'_>) -> Result<u64, CommandError> {
+/// Reads the next argument as a cursor, as the reference does: as an integer, which must not be
+/// negative, else as leniently as C's `strtoull` with all that it lets precede the digits.
+pub fn cursor(args: &mut Args<'_>) -> Result<u64, CommandError> {
     parse_cursor(args.bytes()?).ok_or(CommandError::INVALID_CURSOR)
 }
 
@@ -69,10 +71,7 @@ fn parse_cursor(text: &[u8]) -> Option<u64> {
 
 impl<'a> ScanOptions<'a> {
     /// Reads all remaining arguments: MATCH, COUNT, and options that only `scanned` has.
-    pub(crate) fn parse(
-        args: &mut Args<'a>,
-        scanned: Scanned,
-    ) -> Result<ScanOptions<'a>, CommandError> {
+    pub fn parse(args: &mut Args<'a>, scanned: Scanned) -> Result<ScanOptions<'a>, CommandError> {
         const HASHES_ONLY: CommandError =
             CommandError::text("ERR NOVALUES option can only be used in HSCAN");
         const ZSETS_ONLY: CommandError =
@@ -109,27 +108,27 @@ impl<'a> ScanOptions<'a> {
     }
 
     /// Whether MATCH lets this name through.
-    pub(crate) fn admits(&self, name: &[u8]) -> bool {
+    pub fn admits(&self, name: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| base::glob::matches(pattern, name))
     }
 }
 
 /// The result of one step of a scan.
-pub(crate) struct Step {
+pub struct ScanStep {
     /// Elements looked at, shown or not.
-    pub(crate) seen: usize,
+    pub seen: usize,
     /// Replies written.
-    pub(crate) written: usize,
+    pub written: usize,
     /// Where to go on; `None` at the end.
-    pub(crate) next: Option<u32>,
+    pub next: Option<u32>,
 }
 
 /// Answers a scan of a collection: `step` writes the replies for the elements at one position.
-pub(crate) fn reply_members(
+pub fn reply_members(
     reply: &mut Reply<'_>,
     cursor: u64,
     count: usize,
-    mut step: impl FnMut(u32, &mut Reply<'_>) -> Step,
+    mut step: impl FnMut(u32, &mut Reply<'_>) -> ScanStep,
 ) {
     // Positions have 32 bits; a cursor beyond them was not given by this server and means nothing.
     let mut position = cursor as u32;
@@ -152,7 +151,7 @@ pub(crate) fn reply_members(
 
 /// Answers a scan: `scan` writes the elements and returns the next cursor, which precedes them in
 /// the reply, and how many replies it wrote.
-pub(crate) fn reply_scan(reply: &mut Reply<'_>, scan: impl FnOnce(&mut Reply<'_>) -> (u64, usize)) {
+pub fn reply_scan(reply: &mut Reply<'_>, scan: impl FnOnce(&mut Reply<'_>) -> (u64, usize)) {
     let mut output = Output::new();
     let mut elements = Reply::new(&mut output, reply.is_resp3());
     let mark = elements.mark();

@@ -1,35 +1,35 @@
-//! Sorted sets, as far as several families work on them: adding under conditions, for ZADD and GEOADD,
-//! and the shape of a reply of members with their scores.
+//! Sorted sets, as far as several families work on them: adding under conditions, for ZADD and
+//! GEOADD, and the shape of a reply of members with their scores.
 
 use resp::reply::Reply;
 use smallvec::SmallVec;
 use store::pack::Element;
 use store::{Insertion, Key, Zset};
 
-use crate::handler::context::Context;
+use crate::command::error::CommandError;
+use crate::db::notify::{Class, Event};
+use crate::engine::Context;
 use crate::handler::elements::ReplyElements;
-use crate::handler::error::CommandError;
-use crate::observe::notify::{Class, Event};
 
 /// Members with their new scores. Most commands bring one.
-pub(crate) type ScoredMembers<'a> = SmallVec<[(f64, &'a [u8]); 4]>;
+pub type ScoredMembers<'a> = SmallVec<[(f64, &'a [u8]); 4]>;
 
 /// When a member is added or given another score: the options of ZADD.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Conditions {
+pub struct Conditions {
     /// NX: only if it is not there.
-    pub(crate) only_new: bool,
+    pub only_new: bool,
     /// XX: only if it is there.
-    pub(crate) only_present: bool,
+    pub only_present: bool,
     /// GT: only if its score becomes greater, or it is not there.
-    pub(crate) only_greater: bool,
+    pub only_greater: bool,
     /// LT: only if its score becomes less, or it is not there.
-    pub(crate) only_less: bool,
+    pub only_less: bool,
 }
 
 impl Conditions {
     /// Whether a member that has this score, or is missing, may get another one.
-    pub(crate) fn admit(self, present: Option<f64>, score: f64) -> bool {
+    pub fn admit(self, present: Option<f64>, score: f64) -> bool {
         match present {
             None => !self.only_present,
             Some(present) => {
@@ -48,18 +48,18 @@ impl Conditions {
 
 /// The result of adding members.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Additions {
+pub struct Additions {
     /// Members that were not there.
-    pub(crate) added: u64,
+    pub added: u64,
     /// Members that have another score now.
-    pub(crate) updated: u64,
+    pub updated: u64,
 }
 
 impl Context<'_> {
     /// The sorted set to which members are about to be added. It is created if it does not exist,
     /// unless only existing members may change.
     #[inline]
-    pub(crate) fn zset_to_fill(
+    pub fn zset_to_fill(
         &mut self,
         key: &Key<'_>,
         conditions: Conditions,
@@ -73,7 +73,7 @@ impl Context<'_> {
 
     /// Adds members or changes their scores; the conditions must be met for each.
     #[inline]
-    pub(crate) fn add_scored(
+    pub fn add_scored(
         &mut self,
         key: &Key<'_>,
         conditions: Conditions,
@@ -103,7 +103,7 @@ impl Context<'_> {
 
 /// Writes members of sorted sets, alone or with their scores: then pairs are arrays of their own in
 /// RESP3, and follow each other in RESP2.
-pub(crate) trait ReplyScored {
+pub trait ReplyScored {
     /// The beginning of an array of this many members.
     fn scored_array(&mut self, members: usize, with_scores: bool);
 

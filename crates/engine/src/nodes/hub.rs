@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use resp::output::Output;
 use resp::reply::Reply;
 
+use crate::session::attachment::Waiter;
+use crate::session::awaited::{Awaited, Wait};
 use crate::session::client::Client;
-use crate::wait::awaited::{Awaited, Wait};
-use crate::wait::waiting::Waiter;
 
 /// A client that waits for an event.
 struct Watch {
@@ -47,8 +47,8 @@ const OPERATIONS: [(Operation, &str); 7] = [
 /// See the module's text.
 #[derive(Default)]
 pub struct Hub {
-    /// The largest index that an event of this process had. No other event gets it, even if the key of
-    /// the events is deleted.
+    /// The largest index that an event of this process had. No other event gets it, even if the key
+    /// of the events is deleted.
     last: AtomicU64,
     /// By path. Changed by threads that hold the slot of the tree, and by clients that give up.
     watches: Mutex<BTreeMap<Box<[u8]>, Vec<Watch>>>,
@@ -68,21 +68,15 @@ impl Hub {
     }
 
     /// Counts an operation.
-    pub(crate) fn count(&self, operation: Operation, succeeded: bool) {
+    pub fn count(&self, operation: Operation, succeeded: bool) {
         let tally = &self.tallies[operation as usize];
         let counter = if succeeded { &tally.succeeded } else { &tally.failed };
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Adds a client that waits for an event of a path with this index or a later one. The caller holds
-    /// the slot of the tree, and has seen that there is no such event.
-    pub(crate) fn add(
-        &self,
-        client: &Arc<Client>,
-        path: &[u8],
-        recursive: bool,
-        since: u64,
-    ) -> Waiter {
+    /// Adds a client that waits for an event of a path with this index or a later one. The caller
+    /// holds the slot of the tree, and has seen that there is no such event.
+    pub fn add(&self, client: &Arc<Client>, path: &[u8], recursive: bool, since: u64) -> Waiter {
         let waiter = Waiter::new(client, Wait::new(Awaited::Event(path.into()), 0, true, None));
         let watch = Watch { waiter: waiter.clone(), recursive, since };
         self.watches.lock().entry(path.into()).or_default().push(watch);
@@ -114,14 +108,14 @@ impl Hub {
         if watches.is_empty() || event.refresh {
             return claimed;
         }
-        let mut take = |place: &[u8], is_told: &dyn Fn(&Watch) -> bool| {
+        let mut take = |place: &[u8], concerns: &dyn Fn(&Watch) -> bool| {
             let Some(own) = watches.get_mut(place) else { return };
             own.retain(|watch| {
-                let is_told = event.index() >= watch.since && is_told(watch);
-                if is_told && watch.waiter.wait.claim() {
+                let concerns = event.index() >= watch.since && concerns(watch);
+                if concerns && watch.waiter.wait.claim() {
                     claimed.push(watch.waiter.clone());
                 }
-                !is_told
+                !concerns
             });
             if own.is_empty() {
                 watches.remove(place);
@@ -142,7 +136,7 @@ impl Hub {
     }
 
     /// The counters, as JSON.
-    pub fn figures(&self) -> Vec<u8> {
+    pub fn metrics(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut object = Object::begin(&mut out);
         let mut write = |name: &str, number: u64| {
@@ -161,9 +155,9 @@ impl Hub {
     }
 }
 
-/// The reply to a client that has waited: the status, the index of the tree, the event's index, and the
-/// event.
-pub(crate) fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event::Event<'_>) {
+/// The reply to a client that has waited: the status, the index of the tree, the event's index, and
+/// the event.
+pub fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event::Event<'_>) {
     let mut body = Vec::new();
     event.write(&mut body);
     reply.array(4);
@@ -175,7 +169,7 @@ pub(crate) fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event
 }
 
 /// The same reply, for a client that has waited in a command of its own.
-pub(crate) fn told_event(event: &etcd::event::Event<'_>) -> Output {
+pub(crate) fn event_reply(event: &etcd::event::Event<'_>) -> Output {
     let mut output = Output::default();
     reply_event(&mut Reply::new(&mut output, true), event.index(), event);
     output
@@ -187,8 +181,8 @@ mod tests {
     use crate::testing::TestServer;
 
     #[test]
-    fn who_waits_is_told_once() {
-        let mut server = TestServer::new();
+    fn a_waiting_client_gets_one_event() {
+        let server = TestServer::new();
         let client = Arc::clone(&server.session.client);
         let hub = Hub::default();
         let at = |path: &[u8], recursive, since| hub.add(&client, path, recursive, since);
@@ -219,9 +213,8 @@ mod tests {
         is(hub.claim(&change(b"/a", 9, &[b"/a/b"])), &[&beside, &later]);
         let hidden = at(b"/", true, 1);
         is(hub.claim(&change(b"/_h/x", 10, &[])), &[]);
-        assert!(String::from_utf8(hub.figures()).unwrap().ends_with("\"watchers\":1}"));
+        assert!(String::from_utf8(hub.metrics()).unwrap().ends_with("\"watchers\":1}"));
         hub.remove(b"/", &hidden.wait);
         assert!(hub.watches.lock().is_empty());
-        assert_eq!(server.text("PING"), "+PONG\r\n");
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use base::limits;
-use etcd::change::{self, Change, Step};
+use etcd::change::{self, Change, ExpiryStep};
 use etcd::error::Error;
 use etcd::event::Event;
 use etcd::node::Node;
@@ -12,10 +12,10 @@ use store::pack::Element;
 use store::stream::{StreamEntry, StreamLimits, Trim, TrimTo};
 use store::{Entry, HashView, Key, Stream, StreamId, Value, ValueMut, ValueRef};
 
-use crate::handler::db::Db;
-use crate::handler::error::CommandError;
-use crate::nodes::hub::{Hub, told_event};
-use crate::observe::notify::{Class, Event as KeyEvent};
+use crate::command::error::CommandError;
+use crate::db::Db;
+use crate::db::notify::{Class, Event as KeyEvent};
+use crate::nodes::hub::{Hub, event_reply};
 
 /// The beginning of all keys of the tree.
 const PREFIX: &[u8] = b"{etcd}";
@@ -25,14 +25,16 @@ const EVENTS: &[u8] = b"{etcd}:events";
 pub(crate) const EXPIRIES: &[u8] = b"{etcd}:expiries";
 
 /// The key that a directory's children are kept in; it is named with a slash at its end.
-pub fn place(directory: &[u8]) -> Vec<u8> {
+pub fn directory_key(directory: &[u8]) -> Vec<u8> {
     [PREFIX, directory].concat()
 }
 
 /// See the module's text. Database 0 is selected, and the caller holds the slot of the tree.
-pub(crate) struct Kept<'k, 'd> {
-    pub(crate) db: &'k mut Db<'d>,
-    pub(crate) hub: &'k Hub,
+pub struct Kept<'k, 'd> {
+    /// The keys, of which it is some.
+    pub db: &'k mut Db<'d>,
+    /// The clients that watch it.
+    pub hub: &'k Hub,
 }
 
 fn refused(error: &CommandError) -> Error {
@@ -41,7 +43,7 @@ fn refused(error: &CommandError) -> Error {
 
 impl Kept<'_, '_> {
     /// The time, as nodes have it.
-    pub(crate) fn now(&self) -> i64 {
+    pub fn now(&self) -> i64 {
         self.db.now.cast_signed()
     }
 
@@ -54,13 +56,13 @@ impl Kept<'_, '_> {
     }
 
     /// The index of the oldest kept event, if there is any.
-    pub(crate) fn oldest(&self) -> Result<Option<u64>, Error> {
+    pub fn oldest(&self) -> Result<Option<u64>, Error> {
         let events = self.events()?.filter(|events| !events.is_empty());
         Ok(events.map(|events| events.numbers().first_id.ms))
     }
 
     /// The first wanted event from an index on, if one is kept.
-    pub(crate) fn first_event(
+    pub fn first_event(
         &self,
         since: u64,
         is_wanted: impl Fn(&Event<'_>) -> bool,
@@ -71,14 +73,14 @@ impl Kept<'_, '_> {
     }
 
     /// Removes nodes whose time is up, `most` at most. Returns how many it has looked at.
-    pub(crate) fn expire(&mut self, most: usize) -> Result<usize, Error> {
+    pub fn expire(&mut self, most: usize) -> Result<usize, Error> {
         for looked_at in 0..most {
             match change::expire(self, self.now())? {
                 None => return Ok(looked_at),
-                Some(Step::Corrected) => {}
-                Some(Step::Expired(change)) => {
+                Some(ExpiryStep::Corrected) => {}
+                Some(ExpiryStep::Expired(change)) => {
                     self.hub.count_expired();
-                    self.tell(&change);
+                    self.publish(&change);
                 }
             }
         }
@@ -86,13 +88,13 @@ impl Kept<'_, '_> {
     }
 
     /// Tells waiting clients of a change. They hear of it after the slot is unlocked.
-    pub(crate) fn tell(&mut self, change: &Change) {
+    pub fn publish(&mut self, change: &Change) {
         let claimed = self.hub.claim(change);
         let Some((last, others)) = claimed.split_last() else { return };
-        let told = told_event(&change.event);
+        let reply = event_reply(&change.event);
         let woken = &mut self.db.effects.woken;
-        woken.extend(others.iter().map(|waiter| (waiter.clone(), told.clone())));
-        woken.push((last.clone(), told));
+        woken.extend(others.iter().map(|waiter| (waiter.clone(), reply.clone())));
+        woken.push((last.clone(), reply));
     }
 
     fn journal(&mut self, words: &[&[u8]]) {
@@ -136,7 +138,8 @@ impl Tree for Kept<'_, '_> {
     }
 
     fn node(&self, directory: &[u8], name: &[u8]) -> Result<Option<Node<'_>>, Error> {
-        let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
+        let hash =
+            self.db.hash(&Key::new(&directory_key(directory))).map_err(|error| refused(&error))?;
         Ok(hash.and_then(|hash| match hash.get(name)? {
             Element::Str(text) => Node::parse(text),
             Element::Int(_) => None,
@@ -144,53 +147,60 @@ impl Tree for Kept<'_, '_> {
     }
 
     fn children(&self, directory: &[u8]) -> Result<Vec<Child<'_>>, Error> {
-        let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
+        let hash =
+            self.db.hash(&Key::new(&directory_key(directory))).map_err(|error| refused(&error))?;
         Ok(hash.map(|hash| hash.iter().filter_map(child_of).collect()).unwrap_or_default())
     }
 
     fn count(&self, directory: &[u8]) -> Result<usize, Error> {
-        let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
+        let hash =
+            self.db.hash(&Key::new(&directory_key(directory))).map_err(|error| refused(&error))?;
         Ok(hash.map_or(0, HashView::len))
     }
 
     fn is_empty(&self, directory: &[u8]) -> Result<bool, Error> {
-        let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
+        let hash =
+            self.db.hash(&Key::new(&directory_key(directory))).map_err(|error| refused(&error))?;
         Ok(hash.is_none_or(HashView::is_empty))
     }
 
     fn put(&mut self, directory: &[u8], name: &[u8], node: &Node<'_>) -> Result<(), Error> {
-        let (place, text, limits) = (place(directory), node.text(), self.db.hash_limits());
+        let (directory_key, text, limits) =
+            (directory_key(directory), node.text(), self.db.hash_limits());
         let event = KeyEvent(Class::HASH, "hset");
-        let put = self.db.add_to_hash(&Key::new(&place), event, |hash| {
+        let put = self.db.add_to_hash(&Key::new(&directory_key), event, |hash| {
             hash.set(name, &text, limits);
             1
         });
         put.map_err(|error| refused(&error))?;
-        self.journal(&[b"HSET", &place, name, &text]);
+        self.journal(&[b"HSET", &directory_key, name, &text]);
         Ok(())
     }
 
     fn remove(&mut self, directory: &[u8], name: &[u8]) -> Result<(), Error> {
-        let place = place(directory);
+        let directory_key = directory_key(directory);
         let mut removed = 0;
-        let taken =
-            self.db.take_from_hash(&Key::new(&place), KeyEvent(Class::HASH, "hdel"), |hash| {
+        let taken = self.db.take_from_hash(
+            &Key::new(&directory_key),
+            KeyEvent(Class::HASH, "hdel"),
+            |hash| {
                 removed = u64::from(hash.remove(name));
                 removed
-            });
+            },
+        );
         taken.map_err(|error| refused(&error))?;
         if removed > 0 {
-            self.journal(&[b"HDEL", &place, name]);
+            self.journal(&[b"HDEL", &directory_key, name]);
         }
         Ok(())
     }
 
     fn clear(&mut self, directory: &[u8]) {
-        let place = place(directory);
-        let key = Key::new(&place);
+        let directory_key = directory_key(directory);
+        let key = Key::new(&directory_key);
         if self.db.remove(&key) {
             self.db.changed(&key, KeyEvent(Class::GENERIC, "del"));
-            self.journal(&[b"UNLINK", &place]);
+            self.journal(&[b"UNLINK", &directory_key]);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Which keys commands name most often, from a sample of the commands.
 //!
 //! About one command in [`GAP`] is looked at, at random distances, so that no rhythm of the clients
-//! hides a key. Each thread keeps its own counts, of [`PLACES`] keys at most, by the algorithm called
-//! Space-Saving: a key that finds no place takes the place of the key with the lowest count. It begins
-//! with that count, which is its known error. The reported figure is the count less that error, so a
-//! reported key was seen at least that often.
+//! hides a key. Each thread keeps its own counts, of [`COUNTED_KEYS`] keys at most, by the
+//! algorithm called Space-Saving: a key that finds no place takes the place of the key with the
+//! lowest count. It begins with that count, which is its known error. The reported metric is the
+//! count less that error, so a reported key was seen at least that often.
 //!
 //! Counts cover spans of ten seconds; the last full one and the present one are reported.
 
@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 /// One in this many commands is looked at, on average.
 pub const GAP: u64 = 128;
 /// Keys that a thread counts.
-const PLACES: usize = 128;
+const COUNTED_KEYS: usize = 128;
 /// Milliseconds that counts are of.
 const SPAN: u64 = 10_000;
 /// Bytes of the longest key that is counted: the counts must not take much memory.
 const LONGEST: usize = 1024;
-/// A key is told of if it was looked at this often: once or twice is chance.
+/// A key is reported if it was looked at this often: once or twice is chance.
 const LEAST: u64 = 3;
 
 /// A database, and a key in it.
@@ -62,13 +62,13 @@ impl Span {
             count.seen += 1;
             return;
         }
-        let replaced = if self.keys.len() < PLACES { 0 } else { self.give_up_one() };
+        let replaced = if self.keys.len() < COUNTED_KEYS { 0 } else { self.give_up_one() };
         let count = Count { seen: replaced + 1, error: replaced };
         self.keys.insert((database, key.into()), count);
     }
 
-    /// Removes one of the keys with the lowest count, and returns that count. Most keys have it when
-    /// many keys are seen, so that the first one is found soon.
+    /// Removes one of the keys with the lowest count, and returns that count. Most keys have it
+    /// when many keys are seen, so that the first one is found soon.
     fn give_up_one(&mut self) -> u64 {
         let is_least = |count: &Count| count.seen <= self.least;
         if !self.keys.values().any(is_least) {
@@ -85,19 +85,19 @@ impl Span {
 struct Spans {
     present: Span,
     last: Span,
-    /// When the present span began, in milliseconds of the steady clock.
+    /// When the present span began, in milliseconds of the monotonic clock.
     began: u64,
 }
 
 impl Spans {
-    fn turn_over(&mut self, steady: u64) {
-        let passed = steady.saturating_sub(self.began);
+    fn turn_over(&mut self, monotonic: u64) {
+        let passed = monotonic.saturating_sub(self.began);
         if passed < SPAN {
             return;
         }
         let ended = std::mem::take(&mut self.present);
         self.last = if passed < 2 * SPAN { ended } else { Span::default() };
-        self.began = steady;
+        self.began = monotonic;
     }
 }
 
@@ -119,10 +119,10 @@ pub struct HotKey {
 }
 
 impl HotKeys {
-    /// Counts a key of a sampled command, at this millisecond of the steady clock.
-    pub(crate) fn note(&self, database: usize, key: &[u8], steady: u64) {
+    /// Counts a key of a sampled command, at this millisecond of the monotonic clock.
+    pub(crate) fn note(&self, database: usize, key: &[u8], monotonic: u64) {
         let mut spans = self.0.lock();
-        spans.turn_over(steady);
+        spans.turn_over(monotonic);
         spans.present.add(database, key);
     }
 
@@ -135,16 +135,16 @@ impl HotKeys {
 /// The keys that all threads together have seen most often; the hottest key comes first.
 pub(super) fn hottest<'h>(
     threads: impl Iterator<Item = &'h HotKeys>,
-    steady: u64,
+    monotonic: u64,
     most: usize,
 ) -> Vec<HotKey> {
     let mut found: HashMap<Name, (u64, f64)> = HashMap::new();
     let mut looked = 0;
     for thread in threads {
         let mut spans = thread.0.lock();
-        spans.turn_over(steady);
+        spans.turn_over(monotonic);
         // A thread begins with a span from before all times; what is then known of it is short.
-        let since = steady.saturating_sub(spans.began).clamp(1000, SPAN);
+        let since = monotonic.saturating_sub(spans.began).clamp(1000, SPAN);
         let has_last = spans.last.looked > 0;
         let seconds = (since + if has_last { SPAN } else { 0 }) as f64 / 1000.0;
         for span in [&spans.present, &spans.last] {
@@ -192,7 +192,7 @@ mod tests {
         let keys = hottest([&hot].into_iter(), 21_000, 10);
         let names: Vec<_> = keys.iter().map(|key| (key.database, &*key.key)).collect();
         assert_eq!(names[..2], [(3, &b"hot"[..]), (0, b"warm")], "{keys:?}");
-        // 5000 of 27 000, in a second: the reported figure is no more than that.
+        // 5000 of 27 000, in a second: the reported metric is no more than that.
         assert!((0.15..=0.186).contains(&keys[0].share), "{keys:?}");
         assert!(keys[0].per_second <= 5000.0 * GAP as f64, "{keys:?}");
         assert!(keys.len() <= 2, "what was seen once or twice is not told: {keys:?}");

@@ -1,5 +1,5 @@
-//! LATENCY: events that took longer than `latency-monitor-threshold`, per event a ring of the last
-//! 160, one per second at most.
+//! LATENCY: events that took longer than `latency-monitor-threshold`. Each event has a ring of its
+//! last 160 samples, one per second at most.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -82,6 +82,12 @@ impl Histogram {
         bucket.store(bucket.load(Relaxed).wrapping_add(times), Relaxed);
     }
 
+    /// Takes back that durations of one bucket were counted so often. As [`Histogram::add`].
+    fn take_back(&self, bucket: usize, times: u32) {
+        let count = &self.0[bucket];
+        count.store(count.load(Relaxed).saturating_sub(times), Relaxed);
+    }
+
     /// The counts: (highest nanoseconds of the bucket, count), ascending, without empty buckets.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.0.iter().map(|bucket| u64::from(bucket.load(Relaxed))).enumerate();
@@ -123,8 +129,8 @@ impl From<&Histogram> for Durations {
     }
 }
 
-/// The nanoseconds that this share of the counted times did not exceed, in percent; 0 without counts.
-/// The counts are in the form of [`Histogram::counts`].
+/// The nanoseconds that this share of the counted times did not exceed, in percent; 0 without
+/// counts. The counts are in the form of [`Histogram::counts`].
 pub fn at_percentile(counts: &[(u64, u64)], percentile: f64) -> u64 {
     let calls: u64 = counts.iter().map(|(_, count)| count).sum();
     let wanted = ((percentile / 100.0 * calls as f64).ceil() as u64).clamp(1, calls.max(1));
@@ -158,6 +164,54 @@ impl CommandStats {
         self.nanoseconds.add(nanoseconds);
         if latency_tracking {
             self.histogram.get_or_init(Histogram::default).add(nanoseconds);
+        }
+    }
+}
+
+/// Durations of commands that may be taken back.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    /// Row, bucket, and how often.
+    durations: Vec<(RowId, usize, u32)>,
+    /// So many are put together.
+    put_together_at: usize,
+}
+
+/// The last durations are searched for one like it, before another is added.
+const LIKE_LAST: usize = 8;
+/// So many need not be put together.
+const FEW_RECORDED: usize = 1024;
+
+impl Recorded {
+    /// A call of a command has taken this long.
+    pub(crate) fn note(&mut self, row: RowId, nanoseconds: u64) {
+        let bucket = Histogram::bucket(nanoseconds);
+        let mut last = self.durations.iter_mut().rev().take(LIKE_LAST);
+        match last.find(|(other, at, _)| (*other, *at) == (row, bucket)) {
+            Some((.., times)) => *times += 1,
+            None => self.add((row, bucket, 1)),
+        }
+    }
+
+    fn add(&mut self, duration: (RowId, usize, u32)) {
+        if self.durations.len() >= self.put_together_at.max(FEW_RECORDED) {
+            self.durations.sort_unstable();
+            self.durations.dedup_by(|next, kept| {
+                let is_like = (next.0, next.1) == (kept.0, kept.1);
+                kept.2 += if is_like { next.2 } else { 0 };
+                is_like
+            });
+            self.put_together_at = 2 * self.durations.len();
+        }
+        self.durations.push(duration);
+    }
+
+    /// Takes them back from the counts of their thread.
+    pub(crate) fn take_back(&self, stats: &ThreadStats) {
+        for &(row, bucket, times) in &self.durations {
+            if let Some(histogram) = stats.commands[row].histogram.get() {
+                histogram.take_back(bucket, times);
+            }
         }
     }
 }
@@ -230,10 +284,10 @@ macro_rules! thread_stats {
             /// Changes to keys, as `rdb_changes_since_last_save` counts them. CONFIG RESETSTAT does
             /// not reset them: `save` points depend on them.
             pub changes: Counter,
-            /// Commands that went into the append-only file, MULTI and EXEC of transactions included.
-            /// CONFIG RESETSTAT does not reset them: `master_repl_offset` only grows.
+            /// Commands that went into the append-only file, MULTI and EXEC of transactions
+            /// included. CONFIG RESETSTAT does not reset them: `master_repl_offset` only grows.
             pub journaled: Counter,
-            /// By row: see [`crate::registry::Registry::rows`].
+            /// By row: see [`crate::engine::Registry::rows`].
             pub commands: Box<[CommandStats]>,
             /// How long commands were where.
             pub stages: Stages,
@@ -322,9 +376,9 @@ thread_stats! {
     wrong_passwords,
     /// Requests for results of databases that were answered by a kept and fresh result.
     view_hits,
-    /// Those that were kept and stale.
+    /// Requests for results that were kept and stale.
     view_stale,
-    /// Those that were not kept.
+    /// Requests for results that were not kept.
     view_misses,
 }
 
@@ -366,7 +420,7 @@ struct Rates {
 
 /// Error replies by code, and all threads' counts.
 pub struct Stats {
-    /// Of commands.
+    /// The number of commands.
     rows: usize,
     threads: Mutex<Vec<Arc<ThreadStats>>>,
     errors: Mutex<Vec<(String, u64)>>,
@@ -419,7 +473,8 @@ impl Stats {
         self.threads.lock().iter().map(|stats| stats.journaled.get()).sum()
     }
 
-    /// Takes the samples that [`Stats::rates`] are averaged over. Must be called ten times a second.
+    /// Takes the samples that [`Stats::rates`] are averaged over. Must be called ten times a
+    /// second.
     pub fn sample_rates(&self, now_us: u64) {
         let totals = self.totals();
         let mut rates = self.rates.lock();
@@ -456,13 +511,13 @@ impl Stats {
         own.map(|stats| stats.nanoseconds.get()).sum()
     }
 
-    /// Notes which share of the keys that active expiry looked at was due, in percent.
+    /// Notes which share of the keys that active expiry looked at had expired, in percent.
     pub fn note_stale_percentage(&self, percentage: f64) {
         self.stale.store(percentage.to_bits(), Relaxed);
     }
 
-    /// How many of the keys that expire are due and still there, in percent, as estimated by active
-    /// expiry.
+    /// How many of the keys that expire have expired and are still there, in percent, as estimated
+    /// by active expiry.
     pub fn stale_percentage(&self) -> f64 {
         f64::from_bits(self.stale.load(Relaxed))
     }
@@ -476,6 +531,17 @@ impl Stats {
             *errors = vec![(TOO_MANY_CODES.to_string(), 1)];
         } else if errors.first().is_none_or(|(first, _)| first != TOO_MANY_CODES) {
             errors.push((code.to_string(), 1));
+        }
+    }
+
+    /// Takes back what [`Stats::count_error`] has counted so often.
+    pub(crate) fn take_back_errors(&self, code: &str, times: u64) {
+        let mut errors = self.errors.lock();
+        if let Some(place) = errors.iter().position(|(other, _)| other == code) {
+            errors[place].1 = errors[place].1.saturating_sub(times);
+            if errors[place].1 == 0 {
+                errors.remove(place);
+            }
         }
     }
 
@@ -528,11 +594,11 @@ impl Stats {
         times.collect()
     }
 
-    /// The keys that commands name most often, at this millisecond of the steady clock; the hottest key
-    /// comes first.
-    pub fn hot_keys(&self, steady: u64, most: usize) -> Vec<HotKey> {
+    /// The keys that commands name most often, at this millisecond of the monotonic clock; the
+    /// hottest key comes first.
+    pub fn hot_keys(&self, monotonic: u64, most: usize) -> Vec<HotKey> {
         let threads = self.threads.lock();
-        hot_keys::hottest(threads.iter().map(|thread| &thread.hot_keys), steady, most)
+        hot_keys::hottest(threads.iter().map(|thread| &thread.hot_keys), monotonic, most)
     }
 
     /// CONFIG RESETSTAT. A count that is being written meanwhile may survive.
@@ -590,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_codes_of_errors_are_not_told_apart() {
+    fn error_codes_beyond_the_limit_share_one_count() {
         let stats = Stats::new(0);
         (0..limits::ERROR_CODES).for_each(|number| stats.count_error(&format!("E{number}")));
         stats.count_error("E0");

@@ -1,32 +1,31 @@
 //! Loading: how data from a file enters the keyspace, and what clients see meanwhile.
 //!
-//! There are two ways in. A [`Loader`] places keys with their values; several threads have one each,
-//! and they meet only at slots. Commands of an append-only file are replayed through
+//! There are two ways in. A [`Loader`] places keys with their values; several threads have one
+//! each, and they meet only at slots. Commands of an append-only file are replayed through
 //! [`Engine::execute`], with a [`Turn::replaying`] and a session that [`Session::replays`].
 //!
 //! While [`Loading`] is on, clients may run only commands whose rows allow it.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rdb::ValueLimits;
 use rdb::file::Usage;
 use smallvec::SmallVec;
-use store::gate::{Access, Presence};
+use store::gate::{Access, Pinned};
 use store::list::ListLimits;
-use store::{Held, Key, Limits, Value};
+use store::{Key, Keyspace, Limits, LockedSlots, Value};
 
+use crate::db::expiry::Expiry;
+use crate::db::{EvictionClock, set_limits};
 use crate::engine::Engine;
-use crate::handler::db::{EvictionClock, set_limits};
-use crate::run::turn::Turn;
 use crate::session::Session;
-use crate::session::client::Client;
-use crate::wait::waiting::Attachment;
+use crate::session::attachment::Attachment;
+use crate::turn::Turn;
 use config::{Config, NotifyEvents};
 
-pub use crate::persistence::progress::{Counts, Duplicates, LoadFailed, Loading, Progress, Source};
+pub use crate::files::progress::{Counts, Duplicates, LoadFailed, Loading, Progress, Source};
 
 /// The slots and buckets of this many entries are fetched together, before the first is placed.
 const WINDOW: usize = 32;
@@ -89,6 +88,7 @@ impl fmt::Display for Misfit {
 /// Places keys in the keyspace, for one thread.
 pub struct Loader<'e> {
     engine: &'e Engine,
+    keyspace: &'e Keyspace<Attachment>,
     rules: LoadRules,
     access: Access<'e>,
     eviction_clock: EvictionClock,
@@ -98,12 +98,27 @@ pub struct Loader<'e> {
 }
 
 impl<'e> Loader<'e> {
-    /// A loader. A thread that has closed all gates may have several, on several threads: they meet at
-    /// the locks of slots.
+    /// A loader. A thread that has stopped the world may have several, on several threads: they
+    /// meet at the locks of slots.
     pub fn new(engine: &'e Engine, rules: LoadRules, access: Access<'e>) -> Loader<'e> {
+        Loader::into_another(engine, &engine.keyspace, rules, access)
+    }
+
+    /// The same, into a keyspace that is not the engine's, or not yet.
+    pub fn into_another(
+        engine: &'e Engine,
+        keyspace: &'e Keyspace<Attachment>,
+        rules: LoadRules,
+        access: Access<'e>,
+    ) -> Loader<'e> {
         let now = base::clock::now_ms();
-        let eviction_clock = EvictionClock::new(&engine.config.load(), base::clock::steady_ms());
-        Loader { engine, rules, access, eviction_clock, now, counts: Counts::default() }
+        let eviction_clock = EvictionClock::new(&engine.config.load(), base::clock::monotonic_ms());
+        Loader { engine, keyspace, rules, access, eviction_clock, now, counts: Counts::default() }
+    }
+
+    /// Keys that have expired are placed from now on.
+    pub fn keep_expired(&mut self) {
+        self.rules.expired = Expired::Keep;
     }
 
     /// Keys up to now.
@@ -132,7 +147,7 @@ impl<'e> Loader<'e> {
         &mut self,
         window: SmallVec<[Arrival<'_>; WINDOW]>,
     ) -> Result<(), (usize, Misfit)> {
-        let keyspace = &self.engine.keyspace;
+        let keyspace = self.keyspace;
         if let Some(index) = window.iter().position(|own| own.database >= keyspace.databases()) {
             return Err((index, Misfit::Database(window[index].database)));
         }
@@ -146,7 +161,7 @@ impl<'e> Loader<'e> {
             .collect();
         let inside = self.access.enter();
         for (arrival, &(hash, slot)) in window.iter().zip(&places) {
-            keyspace.prefetch_bucket(inside.presence(), arrival.database, slot, hash);
+            keyspace.prefetch_bucket(inside.pinned(), arrival.database, slot, hash);
         }
         let clock = base::clock::now_us();
         let mut replaced = Vec::new();
@@ -158,19 +173,20 @@ impl<'e> Loader<'e> {
             let eviction_clock = clock_of(self.eviction_clock, arrival.usage);
             let Arrival { database, key, value, expire_at, content_type, .. } = arrival;
             let key = Key { bytes: &key, hash, slot };
-            let mut held = hold(self.engine, inside.presence(), slot, clock);
-            if held.find(database, &key).is_some() {
+            let mut locked = hold(keyspace, inside.pinned(), slot, clock);
+            if locked.find(database, &key).is_some() {
                 if self.rules.duplicates == Duplicates::Refuse {
                     return Err((index, Misfit::Duplicate));
                 }
-                replaced.extend(held.remove(database, &key));
+                replaced.extend(locked.remove(database, &key));
             }
-            held.insert(database, &key, value, expire_at).set_clock(eviction_clock);
-            let label = content_type.and_then(|name| self.engine.content_types.label(name));
-            if let Some(label) = label
-                && let Some(mut entry) = held.find_mut(database, &key)
+            locked.insert(database, &key, value, expire_at).set_clock(eviction_clock);
+            let content_type_id =
+                content_type.and_then(|name| self.engine.content_types.content_type_id(name));
+            if let Some(content_type_id) = content_type_id
+                && let Some(mut entry) = locked.find_mut(database, &key)
             {
-                entry.set_label(label);
+                entry.set_content_type_id(content_type_id);
             }
             self.counts.loaded += 1;
         }
@@ -186,24 +202,24 @@ impl<'e> Loader<'e> {
     }
 }
 
-/// Locks one slot, and waits for it: the other threads that lock slots now are loaders, or look at them
-/// briefly.
+/// Locks one slot, and waits for it: the other threads that lock slots now are loaders, or look at
+/// them briefly.
 fn hold<'k>(
-    engine: &'k Engine,
-    presence: Presence<'k>,
+    keyspace: &'k Keyspace<Attachment>,
+    pinned: Pinned<'k>,
     slot: u16,
     clock: u64,
-) -> Held<'k, Attachment> {
+) -> LockedSlots<'k, Attachment> {
     loop {
-        match engine.keyspace.try_hold_briefly(presence, slot, clock) {
-            Some(held) => return held,
+        match keyspace.try_lock_briefly(pinned, slot, clock) {
+            Some(locked) => return locked,
             None => std::thread::yield_now(),
         }
     }
 }
 
-/// The eviction clock of a key with this usage. A usage that the policy does not need is ignored, as in
-/// Redis.
+/// The eviction clock of a key with this usage. A usage that the policy does not need is ignored,
+/// as in Redis.
 fn clock_of(clock: EvictionClock, usage: Option<Usage>) -> u32 {
     /// Clocks wrap: a key that was idle for longer than half of a round would seem to be from the
     /// future.
@@ -236,10 +252,18 @@ impl Engine {
         }
     }
 
-    /// A session that replays commands. It is not a client, and no command shows it.
+    /// What happens to keys in a snapshot that have expired: see [`crate::db::expiry`].
+    pub fn expired_in_snapshot(&self) -> Expired {
+        let elsewhere = self.expires_elsewhere.load(Relaxed);
+        match Expiry::of(&self.config.load(), elsewhere).drops_when_loaded() {
+            true => Expired::Drop,
+            false => Expired::Keep,
+        }
+    }
+
+    /// A session that replays commands.
     pub fn replaying_session(&self) -> Session {
-        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
-        let mut session = Session::new(Arc::new(client), true);
+        let mut session = Session::internal();
         session.replays = true;
         session
     }
@@ -271,7 +295,7 @@ impl Turn {
     pub fn look_at_clock(&mut self) {
         self.clock = base::clock::now_us();
         self.now = 0;
-        self.eviction_clock = EvictionClock::new(&self.config, base::clock::steady_ms());
+        self.eviction_clock = EvictionClock::new(&self.config, base::clock::monotonic_ms());
     }
 }
 
@@ -301,21 +325,6 @@ mod tests {
         assert_eq!(server.engine.keyspace.len(0), 100);
         let beyond = loader.place(vec![arrival("a", 15, None), arrival("b", 16, None)]);
         assert_eq!(beyond, Err((1, Misfit::Database(16))));
-    }
-
-    #[test]
-    fn what_has_expired_is_dropped_or_kept_as_the_rules_say() {
-        let mut server = TestServer::new();
-        for (expired, loaded) in [(Expired::Drop, 1), (Expired::Keep, 2)] {
-            let rules = LoadRules { duplicates: Duplicates::Replace, expired };
-            let gate = server.engine.gates.register();
-            let mut loader = Loader::new(&server.engine, rules, Access::Gate(&gate));
-            let far = Some(u64::MAX / 2);
-            loader.place(vec![arrival("old", 0, Some(1)), arrival("new", 0, far)]).unwrap();
-            assert_eq!(loader.counts(), Counts { loaded, expired: 2 - loaded });
-        }
-        assert_eq!(server.text("GET new"), "$1\r\nv\r\n");
-        assert_eq!(server.text("GET old"), "$-1\r\n");
     }
 
     #[test]
@@ -367,19 +376,5 @@ mod tests {
         assert_eq!(progress.remaining_seconds(progress.started_at + 10), 30);
         loading.end();
         assert!(!loading.is_on());
-    }
-
-    #[test]
-    fn only_commands_that_say_so_run_while_data_is_loaded() {
-        let mut server = TestServer::new();
-        server.text("MULTI");
-        server.text("GET k");
-        server.engine.loading.begin(0);
-        let refusal = "-LOADING Redis is loading the dataset in memory\r\n";
-        assert!(server.text("EXEC").contains("LOADING Redis is loading the dataset in memory"));
-        assert_eq!(server.text("GET k"), refusal);
-        assert!(server.text("INFO persistence").contains("loading:1"));
-        server.session = server.engine.replaying_session();
-        assert_eq!(server.text("SET k v"), "+OK\r\n");
     }
 }

@@ -1,39 +1,42 @@
 //! Memory: how much keys take, how much waits to be freed, and `maxmemory`.
 //!
 //! Eviction runs before a command locks anything ([`admit`]), and again when CONFIG SET lowers the
-//! limit. A time bound (`maxmemory-eviction-tenacity`) keeps a command from paying for all of it; the
-//! rest is left to the next commands and to [`Engine::evict`]. `candidates` decides which keys go.
+//! limit. A time bound (`maxmemory-eviction-tenacity`) keeps one command from doing all the work;
+//! the rest is left to the next commands and to [`Engine::evict`]. `candidates` decides which keys
+//! go.
 //!
-//! Threads publish their allocations a turn at a time. A thread that looks at the limit adds its own
-//! allocations since then. It publishes again when these have become large, and after each eviction: so
-//! the next command sees what one command adds, and nothing is evicted twice for the same bytes. Memory
-//! that is not data of clients and becomes free by itself does not count against the limit: values that
-//! wait to be freed or to be written to a snapshot, tables that other threads may still look at, what is
-//! on its way to a file or to followers ([`base::passing`]), and the space in which workers read, parse
-//! and choose, which may be larger than all data under a small limit.
+//! Threads publish their allocations a turn at a time. A thread that looks at the limit adds its
+//! own allocations since then. It publishes again when these have become large, and after each
+//! eviction. So the next command sees what one command adds, and nothing is evicted twice for the
+//! same bytes.
+//!
+//! Memory that is not data of clients and becomes free by itself does not count against the limit:
+//! values that wait to be freed or to be written to a snapshot, tables that other threads may still
+//! look at, what is on its way to a file or to followers ([`base::passing`]), and the space in
+//! which workers read, parse and choose, which may be larger than all data under a small limit.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Ticks;
 use base::limits::FREED_AT_ONCE_BYTES;
 use store::garbage::Garbage;
-use store::gate::Presence;
+use store::gate::Pinned;
 use store::pack::good_size;
 use store::{Entry, Key, Removed, Sizes, SlotTable, StringRef, ValueRef};
 
+use crate::command::error::{CommandError, CommandResult};
 use crate::command::{self, Spec};
 use crate::engine::Engine;
-use crate::handler::error::{CommandError, CommandResult};
-use crate::reclaim::candidates::{Criteria, Evictor, Search, Victim};
-use crate::run::consists::any_has;
-use crate::run::turn::Turn;
+use crate::memory::candidates::{Criteria, Evictor, Search, Victim};
 use crate::session::Session;
+use crate::turn::Turn;
+use crate::turn::expansion::any_has;
 use config::MaxmemoryPolicy;
 
 /// Evictions between two looks at the time.
 const EVICTIONS_PER_LOOK: usize = 16;
 /// Members of a collection from which its size is estimated by default.
-pub(crate) const DEFAULT_SAMPLES: usize = 5;
+pub const DEFAULT_SAMPLES: usize = 5;
 /// The size of a list is estimated from at least this many nodes.
 const NODE_SAMPLES: usize = 64;
 /// The size of a flushed database is estimated from this many tables.
@@ -41,7 +44,7 @@ const FLUSH_SAMPLES: usize = 32;
 
 /// Bytes that a key takes: its entry and its value. Large collections are estimated from `samples`
 /// members; 0 means all.
-pub(crate) fn entry_memory(entry: Entry<'_>, samples: usize) -> usize {
+pub fn entry_memory(entry: Entry<'_>, samples: usize) -> usize {
     let samples = if samples == 0 { usize::MAX } else { samples };
     let value = match entry.value() {
         ValueRef::String(StringRef::Shared(buffer)) => {
@@ -83,14 +86,15 @@ impl Engine {
         self.host.drop_later(Box::new(pending));
     }
 
-    /// Notes the memory in use before there is any data. Must be called after the threads have started.
+    /// Notes the memory in use before there is any data. Must be called after the threads have
+    /// started.
     pub fn note_startup(&self) {
         self.memory.note_startup(self.host.used_memory());
     }
 
     /// Takes the samples that INFO's rates and peaks come from. Must be called ten times a second.
     pub fn sample_rates(&self) {
-        let now_us = base::clock::steady_us();
+        let now_us = base::clock::monotonic_us();
         self.stats.sample_rates(now_us);
         self.memory.note_peak(self.host.used_memory());
         self.clients.sample_buffers(now_us / 1_000_000);
@@ -99,28 +103,31 @@ impl Engine {
     /// Notes how many bytes the calling thread keeps for reading and parsing requests.
     pub fn note_scratch(&self, turn: &mut Turn, bytes: usize) {
         let before = std::mem::replace(&mut turn.used_memory.scratch, bytes);
-        // Two's complement: a difference that is negative is subtracted.
-        self.memory.scratch.fetch_add(bytes.wrapping_sub(before), Relaxed);
+        if bytes != before {
+            // Two's complement: a difference that is negative is subtracted.
+            self.memory.scratch.fetch_add(bytes.wrapping_sub(before), Relaxed);
+        }
     }
 
-    /// Bytes that are data no more, or never were, and that the counter of used memory takes for data.
+    /// Bytes that are data no more, or never were, and that the counter of used memory takes for
+    /// data.
     fn freed_soon(&self) -> usize {
         self.memory.pending_bytes()
             + self.memory.scratch.load(Relaxed)
-            + self.keyspace.cut_backlog()
+            + self.keyspace.cut_memory()
             + self.host.retired_memory()
     }
 
     /// Bytes in use that do not count against `maxmemory`.
-    pub(crate) fn uncounted_memory(&self) -> usize {
+    pub fn uncounted_memory(&self) -> usize {
         let passing = self.host.used_memory().saturating_sub(self.host.counted_memory());
         passing + self.freed_soon()
     }
 
-    /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns whether
-    /// it is worth calling again at once. The calling thread holds no slot.
-    pub fn evict(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
-        turn.config.maxmemory > 0 && matches!(make_room(self, presence, turn), Room::Later)
+    /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns
+    /// whether it is worth calling again at once. The calling thread holds no slot.
+    pub fn evict(&self, pinned: Pinned<'_>, turn: &mut Turn) -> bool {
+        turn.config.maxmemory > 0 && matches!(make_room(self, pinned, turn), Room::Later)
     }
 }
 
@@ -134,12 +141,12 @@ fn estimated_bytes(tables: &[SlotTable], keys: usize) -> usize {
     sizes.average(keys) * keys + overhead * step
 }
 
-/// Makes room when a limit is set. When there is none to be made, refuses commands that would need more
-/// memory.
+/// Makes room when a limit is set. When there is none to be made, refuses commands that would need
+/// more memory.
 #[inline]
 pub(crate) fn admit(
     engine: &Engine,
-    presence: Presence<'_>,
+    pinned: Pinned<'_>,
     turn: &mut Turn,
     session: &Session,
     command: &Spec,
@@ -154,7 +161,7 @@ pub(crate) fn admit(
         // Looking again for every read would make reads slow for nothing.
         return Ok(());
     }
-    let room = make_room(engine, presence, turn);
+    let room = make_room(engine, pinned, turn);
     turn.effects.short_of_memory = matches!(room, Room::None);
     match room {
         Room::None if refusable => Err(CommandError::OUT_OF_MEMORY),
@@ -162,8 +169,8 @@ pub(crate) fn admit(
     }
 }
 
-/// Whether a command is refused when memory is short: commands whose rows say so, and an EXEC with such
-/// commands. `client-query-buffer-limit` bounds what a transaction queues otherwise.
+/// Whether a command is refused when memory is short: commands whose rows say so, and an EXEC with
+/// such commands. `client-query-buffer-limit` bounds what a transaction queues otherwise.
 fn may_need_memory(session: &Session, command: &Spec) -> bool {
     any_has(command, session, command::DENYOOM)
 }
@@ -179,17 +186,20 @@ enum Room {
 }
 
 /// Evicts until the used memory is below the limit, or time is up.
-fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
+fn make_room(engine: &Engine, pinned: Pinned<'_>, turn: &mut Turn) -> Room {
     turn.used_memory.follow(turn.began_at, &*engine.host);
     if excess(engine, turn) == 0 {
-        engine.memory.note_within(turn.steady_us);
+        engine.memory.note_within(turn.monotonic_us);
         return Room::Enough;
     }
-    if engine.is_paused(turn.steady) || turn.effects.journal_failed {
-        // The data is to stand still.
+    if engine.stands_still(turn.monotonic, turn.effects.journal_failed) {
         return Room::Enough;
     }
-    engine.memory.note_exceeded(turn.steady_us);
+    engine.memory.note_exceeded(turn.monotonic_us);
+    if turn.config.replica_ignore_maxmemory && engine.replication.is_replica() {
+        // The primary decides what goes.
+        return Room::Enough;
+    }
     let never = turn.config.maxmemory_policy == MaxmemoryPolicy::NoEviction;
     // A key that is evicted while data is imported would be missing from the copy.
     if never || turn.config.import_mode {
@@ -197,11 +207,11 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
     }
     let begun = Ticks::now();
     let mut evictor = std::mem::take(&mut turn.evictor);
-    let room = evict_bytes(engine, presence, turn, &mut evictor, begun);
+    let room = evict_bytes(engine, pinned, turn, &mut evictor, begun);
     turn.evictor = evictor;
     engine.note_latency(turn, "eviction-cycle", begun);
     if matches!(room, Room::Enough) {
-        engine.memory.note_within(turn.steady_us);
+        engine.memory.note_within(turn.monotonic_us);
     }
     room
 }
@@ -214,24 +224,24 @@ fn excess(engine: &Engine, turn: &Turn) -> usize {
 
 fn evict_bytes(
     engine: &Engine,
-    presence: Presence<'_>,
+    pinned: Pinned<'_>,
     turn: &mut Turn,
     evictor: &mut Evictor,
     begun: Ticks,
 ) -> Room {
     let budget_ns = time_budget_ns(turn.config.maxmemory_eviction_tenacity);
     turn.used_memory.look(&*engine.host);
-    // By its own count a command evicts no more than the excess that it found, because what it evicts
-    // may still be in use by another thread for a moment.
+    // By its own count a command evicts no more than the excess that it found, because what it
+    // evicts may still be in use by another thread for a moment.
     let mut owed = excess(engine, turn);
     let mut evicted = 0;
     while owed > 0 && excess(engine, turn) > 0 {
-        let victim = match evictor.next(&engine.keyspace, presence, criteria(turn)) {
+        let victim = match evictor.next(&engine.keyspace, pinned, criteria(turn)) {
             Search::Found(victim) => victim,
             Search::Nothing => return Room::None,
             Search::Later => return Room::Later,
         };
-        owed = owed.saturating_sub(evict_key(engine, presence, turn, &victim).unwrap_or(0));
+        owed = owed.saturating_sub(evict_key(engine, pinned, turn, &victim).unwrap_or(0));
         turn.used_memory.look(&*engine.host);
         evicted += 1;
         if evicted % EVICTIONS_PER_LOOK == 0 && begun.elapsed_ns() > budget_ns {
@@ -246,7 +256,7 @@ fn criteria(turn: &Turn) -> Criteria<'_> {
     Criteria {
         config: &turn.config,
         eviction_clock: turn.eviction_clock,
-        steady: turn.steady,
+        monotonic: turn.monotonic,
         turn_clock: turn.began_at,
     }
 }
@@ -263,22 +273,20 @@ fn time_budget_ns(tenacity: u32) -> u64 {
 /// Evicts a key if it is still a candidate, and returns how many bytes it took.
 fn evict_key(
     engine: &Engine,
-    presence: Presence<'_>,
+    pinned: Pinned<'_>,
     turn: &mut Turn,
     victim: &Victim,
 ) -> Option<usize> {
     let key = Key::new(&victim.key);
     // A contended slot is busy: another key will do.
-    let held = engine.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
-    let entry =
-        held.find(victim.database, &key).filter(|entry| victim.is_fair(criteria(turn), *entry))?;
+    let locked = engine.keyspace.try_lock_one(pinned, key.slot, turn.clock)?;
+    let entry = locked
+        .find(victim.database, &key)
+        .filter(|entry| victim.is_fair(criteria(turn), *entry))?;
     let bytes = entry_memory(entry, DEFAULT_SAMPLES);
     let begun = Ticks::now();
-    engine.delete_unasked(turn, held, victim.database, |db| db.delete_evicted(&key));
+    engine.delete_unasked(turn, locked, victim.database, |db| db.delete_evicted(&key));
     engine.note_latency(turn, "eviction-del", begun);
     turn.stats.evicted_keys.add(1);
     Some(bytes)
 }
-
-#[cfg(test)]
-mod tests;

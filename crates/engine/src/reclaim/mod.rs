@@ -1,9 +1,9 @@
 //! What gives memory back: removing expired keys, and evicting keys to make room.
 //!
-//! `memory` keeps the count, `eviction` makes room, `candidates` says which key goes next, and
-//! [`expire`] removes expired keys that no command looks at.
+//! `eviction` makes room, [`expire`] removes expired keys that no command looks at, and `nodes`
+//! expired nodes of `/v2/keys`. `overview` says what takes the memory.
 
-pub(crate) mod candidates;
-pub(crate) mod eviction;
+pub mod eviction;
 pub mod expire;
-pub(crate) mod memory;
+pub(crate) mod nodes;
+pub mod overview;

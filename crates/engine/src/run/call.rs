@@ -1,138 +1,56 @@
-//! The path of a command: the checks in their order, the locks, the handler, and what follows.
+//! The path of a command: the checks in their order, the locks, the handler (`handling`), and its
+//! effects (`settling`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use base::clock::Ticks;
 use resp::args::{Arguments, OwnedArguments};
-use resp::output::{Mark, Output};
+use resp::output::Output;
 use resp::reply::Reply;
-use smallvec::SmallVec;
-use store::gate::Presence;
-use store::{Entry, Held, Key, garbage};
+use store::LockedSlots;
+use store::gate::Pinned;
 
-use crate::command;
-use crate::command::keys::{add_key, collect_keys};
+use crate::admission::Admission;
+use crate::command::args::Args;
+use crate::command::error::CommandError;
+use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT};
+use crate::db::Db;
+use crate::db::slot_access::SlotAccess;
 use crate::engine::{Command, Context, Engine, Row};
-use crate::handler::args::{Args, KeyAt};
-use crate::handler::db::Db;
-use crate::handler::error::CommandError;
 use crate::host::LogLevel;
-use crate::observe::command_log::Cost;
-use crate::observe::monitor;
-use crate::observe::notify::News;
-use crate::persistence::backlog::Backlog;
-use crate::run::admission::Admission;
-use crate::run::authority::Authority;
-use crate::run::consists::{
-    any_has, any_needs_gates, concerns_scripts, executes_program, is_exec, is_program,
+use crate::journal::backlog::Backlog;
+use crate::script::emptying;
+use crate::script::slow::Need;
+use crate::session::attachment::Attachment;
+use crate::session::{QueuedCommand, ScriptNeeds, Session};
+use crate::turn::Turn;
+use crate::turn::expansion::{
+    any_has, any_stops_the_world, concerns_scripts, is_exclusive, is_exclusive_exec,
     lacks_subcommand, queued,
 };
-use crate::run::effects::{Effects, Expired};
-use crate::run::request::{Call, Outcome, Request};
-use crate::run::slots::all_slots;
-use crate::run::turn::Turn;
-use crate::script::emptying;
-use crate::script::shebang::{self, NO_WRITES};
-use crate::script::slow::Need;
-use crate::session::{QueuedCommand, ScriptNeeds, Session};
+use crate::turn::request::{Call, Outcome, Request};
+use crate::turn::slots::all_slots;
 use crate::wait::blocking;
-use crate::wait::waiting::Attachment;
 
 /// Milliseconds between two lines of the log about connections that speak another protocol, so that
 /// such connections cannot fill the log.
 const FOREIGN_LOG_PAUSE: u64 = 60_000;
 
-/// Keys behind full buckets whose entries are brought near together, at most.
-const CHAINED_AT_ONCE: usize = 64;
-
 impl Engine {
-    /// Finds the row of a command and hashes its keys, so that their slots and entries can be
-    /// prefetched before it runs. Appends to `keys`.
-    #[inline]
-    pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
-        let row = self.commands.resolve(argv)?;
-        self.find_keys(row, argv, keys);
-        Some(row)
-    }
-
-    /// The part of [`Engine::prepare`] that hashes keys.
-    #[inline(always)]
-    pub fn find_keys(&self, row: &Row, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
-        if row.command.accepts(argv.len()) {
-            if row.one_key {
-                add_key(argv, 1, keys);
-            } else {
-                collect_keys(row.command, argv, keys);
-            }
-        }
-    }
-
-    /// [`Engine::find_keys`] for a command that may have the only key of the one before it, which is
-    /// known then: these bytes, there.
-    #[inline(always)]
-    pub fn find_keys_behind(
-        &self,
-        known: Option<(&[u8], KeyAt)>,
-        row: &Row,
-        argv: Arguments<'_>,
-        keys: &mut Vec<KeyAt>,
-    ) {
-        match known {
-            Some((bytes, key))
-                if row.one_key
-                    && row.command.accepts(argv.len())
-                    && argv.get(1).is_some_and(|own| base::bytes::same(own, bytes)) =>
-            {
-                keys.push(key);
-            }
-            _ => self.find_keys(row, argv, keys),
-        }
-    }
-
-    /// Prefetches the slots of keys. First of three steps, each over a whole batch.
-    #[inline]
-    pub fn prefetch_slots(&self, keys: &[KeyAt]) {
-        each_other(keys, |key| self.keyspace.prefetch_slot(key.slot));
-    }
-
-    /// Prefetches the buckets of keys.
-    #[inline]
-    pub fn prefetch_buckets(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
-        each_other(keys, |key| {
-            self.keyspace.prefetch_bucket(presence, database, key.slot, key.hash);
-        });
-    }
-
-    /// Prefetches the entries of keys.
-    #[inline]
-    pub fn prefetch_entries(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
-        let mut chained: SmallVec<[&KeyAt; CHAINED_AT_ONCE]> = SmallVec::new();
-        each_other(keys, |key| {
-            let goes_on = self.keyspace.prefetch_entry(presence, database, key.slot, key.hash);
-            if goes_on && chained.len() < CHAINED_AT_ONCE {
-                chained.push(key);
-            }
-        });
-        for key in chained {
-            self.keyspace.prefetch_chained(presence, database, key.slot, key.hash);
-        }
-    }
-
     /// Runs a command of a connection.
     pub fn execute(
         &self,
         turn: &mut Turn,
         session: &mut Session,
         request: Request<'_>,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
         output: &mut Output,
     ) -> Outcome {
         let (start, from) = (output.mark(), output.end());
         turn.advance();
         let mut call = Call { turn, session, request, output };
-        let outcome = match self.admit_and_run(&mut call, authority) {
+        let outcome = match self.admit_and_run(&mut call, slot_access) {
             Ok(outcome) => outcome,
-            Err(error) => self.refuse(authority.presence(), &mut call, error),
+            Err(error) => self.refuse(slot_access.pinned(), &mut call, error),
         };
         let replied = match outcome {
             Outcome::Done => true,
@@ -150,7 +68,7 @@ impl Engine {
     fn admit_and_run(
         &self,
         call: &mut Call<'_>,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
     ) -> Result<Outcome, CommandError> {
         let Call { turn, session, request, output } = call;
         if request.row.is_none() && is_foreign(request.argv) {
@@ -159,10 +77,18 @@ impl Engine {
         }
         let number = request.row.map_or(0, |row| row.id + 1);
         session.client.last_command.store(number, Relaxed);
-        let admission = self.admit(authority.presence(), turn, session, request);
+        let admission = self.admit(slot_access.pinned(), turn, session, request);
         self.note_paused(session, matches!(admission, Ok(Admission::Pause(_))));
         match admission? {
-            Admission::Run(row) => self.run(call, row, authority),
+            Admission::Run(row) => {
+                if session.read_after.is_some()
+                    && let Some(until) = self.await_position(turn, session, row.command)?
+                {
+                    self.note_paused(session, true);
+                    return Ok(Outcome::Paused(until));
+                }
+                self.run(call, row, slot_access)
+            }
             Admission::Queue(row) => {
                 queue(session, row, request.argv);
                 Reply::new(output, session.resp3).simple(b"QUEUED");
@@ -176,8 +102,8 @@ impl Engine {
     fn turn_away(&self, turn: &Turn, session: &mut Session) {
         session.close = true;
         let last = self.foreign_logged_at.load(Relaxed);
-        if turn.steady >= last.saturating_add(FOREIGN_LOG_PAUSE) {
-            self.foreign_logged_at.store(turn.steady, Relaxed);
+        if turn.monotonic >= last.saturating_add(FOREIGN_LOG_PAUSE) {
+            self.foreign_logged_at.store(turn.monotonic, Relaxed);
             let line = format!(
                 "Closed {}, which sent POST or Host: as HTTP clients do. A web browser may have been \
                  used to reach this server.",
@@ -188,7 +114,7 @@ impl Engine {
     }
 
     /// Refuses a command: answers with the error, and carries out what else a refusal does.
-    fn refuse(&self, presence: Presence<'_>, call: &mut Call<'_>, error: CommandError) -> Outcome {
+    fn refuse(&self, pinned: Pinned<'_>, call: &mut Call<'_>, error: CommandError) -> Outcome {
         let Call { turn, session, request, output } = call;
         // A subcommand that does not exist does not count as a call of its container.
         let row = request.row.filter(|row| !lacks_subcommand(row, request.argv));
@@ -202,9 +128,9 @@ impl Engine {
             transaction.aborted = true;
         }
         let error = match row {
-            Some(row) if is_exec(row.command) => {
+            Some(row) if row.command.has(command::RUNS_QUEUED) => {
                 // A refused EXEC ends the transaction nevertheless.
-                self.abandon_transaction(presence, session);
+                self.abandon_transaction(pinned, session);
                 CommandError::exec_refused(&error)
             }
             _ => error,
@@ -213,12 +139,13 @@ impl Engine {
         Outcome::Done
     }
 
-    /// Locks the slots that the command needs, runs it, and settles its effects. The error refuses it.
+    /// Locks the slots that the command needs, runs it, and settles its effects. The error refuses
+    /// it.
     fn run(
         &self,
         call: &mut Call<'_>,
         row: &'static Row,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
     ) -> Result<Outcome, CommandError> {
         if call.turn.beside_script
             && concerns_scripts(row.command, call.session)
@@ -226,16 +153,17 @@ impl Engine {
         {
             return Err(error);
         }
-        if let Some(outcome) = self.lacking(row.command, call.session, call.request.argv, authority)
+        if let Some(outcome) =
+            self.lacking(row.command, call.session, call.request.argv, slot_access)
         {
             return self.unless_refused(outcome, None);
         }
-        let held = match self.lock(call, row, authority) {
-            Ok(held) => held,
-            Err(missed) => return self.note_locked(call, row, authority, missed),
+        let locked = match self.lock(call, row, slot_access) {
+            Ok(locked) => locked,
+            Err(missed) => return self.note_locked(call, row, slot_access, missed),
         };
-        let (outcome, missed) = self.run_locked(call, row, authority, held);
-        self.clean_up(authority.presence(), call.turn);
+        let (outcome, missed) = self.run_locked(call, row, slot_access, locked);
+        self.clean_up(slot_access.pinned(), call.turn);
         let Call { turn, session, request, .. } = call;
         if missed.is_some() {
             let outcome = self.unless_refused(outcome, missed)?;
@@ -252,70 +180,69 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Runs the handler of a command whose slots are locked, serves those who wait for what it has
-    /// written, and unlocks the slots. Returns a slot that it has met locked, too.
+    /// Runs the handler of a command whose slots are locked, serves clients that wait for what it
+    /// has written, and unlocks the slots. Also returns a slot that it has found locked.
     fn run_locked(
         &self,
         call: &mut Call<'_>,
         row: &'static Row,
-        authority: Authority<'_>,
-        held: Held<'_, Attachment>,
+        slot_access: SlotAccess<'_>,
+        locked: LockedSlots<'_, Attachment>,
     ) -> (Outcome, Option<u16>) {
         let Call { turn, session, request, output } = call;
-        let resp3 = session.resp3;
         let (parts, effects) = turn.parts();
         let touch = !session.no_touch;
-        let imports = session.import_source && parts.config.import_mode;
+        // The primary's own commands find everything as the primary did.
+        let imports = session.import_source && parts.config.import_mode || session.link.is_some();
         let begun = effects.last_end;
-        let mut cx = Context {
-            db: Db::new(parts, effects, session.database, held, touch, imports),
-            reply: Reply::new(output, resp3),
-            session,
-            engine: self,
-            row,
-            authority,
-            nested: false,
-            busy: request.busy,
-            block: None,
-        };
+        let (from, before) = (output.end(), session.write_offset);
+        let holds = session.durability.holds_replies();
+        let may_write = holds && self.may_write_data(session, (&row.command.spec, request.argv));
+        let db = Db::new(parts, effects, session.database, locked, touch, imports);
+        let mut cx = Context::new(self, session, row, slot_access, db, output);
+        cx.busy = request.busy;
         cx.run_handler(row, &mut Args::new(request.argv, request.keys));
         blocking::serve_ready(&mut cx, begun);
         let mut outcome = blocking::begin_to_wait(&mut cx);
-        let missed = cx.db.held.missed();
+        let missed = cx.db.locked.missed();
         if missed.is_some() {
             outcome = match cx.session.script_needs {
                 None => Outcome::Contended,
-                Some(ScriptNeeds::AllSlots) => Outcome::NeedsProgram,
-                Some(ScriptNeeds::Gates) => Outcome::NeedsGates,
+                Some(ScriptNeeds::AllSlots) => Outcome::NeedsAllSlots,
+                Some(ScriptNeeds::StoppedWorld) => Outcome::NeedsStoppedWorld,
             };
             // Others hear of the command when it runs to its end, and now of the keys that it found
             // expired.
-            cx.db.effects.news.get_mut().retain(|news| matches!(news, News::Event(_)));
+            cx.db.effects.publications.get_mut().take_back(0);
         } else {
             cx.session.forget_script_needs();
         }
         let appended = self.settle(&mut cx.db);
         if appended > 0 {
-            cx.session.written_to = appended;
+            cx.session.write_offset = appended;
         }
         if cx.db.effects.defers_replies {
             cx.note_dependence();
+        }
+        if holds && missed.is_none() {
+            let has_written = cx.session.write_offset > before;
+            cx.note_owed(from, may_write, has_written);
         }
         // The end of the context unlocks the slots.
         (outcome, missed)
     }
 
-    /// Notes that a command could not lock its slots. The error refuses it, if a script that has run for
-    /// long has one of them.
+    /// Notes that a command could not lock its slots. The error refuses it, if a script that has
+    /// run for long has one of them.
     #[cold]
     fn note_locked(
         &self,
         call: &mut Call<'_>,
         row: &Row,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
         missed: Option<u16>,
     ) -> Result<Outcome, CommandError> {
-        call.turn.contended_slot = missed.or_else(|| self.busy_slot(call, row, authority));
+        call.turn.contended_slot = missed.or_else(|| self.busy_slot(call, row, slot_access));
         if self.scripts.slow.any()
             && let Some(error) = self.refusal_of_slots(call, row, missed)
         {
@@ -331,17 +258,17 @@ impl Engine {
         command: &Command,
         session: &Session,
         argv: Arguments<'_>,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
     ) -> Option<Outcome> {
-        match lacking_authority(command, session, argv, authority) {
-            None | Some(Outcome::NeedsProgram)
-                if !matches!(authority, Authority::Closed(_))
+        match lacking_access(command, session, argv, slot_access) {
+            None | Some(Outcome::NeedsAllSlots)
+                if !matches!(slot_access, SlotAccess::Stopped(_))
                     && self.empties_in_script(command, session) =>
             {
-                Some(Outcome::NeedsGates)
+                Some(Outcome::NeedsStoppedWorld)
             }
             Some(outcome) => Some(outcome),
-            None => self.keep_changes_for(command, session, authority),
+            None => self.keep_changes_for(command, session, slot_access),
         }
     }
 
@@ -352,35 +279,23 @@ impl Engine {
     }
 
     /// Whether a command runs a script that may empty or exchange databases.
-    fn may_empty(&self, command: &command::Spec, argv: Arguments<'_>) -> bool {
+    pub(crate) fn may_empty(&self, command: &command::Spec, argv: Arguments<'_>) -> bool {
         if !command.has(command::SCRIPT) || command.has(command::READONLY) {
             return false;
         }
         let name = argv.at(1);
-        let is_named = match command.name {
-            "eval" => emptying::is_named_in(name),
-            "evalsha" => self.scripts.cache.find(name).is_some_and(|script| script.may_empty),
+        let is_named = match command.flags & command::SCRIPT {
+            SCRIPT_BY_TEXT => emptying::is_named_in(name),
+            SCRIPT_BY_DIGEST => {
+                self.scripts.cache.find(name).is_some_and(|script| script.may_empty)
+            }
             _ => self.scripts.functions.find(name).is_some_and(|(library, _)| library.may_empty),
         };
         is_named || emptying::is_among(argv)
     }
 
-    /// Whether a command runs a script that says of itself that it writes nothing.
-    pub(super) fn declares_no_writes(&self, command: &command::Spec, argv: Arguments<'_>) -> bool {
-        if !command.has(command::SCRIPT) {
-            return false;
-        }
-        let Some(name) = argv.get(1) else { return false };
-        let flags = match command.name {
-            "eval" => shebang::parse(name).ok().map(|(flags, _)| flags),
-            "evalsha" => self.scripts.cache.find(name).map(|script| script.flags),
-            _ => self.scripts.functions.find(name).map(|(own, at)| own.functions[at].flags),
-        };
-        flags.is_some_and(|flags| flags & NO_WRITES != 0)
-    }
-
-    /// An outcome, unless the command would have to wait for a script that has run for long: then the
-    /// error that refuses it. `missed` is a slot that was locked.
+    /// An outcome, unless the command would have to wait for a script that has run for long: then
+    /// the error that refuses it. `missed` is a slot that was locked.
     fn unless_refused(
         &self,
         outcome: Outcome,
@@ -388,15 +303,15 @@ impl Engine {
     ) -> Result<Outcome, CommandError> {
         let need = match outcome {
             Outcome::Contended => Need::Slots(missed.as_slice()),
-            Outcome::NeedsProgram => Need::AllSlots,
-            Outcome::NeedsGates => Need::Thread,
+            Outcome::NeedsAllSlots => Need::AllSlots,
+            Outcome::NeedsStoppedWorld => Need::Thread,
             _ => return Ok(outcome),
         };
         self.scripts.slow.refusal(need).map_or(Ok(outcome), Err)
     }
 
-    /// The refusal of a command that could not lock its slots, or could not lock `missed`, if a script
-    /// that has run for long is the reason.
+    /// The refusal of a command that could not lock its slots, or could not lock `missed`, if a
+    /// script that has run for long is the reason.
     fn refusal_of_slots(
         &self,
         call: &Call<'_>,
@@ -412,175 +327,53 @@ impl Engine {
         self.scripts.slow.refusal(Need::Slots(&slots))
     }
 
-    /// Locks the slots of the command's keys, and those that serving waiters may need; all slots for a
-    /// program. Returns which of the latter another thread has locked, if any.
+    /// Locks the slots of the command's keys, and those that serving waiters may need; all slots
+    /// for a program. Returns which of the latter another thread has locked, if any.
     fn lock<'t>(
         &'t self,
         call: &Call<'_>,
         row: &Row,
-        authority: Authority<'t>,
-    ) -> Result<Held<'t, Attachment>, Option<u16>> {
+        slot_access: SlotAccess<'t>,
+    ) -> Result<LockedSlots<'t, Attachment>, Option<u16>> {
         let Call { turn, session, request, .. } = call;
         let clock = turn.clock;
-        let presence = match authority {
-            Authority::Closed(closed) => return Ok(self.keyspace.hold_all(closed, clock)),
-            Authority::Program(_, presence) | Authority::Ordinary(presence) => presence,
+        let pinned = match slot_access {
+            SlotAccess::Stopped(stopped) => return Ok(self.keyspace.all_slots(stopped, clock)),
+            SlotAccess::Reserved(_, pinned) | SlotAccess::Ordinary(pinned) => pinned,
         };
-        let reservation = authority.reservation();
-        let held = match (request.keys, reservation) {
+        let reservation = slot_access.reservation();
+        let locked = match (request.keys, reservation) {
             ([key], None) => {
-                let held = self.keyspace.try_hold_one(presence, key.slot, clock).ok_or(None)?;
+                let locked = self.keyspace.try_lock_one(pinned, key.slot, clock).ok_or(None)?;
                 let writes = command::WRITE | command::SCRIPT;
-                match held.attachment(key.slot).is_some() && row.command.has(writes) {
-                    true => Ok(held),
+                match locked.attachment(key.slot).is_some() && row.command.has(writes) {
+                    true => Ok(locked),
                     // It serves nobody who waits, so it needs nobody's destination.
-                    false => return Ok(held),
+                    false => return Ok(locked),
                 }
             }
             (_, None) => {
                 let slots = all_slots(session, row.command, request.keys);
-                self.keyspace.try_hold(presence, &slots, clock).ok_or(None)
+                self.keyspace.try_lock_slots(pinned, &slots, clock).ok_or(None)
             }
             (_, Some(reservation)) if needs_all_slots(row.command, session, request.argv) => {
-                self.keyspace.try_hold_every(presence, reservation, clock).ok_or(None)
+                self.keyspace.try_lock_all(pinned, reservation, clock).ok_or(None)
             }
             (_, Some(reservation)) => {
                 let slots = all_slots(session, row.command, request.keys);
-                self.keyspace.try_hold_reserved(presence, reservation, &slots, clock).ok_or(None)
+                self.keyspace.try_lock_reserved(pinned, reservation, &slots, clock).ok_or(None)
             }
         }?;
-        match blocking::cover_destinations(&held, reservation) {
-            true => Ok(held),
-            false => Err(held.missed()),
+        match blocking::acquire_destinations(&locked, reservation) {
+            true => Ok(locked),
+            false => Err(locked.missed()),
         }
     }
 
     /// A slot that keeps a command from running, if one of its slots does.
-    fn busy_slot(&self, call: &Call<'_>, row: &Row, authority: Authority<'_>) -> Option<u16> {
+    fn busy_slot(&self, call: &Call<'_>, row: &Row, slot_access: SlotAccess<'_>) -> Option<u16> {
         let mut slots = all_slots(call.session, row.command, call.request.keys).into_iter();
-        slots.find(|&slot| self.keyspace.is_busy(slot, authority.reservation()))
-    }
-
-    /// The rest of the work under the locks: the journal receives the effects, and the queue of news what
-    /// other clients hear of them. Returns the journal's offset after them, 0 if there were none.
-    #[inline(always)]
-    pub(crate) fn settle(&self, db: &mut Db<'_>) -> u64 {
-        let effects = &mut db.effects;
-        // Keys found expired while waiters were served are deleted by the next command that meets them.
-        effects.expired.get_mut().clear();
-        if effects.dirty > 0 {
-            db.stats.changes.add(effects.dirty);
-            effects.dirty = 0;
-        }
-        let appended = if effects.journal.is_empty() { 0 } else { self.append_effects(db) };
-        if !db.effects.news.get_mut().is_empty() {
-            self.queue_news(db.effects);
-        }
-        appended
-    }
-
-    #[inline(never)]
-    fn append_effects(&self, db: &mut Db<'_>) -> u64 {
-        let effects = &mut db.effects;
-        let appended = self.journal.append(&effects.journal);
-        db.stats.journaled.add(effects.journal.len_in_stream() as u64);
-        effects.journal.clear();
-        effects.unannounced = true;
-        if effects.defers_replies {
-            self.slot_offsets.note_write(&db.held, appended);
-        } else {
-            effects.unaccounted = true;
-        }
-        appended
-    }
-
-    /// The work after the slots are unlocked: waking, publishing and freeing.
-    #[inline]
-    pub(crate) fn clean_up(&self, presence: Presence<'_>, turn: &mut Turn) {
-        if turn.effects.leave_work() {
-            self.finish_effects(presence, turn);
-        }
-    }
-
-    fn finish_effects(&self, presence: Presence<'_>, turn: &mut Turn) {
-        let effects = &mut turn.effects;
-        for (waiter, reply) in effects.woken.drain(..) {
-            waiter.leave(reply, self.journal.end());
-            self.host.wake(&waiter.client);
-        }
-        for watch in effects.forgotten_watches.drain(..) {
-            self.remove_watch(presence, &watch);
-        }
-        if std::mem::take(&mut effects.undelivered) {
-            self.deliver_news();
-        }
-        self.free_removed(effects);
-        for expired in std::mem::take(effects.expired_elsewhere.get_mut()) {
-            self.delete_if_expired(presence, turn, &expired);
-        }
-        if std::mem::take(&mut turn.effects.settings_changed) {
-            turn.load_settings(self);
-            // The append-only file may have been turned on.
-            turn.look_at_journal(self);
-            // The limit may have been lowered.
-            self.evict(presence, turn);
-        }
-    }
-
-    /// Frees what commands have removed, in the background if that takes long. Scripts and transactions
-    /// do so after each of their commands: they may be many, and each may replace what the one before
-    /// has stored.
-    pub(crate) fn free_removed(&self, effects: &mut Effects) {
-        for removed in effects.garbage.drain(..) {
-            if removed.is_large() {
-                self.free_later(removed);
-            }
-        }
-        if garbage::is_there() {
-            self.free_parts(garbage::take());
-        }
-    }
-
-    /// Deletes a key that a walk has found expired, unless its slot is locked: active expiry removes it
-    /// then.
-    fn delete_if_expired(&self, presence: Presence<'_>, turn: &mut Turn, expired: &Expired) {
-        let (database, key, now) = (expired.database, Key::new(&expired.key), turn.now);
-        if self.is_paused(turn.steady) {
-            return;
-        }
-        let Some(held) = self.keyspace.try_hold_one(presence, key.slot, turn.clock) else { return };
-        let due = held.find(database, &key).and_then(Entry::expire_at);
-        if due.is_some_and(|due| due < now) {
-            self.delete_unasked(turn, held, database, |db| {
-                db.delete_due(std::slice::from_ref(&expired.key));
-            });
-        }
-    }
-
-    /// Deletes a key that no command asked to delete (eviction, expiry). The calling thread holds the
-    /// key's slot and no other.
-    pub(crate) fn delete_unasked(
-        &self,
-        turn: &mut Turn,
-        held: Held<'_, Attachment>,
-        database: usize,
-        delete: impl FnOnce(&mut Db<'_>),
-    ) {
-        turn.look_at_journal(self);
-        if turn.effects.journal_failed {
-            return;
-        }
-        let presence = held.presence();
-        let (parts, effects) = turn.parts();
-        let mut db = Db::new(parts, effects, database, held, true, false);
-        delete(&mut db);
-        if db.effects.ready.is_empty() {
-            self.settle(&mut db);
-            drop(db);
-        } else {
-            blocking::serve_unasked(self, db);
-        }
-        self.clean_up(presence, turn);
+        slots.find(|&slot| self.keyspace.is_busy(slot, slot_access.reservation()))
     }
 
     /// Writes and counts an error reply.
@@ -608,59 +401,6 @@ impl Engine {
     }
 }
 
-impl Context<'_> {
-    /// Runs one handler and settles what belongs to this command alone: its error reply, its
-    /// journal entry, its statistics.
-    pub(crate) fn run_handler(&mut self, row: &'static Row, args: &mut Args<'_>) {
-        let begun = self.db.effects.last_end;
-        let mark = self.reply.mark();
-        let journal_at = self.db.effects.journal.len();
-        let dirty_before = self.db.effects.dirty;
-        self.row = row;
-        self.db.effects.explicit = false;
-        let result = (row.command.handler)(self, args);
-        if let Err(error) = result {
-            if self.db.held.missed().is_some() {
-                // It is tried again, as if nothing had happened.
-                return self.reply.rollback(mark);
-            }
-            self.end_in_error(row, &error, mark);
-        }
-        if self.engine.pubsub.is_monitored() {
-            monitor::show(self.db.effects, self.session, row.command, args.argv());
-        }
-        if !self.db.effects.expired.get_mut().is_empty() {
-            if self.engine.is_paused(self.db.steady) || self.db.effects.journal_failed {
-                // An expired key is absent, but stays where it is.
-                self.db.effects.expired.get_mut().clear();
-            }
-            self.db.settle_expired(journal_at);
-        }
-        let effects = &mut self.db.effects;
-        if effects.journaling && effects.dirty > dirty_before && !effects.explicit {
-            effects.journal_request(self.db.index, args.argv());
-        }
-        let ended = Ticks::now();
-        self.db.effects.last_end = ended;
-        let cost =
-            Cost { nanoseconds: ended.since_ns(begun), reply: self.reply.len_since(mark) as u64 };
-        if let Some(waiter) = &self.block
-            && waiter.wait.keep_cost(cost)
-        {
-            return;
-        }
-        self.engine.note_cost(self, row, args, cost);
-    }
-
-    fn end_in_error(&mut self, row: &'static Row, error: &CommandError, mark: Mark) {
-        self.reply.rollback(mark);
-        self.db.stats.error_replies.add(1);
-        self.db.stats.commands[row.id].failed.add(1);
-        self.engine.stats.count_error(&error.code());
-        self.reply.error(error.as_bytes());
-    }
-}
-
 impl Engine {
     /// Has the journal kept for followers. Does nothing if it is kept already, or there are no
     /// followers.
@@ -669,28 +409,17 @@ impl Engine {
         &self,
         command: &Command,
         session: &Session,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
     ) -> Option<Outcome> {
         let follows = any_has(command, session, crate::command::FOLLOWS);
         if !follows || self.journal.changes().is_none_or(Backlog::is_on) {
             return None;
         }
-        if !matches!(authority, Authority::Closed(_)) {
-            return Some(Outcome::NeedsGates);
+        if !matches!(slot_access, SlotAccess::Stopped(_)) {
+            return Some(Outcome::NeedsStoppedWorld);
         }
         self.keep_changes();
         None
-    }
-}
-
-/// Visits keys, but not one that was visited just before: a pipeline often has to do with one key.
-#[inline]
-fn each_other<'k>(keys: &'k [KeyAt], mut visit: impl FnMut(&'k KeyAt)) {
-    let mut last = None;
-    for key in keys {
-        if last.replace(key.hash) != Some(key.hash) {
-            visit(key);
-        }
     }
 }
 
@@ -717,26 +446,26 @@ fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
 
 /// Whether a command that keeps newcomers away locks all slots.
 fn needs_all_slots(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
-    session.script_needs == Some(ScriptNeeds::AllSlots) || is_program(command, session, argv)
+    session.script_needs == Some(ScriptNeeds::AllSlots) || is_exclusive(command, session, argv)
 }
 
 /// The part of [`Engine::lacking`] that depends on the commands alone.
-fn lacking_authority(
+fn lacking_access(
     command: &Command,
     session: &Session,
     argv: Arguments<'_>,
-    authority: Authority<'_>,
+    slot_access: SlotAccess<'_>,
 ) -> Option<Outcome> {
-    if matches!(authority, Authority::Closed(_)) {
+    if matches!(slot_access, SlotAccess::Stopped(_)) {
         return None;
     }
     let script = session.script_needs;
-    if script == Some(ScriptNeeds::Gates) || any_needs_gates(command, session, argv) {
-        return Some(Outcome::NeedsGates);
+    if script == Some(ScriptNeeds::StoppedWorld) || any_stops_the_world(command, session, argv) {
+        return Some(Outcome::NeedsStoppedWorld);
     }
-    if matches!(authority, Authority::Program(..)) {
+    if matches!(slot_access, SlotAccess::Reserved(..)) {
         return None;
     }
-    let program = script.is_some() || executes_program(command, session);
-    program.then_some(Outcome::NeedsProgram)
+    let exclusive = script.is_some() || is_exclusive_exec(command, session);
+    exclusive.then_some(Outcome::NeedsAllSlots)
 }

@@ -1,8 +1,8 @@
 //! Known scripts, by the SHA-1 of their texts.
 //!
-//! Scripts from SCRIPT LOAD stay until SCRIPT FLUSH. Scripts from EVAL are dropped when there are too
-//! many of them, the least recently used first: programs that put values into the text of a script
-//! would otherwise fill the memory.
+//! Scripts from SCRIPT LOAD stay until SCRIPT FLUSH. Scripts from EVAL are dropped when there are
+//! too many of them, the least recently used first: programs that put values into the text of a
+//! script would otherwise fill the memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -46,12 +46,12 @@ pub struct Script {
     known: AtomicBool,
     /// It came with SCRIPT LOAD.
     loaded: AtomicBool,
-    /// The last use, as [`crate::run::turn::Turn::clock`], to the millisecond.
+    /// The last use, as [`crate::turn::Turn::clock`], to the millisecond.
     used: AtomicU64,
-    /// Until when it takes all slots at the start, in milliseconds of the steady clock.
+    /// Until when it takes all slots at the start, in milliseconds of the monotonic clock.
     takes_all_until: AtomicU64,
-    /// It takes all gates from the start: see [`crate::script::emptying`].
-    pub(crate) may_empty: bool,
+    /// It stops the world from the start: see [`crate::script::emptying`].
+    pub may_empty: bool,
 }
 
 impl Script {
@@ -78,15 +78,15 @@ impl Script {
         }
     }
 
-    /// It has waited for long for a slot after it had written: for some time it takes all slots at the
-    /// start. That is slow, and who had the slot may be gone soon.
-    pub(crate) fn note_wait(&self, steady: u64) {
-        self.takes_all_until.store(steady + TAKES_ALL_FOR, Relaxed);
+    /// It has waited for long for a slot after it had written: for some time it takes all slots at
+    /// the start. That is slow, and who had the slot may be gone soon.
+    pub fn note_wait(&self, monotonic: u64) {
+        self.takes_all_until.store(monotonic + TAKES_ALL_FOR, Relaxed);
     }
 
     /// Whether it takes all slots at the start.
-    pub(crate) fn takes_all(&self, steady: u64) -> bool {
-        self.takes_all_until.load(Relaxed) > steady
+    pub fn takes_all(&self, monotonic: u64) -> bool {
+        self.takes_all_until.load(Relaxed) > monotonic
     }
 
     /// It stays: SCRIPT LOAD. Must be called while it is known and cannot be forgotten.
@@ -111,28 +111,30 @@ pub struct Cache {
 
 /// How a script comes to be known.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
+    /// By EVAL.
     Eval,
+    /// By SCRIPT LOAD.
     Load,
 }
 
 impl Cache {
     /// A script by its name, which may be in any case.
-    pub(crate) fn find(&self, sha: &[u8]) -> Option<Arc<Script>> {
+    pub fn find(&self, sha: &[u8]) -> Option<Arc<Script>> {
         let sha = Sha::try_from(sha).ok()?.to_ascii_lowercase();
         self.scripts.read().get(&Sha::try_from(sha).ok()?).cloned()
     }
 
     /// Makes a script stay that is known, by its text. Meanwhile it is not forgotten.
-    pub(crate) fn keep(&self, text: &[u8]) -> Option<Arc<Script>> {
+    pub fn keep(&self, text: &[u8]) -> Option<Arc<Script>> {
         let scripts = self.scripts.read();
         let script = scripts.get(&sha_of(text))?;
         script.keep();
         Some(Arc::clone(script))
     }
 
-    /// Makes a script known. One that is known already stays the same.
-    pub(crate) fn add(&self, script: Script, origin: Origin, clock: u64) -> Arc<Script> {
+    /// Makes a script known. A script that is known already stays the same.
+    pub fn add(&self, script: Script, origin: Origin, clock: u64) -> Arc<Script> {
         let mut scripts = self.scripts.write();
         let script = match scripts.get(&script.sha) {
             Some(known) => Arc::clone(known),
@@ -152,7 +154,7 @@ impl Cache {
     }
 
     /// A script that other threads do not know yet.
-    pub(crate) fn make(id: u64, text: &[u8], flags: ScriptFlags, code_at: usize) -> Script {
+    pub fn make(id: u64, text: &[u8], flags: ScriptFlags, code_at: usize) -> Script {
         Script {
             id,
             sha: sha_of(text),
@@ -189,7 +191,7 @@ impl Cache {
     }
 
     /// Forgets all.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         for (_, script) in self.scripts.write().drain() {
             self.forget(&script);
         }
@@ -216,7 +218,7 @@ impl Cache {
     }
 
     /// Sets [`Cache::evicted`] to nothing.
-    pub(crate) fn reset_statistics(&self) {
+    pub fn reset_statistics(&self) {
         self.evicted.store(0, Relaxed);
     }
 }
@@ -224,14 +226,14 @@ impl Cache {
 /// The scripts that one thread has looked up, by their texts and names, so that it rarely needs the
 /// shared ones.
 #[derive(Default)]
-pub(crate) struct Lookups {
+pub struct Lookups {
     generation: u64,
     by_text: HashMap<Box<[u8]>, Arc<Looked>>,
     by_sha: HashMap<Sha, Arc<Looked>>,
 }
 
 /// A script as one thread has it: the count of its uses is not shared.
-pub(crate) struct Looked(Arc<Script>);
+pub struct Looked(Arc<Script>);
 
 impl std::ops::Deref for Looked {
     type Target = Script;
@@ -253,12 +255,8 @@ impl Lookups {
         }
     }
 
-    pub(crate) fn by_text(
-        &mut self,
-        cache: &Cache,
-        text: &[u8],
-        clock: u64,
-    ) -> Option<Arc<Looked>> {
+    /// Finds a script by its text.
+    pub fn by_text(&mut self, cache: &Cache, text: &[u8], clock: u64) -> Option<Arc<Looked>> {
         self.follow(cache);
         if let Some(script) = self.by_text.get(text) {
             script.note_use(clock);
@@ -268,7 +266,8 @@ impl Lookups {
         Some(self.note(script, Some(text), clock))
     }
 
-    pub(crate) fn by_sha(&mut self, cache: &Cache, sha: &[u8], clock: u64) -> Option<Arc<Looked>> {
+    /// Finds a script by the SHA-1 of its text, in hexadecimal digits.
+    pub fn by_sha(&mut self, cache: &Cache, sha: &[u8], clock: u64) -> Option<Arc<Looked>> {
         self.follow(cache);
         if let Some(script) = Sha::try_from(sha).ok().and_then(|sha| self.by_sha.get(&sha)) {
             script.note_use(clock);
@@ -279,12 +278,7 @@ impl Lookups {
     }
 
     /// Remembers a script.
-    pub(crate) fn note(
-        &mut self,
-        script: Arc<Script>,
-        text: Option<&[u8]>,
-        clock: u64,
-    ) -> Arc<Looked> {
+    pub fn note(&mut self, script: Arc<Script>, text: Option<&[u8]>, clock: u64) -> Arc<Looked> {
         script.note_use(clock);
         let looked = Arc::new(Looked(script));
         match text {

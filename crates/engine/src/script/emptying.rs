@@ -1,16 +1,18 @@
-//! Which scripts close all gates from the start: those that may empty or exchange databases.
+//! Which scripts stop the world from the start: those that may empty or exchange databases.
 //!
-//! Commands that do so need all gates closed, and a script that has written cannot wait for that. So a
-//! script whose text or arguments name one of them runs with all gates closed. A script that puts the
-//! name together while it runs can still begin again if it has not written.
+//! Such commands need the world stopped, and a script that has written cannot wait for that. So a
+//! script whose text or arguments name such a command runs with the world stopped. A script that
+//! puts the name together while it runs can begin again if it has not written.
 
 use resp::args::Arguments;
 
-/// The commands that close all gates, and that scripts may call.
+/// The commands that stop the world, and that scripts may call. They are looked for in texts,
+/// before any row is at hand; a test of the table of commands compares them with the flags of the
+/// rows.
 const NAMES: [&[u8]; 3] = [b"flushall", b"flushdb", b"swapdb"];
 
 /// Whether a text has one of the names in it.
-pub(crate) fn is_named_in(text: &[u8]) -> bool {
+pub fn is_named_in(text: &[u8]) -> bool {
     let begins = |at: usize| NAMES.iter().any(|name| begins_with(&text[at..], name));
     (0..text.len()).any(|at| matches!(text[at] | 0x20, b'f' | b's') && begins(at))
 }

@@ -1,7 +1,7 @@
 //! Libraries of functions.
 //!
-//! They change with all gates closed. So their order in the journal is the order in which they came,
-//! and a cut of the data has exactly the libraries of its instant.
+//! They change with the world stopped. So their order in the journal is the order in which they
+//! came, and a cut of the data has exactly the libraries of its instant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use parking_lot::{Mutex, RwLock};
 
-use crate::handler::error::CommandError;
+use crate::command::error::CommandError;
 use crate::script::emptying;
 use crate::script::shebang::{ScriptFlags, line_length, words};
 
@@ -24,8 +24,8 @@ pub struct Function {
     pub flags: ScriptFlags,
 }
 
-/// What names a library to an interpreter, which may keep what it has loaded of the library for as long
-/// as this is shared.
+/// What names a library to an interpreter, which may keep what it has loaded of the library for as
+/// long as this is shared.
 #[derive(Debug)]
 pub struct Identity {
     /// No other text ever has this number.
@@ -42,8 +42,8 @@ pub struct Library {
     source: Box<[u8]>,
     /// Where the code begins.
     code_at: usize,
-    /// It takes all gates from the start: see [`crate::script::emptying`].
-    pub(crate) may_empty: bool,
+    /// It stops the world from the start: see [`crate::script::emptying`].
+    pub may_empty: bool,
     /// Its functions, in the order of their registration.
     pub functions: Vec<Function>,
 }
@@ -150,15 +150,18 @@ struct Known {
 #[derive(Default)]
 pub struct Functions {
     known: RwLock<Known>,
-    /// Those that belong to the cut that is being written.
+    /// The libraries that belong to the cut that is being written.
     at_cut: Mutex<Vec<Arc<Library>>>,
 }
 
 /// What happens to present libraries when others are restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Policy {
+pub enum Policy {
+    /// They stay, and none may have the name of a new one.
     Append,
+    /// Libraries that have the name of a new one are replaced.
     Replace,
+    /// All go.
     Flush,
 }
 
@@ -189,7 +192,7 @@ impl Functions {
     }
 
     /// Adds libraries, all or none.
-    pub(crate) fn add(&self, libraries: Vec<Library>, policy: Policy) -> Result<(), CommandError> {
+    pub fn add(&self, libraries: Vec<Library>, policy: Policy) -> Result<(), CommandError> {
         let mut known = self.known.write();
         if policy == Policy::Flush {
             let mut fresh = Known::default();
@@ -201,17 +204,17 @@ impl Functions {
     }
 
     /// Removes a library.
-    pub(crate) fn remove(&self, name: &[u8]) -> Result<(), CommandError> {
+    pub fn remove(&self, name: &[u8]) -> Result<(), CommandError> {
         let removed = self.known.write().remove(name);
         removed.map(drop).ok_or(CommandError::text("ERR Library not found"))
     }
 
     /// Removes all.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         *self.known.write() = Known::default();
     }
 
-    /// A cut begins: the present libraries belong to it. Must be called with all gates closed.
+    /// A cut begins: the present libraries belong to it. Must be called with the world stopped.
     pub fn note_cut(&self) {
         let libraries = self.libraries();
         *self.at_cut.lock() = libraries;
@@ -247,7 +250,8 @@ impl Known {
         Ok(())
     }
 
-    /// Removes what was added, the last first, and puts back what it replaced. The last one was refused.
+    /// Removes what was added, the last first, and puts back what it replaced. The last one was
+    /// refused.
     fn undo(&mut self, mut added: Vec<(Arc<Library>, Option<Arc<Library>>)>) {
         let refused = added.pop().and_then(|(_, replaced)| replaced);
         refused.into_iter().for_each(|library| self.insert(library));

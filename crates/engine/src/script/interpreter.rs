@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resp::args::Arguments;
 use resp::reply::Reply;
 
-use crate::handler::error::CommandError;
+use crate::command::error::CommandError;
 use crate::host::LogLevel;
 use crate::script::cache::Script;
 use crate::script::functions::{Function, Identity, Library};
@@ -66,10 +66,12 @@ pub trait Running {
     /// The reply of the last called command, in the form that is sent.
     fn reply(&mut self) -> &[u8];
 
-    /// Looks at the clock, from time to time while the script computes. Returns whether it may go on.
+    /// Looks at the clock, from time to time while the script computes. Returns whether it may go
+    /// on.
     fn may_go_on(&mut self) -> bool;
 
-    /// Why the script has to end. The interpreter makes sure that it ends, whatever the script does.
+    /// Why the script has to end. The interpreter makes sure that it ends, whatever the script
+    /// does.
     fn must_end(&self) -> Option<Ending>;
 
     /// Which command it runs for.
@@ -87,8 +89,8 @@ pub trait Running {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
 
-    /// `redis.acl_check_cmd`: what is wrong with a command, as the line of an error. There is one user,
-    /// who may run all commands.
+    /// `redis.acl_check_cmd`: what is wrong with a command, as the line of an error. There is one
+    /// user, who may run all commands.
     fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str>;
 
     /// The reply of the script is an error, or contains one.
@@ -109,7 +111,8 @@ pub struct Allowed {
 
 /// Runs scripts. Each calling thread has a state of its own, so that scripts run in parallel.
 pub trait Interpreter: Send + Sync {
-    /// Compiles a script on this thread, whose state may take this much `memory` (0 means no limit).
+    /// Compiles a script on this thread, whose state may take this much `memory` (0 means no
+    /// limit).
     ///
     /// # Errors
     /// Why it is not a script, in the words of the language.

@@ -1,28 +1,23 @@
-//! Scripts: what the engine knows of them, and how they call commands.
+//! Scripts: which are known, and what the engine asks of their interpreter.
 //!
 //! A script is a transaction whose commands come one by one. It runs inside the handler of its own
 //! command, under the locks of the keys that it declared, and calls further commands through the
-//! [`interpreter::Running`] that it receives. An [`Interpreter`], which is given to the engine,
-//! understands the language: the engine itself does not know it.
+//! [`interpreter::Running`] that it receives (`scripting` says how). An [`Interpreter`], which is
+//! given to the engine, understands the language: the engine itself does not know it.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`interpreter`] | what does the engine ask of an interpreter? |
 //! | [`cache`] | which scripts are known, and by which names? |
-//! | [`functions`], [`libraries`] | which functions are there, and how are they loaded? |
-//! | [`emptying`] | which scripts need all gates closed? |
+//! | [`functions`] | which functions are there? |
+//! | [`emptying`] | which scripts need the world stopped? |
 //! | [`shebang`] | what does a script's first line say? |
-//! | [`run`] | how does a script call a command? |
-//! | [`attempt`] | what is taken back when a script begins again? |
 //! | [`slow`] | which scripts have run for long, and how do they end? |
 
-mod attempt;
 pub mod cache;
-pub(crate) mod emptying;
+pub mod emptying;
 pub mod functions;
 pub mod interpreter;
-pub(crate) mod libraries;
-pub mod run;
 pub mod shebang;
 pub mod slow;
 
@@ -42,10 +37,10 @@ pub struct Scripts {
     pub cache: Cache,
     /// FUNCTION.
     pub functions: Functions,
-    /// Those that have run for long.
+    /// The scripts that have run for long.
     pub slow: SlowScripts,
     /// Numbers of compiled texts.
-    pub(crate) next_id: AtomicU64,
+    pub next_id: AtomicU64,
 }
 
 impl Default for Scripts {

@@ -1,6 +1,6 @@
 //! The first line of a script, which may name its language and what it needs.
 
-use crate::handler::error::CommandError;
+use crate::command::error::CommandError;
 
 /// What a script declares about itself: a set of bits.
 pub type ScriptFlags = u32;
@@ -36,7 +36,7 @@ pub fn flag(name: &[u8]) -> Option<ScriptFlags> {
 
 /// What a script declares about itself, and where its code begins: at the end of the first line, so
 /// that lines keep their numbers.
-pub(crate) fn parse(body: &[u8]) -> Result<(ScriptFlags, usize), CommandError> {
+pub fn parse(body: &[u8]) -> Result<(ScriptFlags, usize), CommandError> {
     if !body.starts_with(b"#!") {
         return Ok((COMPATIBLE, 0));
     }

@@ -1,18 +1,15 @@
-//! Scripts that have run for longer than `busy-reply-threshold`: other clients get BUSY, and may end
-//! them.
+//! Scripts that have run for longer than `busy-reply-threshold`: other clients get BUSY, and may
+//! end them.
 //!
-//! SCRIPT KILL or FUNCTION KILL can end a script that has changed nothing. One atomic exchange decides
-//! whether the script is ended or goes on to write, so that both never happen.
+//! SCRIPT KILL or FUNCTION KILL can end a script that has changed nothing. One atomic exchange
+//! decides whether the script is ended or goes on to write, so never both.
 
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicUsize,
-    Ordering::{Relaxed, SeqCst},
-};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use crate::handler::error::CommandError;
+use crate::command::error::CommandError;
 
 /// Which command a script runs for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +32,7 @@ pub struct SlowScript {
     pub name: Vec<u8>,
     /// The command, word by word.
     pub command: Vec<Vec<u8>>,
-    /// When it began, in microseconds of the steady clock.
+    /// When it began, in microseconds of the monotonic clock.
     pub begun: u64,
     /// The slots that it holds; all when absent.
     slots: Mutex<Option<Vec<u16>>>,
@@ -49,7 +46,7 @@ pub enum Need<'s> {
     Slots(&'s [u16]),
     /// All slots.
     AllSlots,
-    /// That no other thread is inside a gate, or the thread's interpreter.
+    /// A stopped world, or the thread's interpreter.
     Thread,
 }
 
@@ -77,8 +74,8 @@ impl SlowScript {
             (_, Need::Thread) => true,
             (None, Need::AllSlots) => true,
             (None, Need::Slots(slots)) => !slots.is_empty(),
-            (Some(held), Need::AllSlots) => !held.is_empty(),
-            (Some(held), Need::Slots(slots)) => slots.iter().any(|slot| held.contains(slot)),
+            (Some(locked), Need::AllSlots) => !locked.is_empty(),
+            (Some(locked), Need::Slots(slots)) => slots.iter().any(|slot| locked.contains(slot)),
         }
     }
 
@@ -93,7 +90,7 @@ impl SlowScript {
     }
 
     /// Ends it unless it has written.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.decide(KILLED);
     }
 
@@ -115,8 +112,6 @@ pub struct SlowScripts {
     scripts: Mutex<Vec<Arc<SlowScript>>>,
     /// The server stops: all scripts end.
     stopping: AtomicBool,
-    /// The server is to stop when all scripts have ended.
-    awaited: AtomicBool,
 }
 
 impl SlowScripts {
@@ -148,17 +143,6 @@ impl SlowScripts {
         self.stopping.store(true, Relaxed);
     }
 
-    /// Sets whether the server is to stop when all scripts have ended. The caller checks afterwards
-    /// whether a request has arrived meanwhile that ends them at once.
-    pub fn set_awaited(&self, awaited: bool) {
-        self.awaited.store(awaited, SeqCst);
-    }
-
-    /// Whether the server waits for them in order to stop.
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.awaited.load(SeqCst)
-    }
-
     /// Lets scripts run again: the server does not stop after all.
     pub fn go_on(&self) {
         self.stopping.store(false, Relaxed);
@@ -179,7 +163,7 @@ impl SlowScripts {
     }
 
     /// SCRIPT KILL and FUNCTION KILL: ends the scripts of a kind that have written nothing.
-    pub(crate) fn kill(&self, kind: Kind) -> Result<(), CommandError> {
+    pub fn kill(&self, kind: Kind) -> Result<(), CommandError> {
         let scripts = self.scripts.lock();
         let Some(first) = scripts.first() else {
             return Err(CommandError::text("NOTBUSY No scripts in execution right now."));
@@ -242,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_are_told_who_have_to_wait() {
+    fn only_commands_that_need_its_slots_or_thread_get_busy() {
         let all = SlowScripts::default();
         let is_told = |need| all.refusal(need).is_some();
         assert!(!is_told(Need::Thread) && !is_told(Need::AllSlots));

@@ -1,4 +1,5 @@
-//! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and threads that serve waiters.
+//! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and threads that serve
+//! waiters.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -10,9 +11,15 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use resp::output::Output;
 
-use crate::handler::error::CommandError;
-use crate::wait::awaited::Wait;
-use crate::wait::watcher::WatchFlag;
+use crate::command::error::CommandError;
+use crate::session::awaited::Wait;
+use crate::session::watcher::WatchFlag;
+
+/// Wakes the workers of clients.
+pub trait Wake {
+    /// Tells a client's worker to look at its inbox.
+    fn wake(&self, client: &Client);
+}
 
 /// What other threads have for a client. The client's worker takes it when it is woken.
 #[derive(Default)]
@@ -34,7 +41,7 @@ pub struct Served {
     /// The reply, in the protocol of that wait.
     pub reply: Output,
     /// The journal's offset after what was written for the client; 0 if nothing was.
-    pub written_to: u64,
+    pub write_offset: u64,
 }
 
 /// The words that clients set about themselves.
@@ -49,13 +56,13 @@ pub struct ClientNames {
 }
 
 impl ClientNames {
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.name.capacity() + self.library.capacity() + self.library_version.capacity()
     }
 }
 
 /// The letters of CLIENT LIST's `flags` in Redis and Valkey.
-pub(crate) const FLAG_LETTERS: &str = "bcdeirtuxABEIMNOPRSTU";
+pub const FLAG_LETTERS: &str = "bcdeirtuxABEIMNOPRSTU";
 
 /// Bits of [`Client::flags`]: what CLIENT LIST shows as letters.
 pub mod flag {
@@ -81,25 +88,27 @@ pub mod flag {
     pub const HTTP: u32 = 1 << 10;
     /// CLIENT IMPORT-SOURCE (`I`).
     pub const IMPORT_SOURCE: u32 = 1 << 11;
+    /// The connection of a replica (`S`).
+    pub const REPLICA: u32 = 1 << 12;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; any thread reads them.
 pub struct Client {
     /// Its number; never used again.
     pub id: u64,
-    /// The worker that owns the connection.
-    pub worker: usize,
+    /// The worker that owns the connection. A thread that takes the connection over changes it.
+    pub worker: AtomicUsize,
     /// Its address ("127.0.0.1:50000", or the path of the unix socket).
     pub address: String,
     /// The server's address that it connected to.
     pub local_address: String,
-    /// When it connected, as [`crate::run::turn::Turn::steady`].
+    /// When it connected, as [`crate::turn::Turn::monotonic`].
     pub connected_at: u64,
     /// The descriptor's number.
     pub descriptor: i32,
     /// The names that it gave.
     pub names: Mutex<ClientNames>,
-    /// When it last sent or took something, as [`crate::run::turn::Turn::steady`].
+    /// When it last sent or took something, as [`crate::turn::Turn::monotonic`].
     pub last_interaction: AtomicU64,
     /// See [`flag`].
     pub flags: AtomicU32,
@@ -127,7 +136,7 @@ pub struct Client {
     pub(crate) watched_bytes: AtomicUsize,
     /// Bytes in the query buffer.
     pub query_bytes: AtomicUsize,
-    /// Bytes the query buffer could take besides.
+    /// Free bytes in the query buffer.
     pub query_free: AtomicUsize,
     /// Bytes of memory that complete commands take while they wait to be run.
     pub argument_bytes: AtomicUsize,
@@ -137,10 +146,11 @@ pub struct Client {
     pub output_peak: AtomicUsize,
     /// Bytes of memory that the output buffer takes.
     pub output_memory: AtomicUsize,
-    /// Bytes that may wait in the output and the inbox: see [`crate::session::Session::limit_output`].
+    /// Bytes that may wait in the output and the inbox: see
+    /// [`crate::session::Session::limit_output`].
     pub(crate) output_limit: AtomicUsize,
     /// Its part of the sum over all clients: see [`Clients::count_memory`].
-    pub(super) counted_memory: AtomicUsize,
+    pub(crate) counted_memory: AtomicUsize,
     /// The connection must be closed.
     killed: AtomicBool,
     /// Messages from other threads.
@@ -148,7 +158,7 @@ pub struct Client {
     /// The wait in which it is blocked.
     pub wait: Mutex<Option<Arc<Wait>>>,
     /// Raised when a watched key has changed; absent when it watches none.
-    pub(crate) watch: Mutex<Option<WatchFlag>>,
+    pub watch: Mutex<Option<WatchFlag>>,
 }
 
 impl Client {
@@ -163,7 +173,7 @@ impl Client {
     ) -> Client {
         Client {
             id,
-            worker,
+            worker: AtomicUsize::new(worker),
             address,
             local_address,
             connected_at: now,
@@ -214,8 +224,8 @@ impl Client {
         self.flags.load(Relaxed) & flag != 0
     }
 
-    /// Publishes the state of the output buffer: bytes that wait, and bytes of memory that it takes.
-    /// Only the owning worker may call this.
+    /// Publishes the state of the output buffer: bytes that wait, and bytes of memory that it
+    /// takes. Only the owning worker may call this.
     pub fn note_output(&self, waiting: usize, memory: usize) {
         self.output_bytes.store(waiting, Relaxed);
         self.output_memory.store(memory, Relaxed);
@@ -225,17 +235,21 @@ impl Client {
     }
 
     /// It has sent or taken something. Only the owning worker may call this.
-    pub fn note_interaction(&self, steady: u64) {
-        self.last_interaction.store(steady, Relaxed);
+    pub fn note_interaction(&self, monotonic: u64) {
+        self.last_interaction.store(monotonic, Relaxed);
     }
 
     /// Its class, by which output limits and CLIENT KILL TYPE choose clients.
     pub fn class(&self) -> ClientClass {
-        if self.has_flag(flag::PUBSUB) { ClientClass::Pubsub } else { ClientClass::Normal }
+        match () {
+            () if self.has_flag(flag::REPLICA) => ClientClass::Replica,
+            () if self.has_flag(flag::PUBSUB) => ClientClass::Pubsub,
+            () => ClientClass::Normal,
+        }
     }
 
-    /// Asks its worker to close it, and ends its waiting, so that nobody serves it any more. The worker has
-    /// to be woken.
+    /// Asks its worker to close it, and ends its waiting, so that nobody serves it any more. The
+    /// worker has to be woken.
     pub(crate) fn kill(&self) {
         self.killed.store(true, Release);
         if let Some(wait) = &*self.wait.lock() {
@@ -279,14 +293,14 @@ impl ClientClass {
 }
 
 /// Accepts a client's name if it can be shown in a line of CLIENT LIST.
-pub(crate) fn valid_name(name: &[u8]) -> Result<&[u8], CommandError> {
+pub fn valid_name(name: &[u8]) -> Result<&[u8], CommandError> {
     is_one_word(name).then_some(name).ok_or(CommandError::text(
         "ERR Client names cannot contain spaces, newlines or special characters.",
     ))
 }
 
 /// Whether a text consists of printable characters other than the space.
-pub(crate) fn is_one_word(text: &[u8]) -> bool {
+pub fn is_one_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
@@ -295,25 +309,25 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
 pub struct Clients {
     by_id: Mutex<HashMap<u64, Arc<Client>>>,
     /// Bytes that all clients take, counted while `maxmemory-clients` is set.
-    pub(super) memory: AtomicUsize,
-    /// When every client may be looked at again, as [`crate::run::turn::Turn::steady`].
-    pub(super) next_look: AtomicU64,
+    pub memory: AtomicUsize,
+    /// When every client may be looked at again, as [`crate::turn::Turn::monotonic`].
+    pub(crate) next_look: AtomicU64,
     peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
 }
 
 /// How many clients do what.
 #[derive(Default)]
-pub(crate) struct Occupations {
+pub struct Occupations {
     /// Have subscriptions.
-    pub(crate) subscribed: usize,
+    pub subscribed: usize,
     /// Watch keys.
-    pub(crate) watching: usize,
+    pub watching: usize,
     /// Wait for a key and will give up at some time.
-    pub(crate) waiting_with_deadline: usize,
+    pub waiting_with_deadline: usize,
     /// Keys for which clients wait.
-    pub(crate) awaited_keys: usize,
+    pub awaited_keys: usize,
     /// The keys among them whose removal a client must be told of.
-    pub(crate) needed_keys: usize,
+    pub needed_keys: usize,
 }
 
 /// Seconds that [`Clients::buffer_peaks`] looks back.
@@ -354,7 +368,7 @@ impl Clients {
     }
 
     /// What clients do.
-    pub(crate) fn occupations(&self) -> Occupations {
+    pub fn occupations(&self) -> Occupations {
         let mut found = Occupations::default();
         let (mut awaited, mut needed) = (HashSet::new(), HashSet::new());
         for client in self.all() {
@@ -366,7 +380,7 @@ impl Clients {
             found.waiting_with_deadline += usize::from(has_deadline);
             let keys = || wait.keys.iter().map(|key| (wait.database, key.clone()));
             awaited.extend(keys());
-            if wait.needs_keys() {
+            if wait.needs_keys {
                 needed.extend(keys());
             }
         }
@@ -401,7 +415,7 @@ impl Clients {
     }
 
     /// How many came by which kind of listener.
-    pub(crate) fn by_listener(&self) -> [(&'static str, usize); 3] {
+    pub fn by_listener(&self) -> [(&'static str, usize); 3] {
         let (mut http, mut unix, mut tcp) = (0, 0, 0);
         for client in self.by_id.lock().values() {
             let count = match () {

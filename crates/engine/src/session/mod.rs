@@ -1,24 +1,39 @@
-//! Connected clients.
+//! Who is connected, and what each waits for.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`client`] | what do all threads see of a client? |
 //! | `state` | what does its own worker see, its session? |
-//! | [`pubsub`], `publishing` | which client listens to which channel, and how do messages get there? |
-//! | `describe` | what does CLIENT LIST show, and how much memory does a client take? |
-//! | `eviction` | which client is closed when clients take too much? |
-//! | `killing` | when is a client gone that CLIENT KILL has killed? |
-//! | `ending` | what is done when a connection ends? |
+//! | `user` | who does it act for, and what may that user do? |
+//! | [`pubsub`] | which client listens to which channel, and how do messages get there? |
+//! | [`followers`] | which client listens to changes of which keys? |
+//! | [`awaited`] | what does a client wait for, and which thread ends the wait? |
+//! | [`choice`] | how durable are its writes, and how new its reads, if it has chosen? |
+//! | [`sync`] | when are the writes durable for which a client waits? |
+//! | [`replica`], [`replicas`] | what do replicas say of themselves, and how far are they? |
+//! | [`failover`] | which of them takes over, and when? |
+//! | [`slowing`] | how long do writes wait for a replica that falls behind? |
+//! | [`attachment`], `watcher` | what do clients leave at a slot? |
+//! | `left_behind` | what have they left at slots that another thread had locked? |
+//! | `killing` | when are the clients closed that CLIENT KILL has killed? |
 
+pub mod attachment;
+pub mod awaited;
+pub mod choice;
 pub mod client;
-mod describe;
-mod ending;
-mod eviction;
+pub mod failover;
+pub mod followers;
 pub(crate) mod killing;
-mod publishing;
+pub(crate) mod left_behind;
 pub mod pubsub;
+pub mod replica;
+pub mod replicas;
+pub mod slowing;
 mod state;
+pub mod sync;
+pub(crate) mod user;
+pub mod watcher;
 
-pub use eviction::memory_limit;
-pub(crate) use state::{KeysSoFar, ScriptNeeds};
+pub use state::{KeysSoFar, ScriptNeeds};
 pub use state::{QueuedCommand, ReplyMode, Session, Subscriptions, Transaction};
+pub use user::{DEFAULT_USER, User};

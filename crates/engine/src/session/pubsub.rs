@@ -2,8 +2,8 @@
 //!
 //! A message is encoded once per protocol and goes into the inbox of each subscriber, whose worker
 //! sends it. Messages of one channel reach all subscribers in one order, also when several workers
-//! publish at the same time. A subscriber (in RESP3) gets the messages and events of its own command
-//! after the reply, as in Redis.
+//! publish at the same time. A subscriber (in RESP3) gets the messages and events of its own
+//! command after the reply, as in Redis.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,10 +14,9 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use resp::output::Output;
 use resp::reply::Reply;
 
-use crate::host::Host;
-use crate::session::client::{Client, Inbox};
+use crate::session::client::{Client, Inbox, Wake};
 
-type Listeners = HashMap<Vec<u8>, Subscribers>;
+type SubscribersByName = HashMap<Vec<u8>, Subscribers>;
 
 /// The subscribers of a name, by their numbers: many may leave together, each of many names.
 type Subscribers = HashMap<u64, Arc<Client>>;
@@ -28,9 +27,9 @@ const SPARE: usize = 8;
 /// Channels, patterns and shard channels with their subscribers.
 #[derive(Default)]
 pub struct PubSub {
-    channels: RwLock<Listeners>,
-    patterns: RwLock<Listeners>,
-    shard_channels: RwLock<Listeners>,
+    channels: RwLock<SubscribersByName>,
+    patterns: RwLock<SubscribersByName>,
+    shard_channels: RwLock<SubscribersByName>,
     /// Names of any kind with subscribers.
     subscribed: AtomicUsize,
     /// See [`PubSub::order_of`].
@@ -51,7 +50,7 @@ pub enum Kind {
 }
 
 /// The wire form of a message, in both protocols, each made when the first subscriber needs it.
-pub(super) struct Message<'m> {
+pub(crate) struct Message<'m> {
     parts: &'m [&'m [u8]],
     encoded: [Option<Arc<Vec<u8>>>; 2],
 }
@@ -61,7 +60,7 @@ impl<'m> Message<'m> {
         Message { parts, encoded: [None, None] }
     }
 
-    pub(super) fn bytes(&mut self, resp3: bool) -> Arc<Vec<u8>> {
+    pub(crate) fn bytes(&mut self, resp3: bool) -> Arc<Vec<u8>> {
         let parts = self.parts;
         let encoded = self.encoded[usize::from(resp3)].get_or_insert_with(|| {
             let mut output = Output::default();
@@ -72,15 +71,20 @@ impl<'m> Message<'m> {
         });
         Arc::clone(encoded)
     }
+
+    /// Bytes that it has at least, in both protocols.
+    pub(crate) fn least_bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.len()).sum()
+    }
 }
 
 /// Bytes of memory that a message takes in an inbox besides its own.
 const MESSAGE_FRAME: usize =
     size_of::<Arc<Vec<u8>>>() + size_of::<Vec<u8>>() + 2 * size_of::<usize>();
 
-/// Puts a message into a client's inbox, in the client's protocol, and wakes its worker. If more waits
-/// than the client is allowed, it gets nothing further, and its worker closes it.
-pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
+/// Puts a message into a client's inbox, in the client's protocol, and wakes its worker. If more
+/// waits than the client is allowed, it gets nothing further, and its worker closes it.
+pub fn deliver(host: &dyn Wake, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
     let mut inbox = client.inbox.lock();
     if inbox.over_limit || client.is_killed() {
         return;
@@ -99,27 +103,33 @@ pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool)
     }
 }
 
+/// Has a client closed for which more waits than it is allowed. It gets nothing further.
+pub(crate) fn give_up(host: &dyn Wake, client: &Client) {
+    client.inbox.lock().over_limit = true;
+    host.wake(client);
+}
+
 /// Writes the messages in a client's inbox to its output. Only its own worker may call this.
 pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
     write(take(&mut client.inbox.lock()), reply);
 }
 
 /// Empties an inbox.
-pub(super) fn take(inbox: &mut Inbox) -> Vec<Arc<Vec<u8>>> {
+pub(crate) fn take(inbox: &mut Inbox) -> Vec<Arc<Vec<u8>>> {
     inbox.bytes = 0;
     std::mem::take(&mut inbox.pushes)
 }
 
 /// Writes messages to the output.
-pub(super) fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
+pub(crate) fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
     messages.iter().for_each(|message| reply.output().push_shared(message));
 }
 
 /// Takes a message to one receiver.
-pub(super) type Deliver<'d> = &'d mut dyn FnMut(&Client, &mut Message<'_>);
+pub(crate) type Deliver<'d> = &'d mut dyn FnMut(&Arc<Client>, &mut Message<'_>);
 
 impl PubSub {
-    fn listeners(&self, kind: Kind) -> &RwLock<Listeners> {
+    fn by_name(&self, kind: Kind) -> &RwLock<SubscribersByName> {
         match kind {
             Kind::Channel => &self.channels,
             Kind::Pattern => &self.patterns,
@@ -128,9 +138,9 @@ impl PubSub {
     }
 
     /// Adds a subscriber.
-    pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
-        let mut listeners = self.listeners(kind).write();
-        let clients = listeners.entry_ref(name).or_default();
+    pub fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
+        let mut by_name = self.by_name(kind).write();
+        let clients = by_name.entry_ref(name).or_default();
         if clients.is_empty() {
             self.subscribed.fetch_add(1, Relaxed);
         }
@@ -138,12 +148,12 @@ impl PubSub {
     }
 
     /// Removes a subscriber.
-    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
-        let mut listeners = self.listeners(kind).write();
-        if let Some(clients) = listeners.get_mut(name) {
+    pub fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
+        let mut by_name = self.by_name(kind).write();
+        if let Some(clients) = by_name.get_mut(name) {
             clients.remove(&client.id);
             if clients.is_empty() {
-                listeners.remove(name);
+                by_name.remove(name);
                 self.subscribed.fetch_sub(1, Relaxed);
             } else if clients.len() < clients.capacity() / SPARE {
                 // A message looks at all places.
@@ -153,12 +163,12 @@ impl PubSub {
     }
 
     /// Whether anybody subscribes to anything.
-    pub(super) fn has_subscribers(&self) -> bool {
+    pub(crate) fn has_subscribers(&self) -> bool {
         self.subscribed.load(Relaxed) > 0
     }
 
-    /// Has a message delivered to all listeners. Returns how many these are.
-    pub(super) fn publish_as(
+    /// Has a message delivered to all subscribers. Returns how many these are.
+    pub(crate) fn publish_as(
         &self,
         kind: Kind,
         channel: &[u8],
@@ -193,41 +203,41 @@ impl PubSub {
         let _in_order = self.order_of(channel);
         let parts: [&[u8]; 3] = [b"smessage", channel, message];
         let mut message = Message::new(&parts);
-        let listeners = self.shard_channels.read();
-        let clients = listeners.get(channel).into_iter().flat_map(Subscribers::values);
+        let by_name = self.shard_channels.read();
+        let clients = by_name.get(channel).into_iter().flat_map(Subscribers::values);
         each_open(clients, |client| deliver(client, &mut message))
     }
 
-    /// Locked while a message is delivered, so that all subscribers of a channel get its messages in
-    /// the same order.
+    /// Locked while a message is delivered, so that all subscribers of a channel get its messages
+    /// in the same order.
     fn order_of(&self, channel: &[u8]) -> MutexGuard<'_, ()> {
         let stripe = base::hash::hash(channel) as usize % self.order.len();
         self.order[stripe].lock()
     }
 
-    /// The names with listeners.
+    /// The names with subscribers.
     pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
-        let listeners = self.listeners(kind).read();
+        let by_name = self.by_name(kind).read();
         let heard =
-            listeners.iter().filter(|(_, clients)| clients.values().any(|client| is_open(client)));
+            by_name.iter().filter(|(_, clients)| clients.values().any(|client| is_open(client)));
         heard.map(|(name, _)| name.clone()).collect()
     }
 
     /// How many listen to a name.
     pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
-        let listeners = self.listeners(kind).read();
-        let clients = listeners.get(name).into_iter().flat_map(Subscribers::values);
+        let by_name = self.by_name(kind).read();
+        let clients = by_name.get(name).into_iter().flat_map(Subscribers::values);
         clients.filter(|client| is_open(client)).count()
     }
 
-    /// How many names of a kind have listeners.
+    /// How many names of a kind have subscribers.
     pub fn len(&self, kind: Kind) -> usize {
-        let listeners = self.listeners(kind).read();
-        listeners.values().filter(|clients| clients.values().any(|client| is_open(client))).count()
+        let by_name = self.by_name(kind).read();
+        by_name.values().filter(|clients| clients.values().any(|client| is_open(client))).count()
     }
 
     /// Adds a client that sees all commands.
-    pub(crate) fn add_monitor(&self, client: &Arc<Client>) {
+    pub fn add_monitor(&self, client: &Arc<Client>) {
         let mut monitors = self.monitors.lock();
         monitors.push(Arc::clone(client));
         self.monitored.store(monitors.len(), Relaxed);
@@ -247,11 +257,14 @@ impl PubSub {
     }
 
     /// Shows a command line to the monitors.
-    pub(crate) fn show(&self, host: &dyn Host, line: Vec<u8>) {
+    pub(crate) fn show(&self, host: &dyn Wake, line: Vec<u8>) {
         let line = Arc::new(line);
-        for client in self.monitors.lock().iter() {
-            deliver(host, client, |_| Arc::clone(&line));
-        }
+        self.each_monitor(|client| deliver(host, client, |_| Arc::clone(&line)));
+    }
+
+    /// Does something for each client that monitors all commands.
+    pub(crate) fn each_monitor(&self, action: impl FnMut(&Arc<Client>)) {
+        self.monitors.lock().iter().for_each(action);
     }
 }
 
@@ -264,7 +277,7 @@ fn is_open(client: &Client) -> bool {
 /// Does something for each subscriber that still listens. Returns their number.
 fn each_open<'c>(
     clients: impl Iterator<Item = &'c Arc<Client>>,
-    mut action: impl FnMut(&Client),
+    mut action: impl FnMut(&Arc<Client>),
 ) -> usize {
     let open = clients.filter(|client| is_open(client));
     open.inspect(|client| action(client)).count()

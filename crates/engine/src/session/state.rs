@@ -9,9 +9,13 @@ use resp::args::OwnedArguments;
 use resp::output::Output;
 
 use crate::command::{RowId, Spec};
+use crate::session::attachment::Waiter;
+use crate::session::choice::{Durability, Owed, ReadAfter};
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
-use crate::wait::watcher::Watch;
+use crate::session::replica::{Introduction, SyncRequest};
+use crate::session::user::User;
+use crate::session::watcher::Watch;
 use config::Config;
 
 /// A command that waits for EXEC.
@@ -104,12 +108,13 @@ impl Subscriptions {
 }
 
 /// The keys that KEYS has found before it met a locked slot, for the next attempt.
-pub(crate) struct KeysSoFar {
+pub struct KeysSoFar {
     /// Where to continue, as a cursor of SCAN.
-    pub(crate) cursor: u64,
+    pub cursor: u64,
     /// The keys as they are sent.
-    pub(crate) reply: Vec<u8>,
-    pub(crate) count: usize,
+    pub reply: Vec<u8>,
+    /// How many they are.
+    pub count: usize,
 }
 
 /// See the module's text.
@@ -120,8 +125,8 @@ pub struct Session {
     pub database: usize,
     /// Whether replies are RESP3.
     pub resp3: bool,
-    /// Whether it may run commands.
-    pub authenticated: bool,
+    /// Who it acts for.
+    pub user: User,
     /// MULTI.
     pub transaction: Option<Box<Transaction>>,
     /// WATCH.
@@ -131,7 +136,7 @@ pub struct Session {
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,
     /// The reply that is being written consists of messages, which CLIENT REPLY does not affect.
-    pub(crate) pushes: bool,
+    pub pushes: bool,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
     /// CLIENT IMPORT-SOURCE.
@@ -139,42 +144,56 @@ pub struct Session {
     /// MONITOR.
     pub monitor: bool,
     /// It replays commands from a file: see [`crate::persistence::loading`].
-    pub(crate) replays: bool,
-    /// The journal's offset that the replies so far depend on: see [`crate::persistence::durability`].
+    pub replays: bool,
+    /// It runs the commands of the primary, over the link of this term: see
+    /// [`crate::replication`].
+    pub link: Option<u64>,
+    /// The journal's offset that the replies so far depend on: see
+    /// [`crate::persistence::durability`].
     pub depends_on: u64,
     /// The journal's offset after its last write; 0 before the first.
-    pub written_to: u64,
+    pub write_offset: u64,
+    /// CLIENT DURABILITY.
+    pub durability: Durability,
+    /// What the reply of its last command waits for, as long as nobody has taken it.
+    pub owed: Option<Owed>,
+    /// CLIENT READAFTER, until the server has applied as much.
+    pub read_after: Option<Box<ReadAfter>>,
     /// CLIENT PAUSE suspends its next command.
-    pub(crate) paused: bool,
+    pub paused: bool,
     /// How far its next command has come already: KEYS, after it found a slot locked.
-    pub(crate) keys_so_far: Option<Box<KeysSoFar>>,
+    pub keys_so_far: Option<Box<KeysSoFar>>,
     /// Its commands are called by a script.
     pub(crate) script: bool,
     /// The requirements for the next attempt of its next command, which runs a script.
-    pub(crate) script_needs: Option<ScriptNeeds>,
+    pub script_needs: Option<ScriptNeeds>,
     /// How often that script has begun in vain.
     pub(crate) script_tries: u32,
+    /// What it has said of itself as a replica: REPLCONF.
+    pub introduction: Option<Box<Introduction>>,
+    /// It becomes a replica: another thread takes its connection over.
+    pub sync_request: Option<Box<SyncRequest>>,
     /// Close when the output is sent.
     pub close: bool,
 }
 
 /// The requirements of a script after an attempt that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ScriptNeeds {
+pub enum ScriptNeeds {
     /// All slots, from the start.
     AllSlots,
-    /// Closed gates.
-    Gates,
+    /// A stopped world.
+    StoppedWorld,
 }
 
 impl Session {
     /// A fresh connection.
-    pub fn new(client: Arc<Client>, authenticated: bool) -> Session {
+    pub fn new(client: Arc<Client>, user: User) -> Session {
         Session {
             client,
             database: 0,
             resp3: false,
-            authenticated,
+            user,
             transaction: None,
             watch: None,
             subscriptions: None,
@@ -184,24 +203,47 @@ impl Session {
             import_source: false,
             monitor: false,
             replays: false,
+            link: None,
             depends_on: 0,
-            written_to: 0,
+            write_offset: 0,
+            durability: Durability::Default,
+            owed: None,
+            read_after: None,
             paused: false,
             keys_so_far: None,
             script: false,
             script_needs: None,
             script_tries: 0,
+            introduction: None,
+            sync_request: None,
             close: false,
         }
     }
 
+    /// A session of the server itself. It is not a client, and no command shows it.
+    pub fn internal() -> Session {
+        let client =
+            Client::new(0, 0, String::new(), String::new(), 0, base::clock::monotonic_ms());
+        Session::new(Arc::new(client), User::Internal)
+    }
+
+    /// Stands in for a connection whose command is served: that is with another worker, and the
+    /// command needs only this part of it.
+    pub(crate) fn of_waiter(waiter: &Waiter) -> Session {
+        let mut session = Session::new(Arc::clone(&waiter.client), waiter.wait.user);
+        session.resp3 = waiter.wait.resp3;
+        session.database = waiter.wait.database;
+        session
+    }
+
     /// Stands in for a connection while a script calls commands.
     pub(crate) fn of_script(caller: &Session) -> Session {
-        let mut session = Session::new(Arc::clone(&caller.client), true);
+        let mut session = Session::new(Arc::clone(&caller.client), caller.user);
         session.database = caller.database;
         session.no_touch = caller.no_touch;
         session.import_source = caller.import_source;
         session.replays = caller.replays;
+        session.link = caller.link;
         session.script = true;
         session
     }
@@ -245,7 +287,8 @@ impl Session {
         self.subscriptions.get_or_insert_default()
     }
 
-    /// Whether only commands about subscriptions are allowed: true for RESP2 clients with subscriptions.
+    /// Whether only commands about subscriptions are allowed: true for RESP2 clients with
+    /// subscriptions.
     pub fn in_pubsub_mode(&self) -> bool {
         !self.resp3 && self.subscriptions.as_ref().is_some_and(|own| own.any())
     }
@@ -256,9 +299,9 @@ impl Session {
     }
 
     /// Whether no earlier command of the connection changes the way of the next one: see
-    /// `run/plain.rs`.
+    /// `run/fast_path.rs`. The stream has had so many breaks.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_usual(&self, breaks: u64) -> bool {
         let state = self.transaction.is_some()
             || self.subscriptions.is_some()
             || self.script_needs.is_some()
@@ -266,8 +309,15 @@ impl Session {
             || self.replays
             || self.paused
             || self.pushes
-            || self.import_source;
-        !state && self.authenticated && self.reply_mode == ReplyMode::On
+            || self.import_source
+            || self.durability.holds_replies()
+            || self.read_after.as_ref().is_some_and(|own| own.is_open(breaks));
+        !state && self.user.is_known() && self.reply_mode == ReplyMode::On
+    }
+
+    /// Whether data that is new enough is not there yet, as far as the connection knows.
+    pub fn waits_to_read(&self) -> bool {
+        self.read_after.as_ref().is_some_and(|own| own.reached.is_none())
     }
 
     /// A reply has ended. Returns whether it is sent; then CLIENT REPLY SKIP has had its effect.
@@ -282,16 +332,14 @@ impl Session {
         std::mem::take(&mut self.pushes) || heard
     }
 
-    /// Bounds the output to the limit of its class of clients, and lets publishers know. Must be called
-    /// when the settings or the class may have changed.
+    /// Bounds the output to the limit of its class of clients, and lets publishers know. Must be
+    /// called when the settings or the class may have changed.
     pub fn limit_output(&self, config: &Config, output: &mut Output) {
         let subscribed = self.subscriptions.as_ref().is_some_and(|own| own.any());
         let limits = &config.client_output_buffer_limits;
         let class = if subscribed { limits.pubsub } else { limits.normal };
         let limit = match usize::try_from(class.hard_bytes) {
-            _ if !self.authenticated && !config.requirepass.is_empty() => {
-                limits::UNAUTHENTICATED_OUTPUT
-            }
+            _ if !self.user.is_admitted(config) => limits::UNAUTHENTICATED_OUTPUT,
             Ok(0) | Err(_) => usize::MAX,
             Ok(limit) => limit,
         };

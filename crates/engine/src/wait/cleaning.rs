@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use store::gate::Presence;
-use store::{Held, Key};
+use store::gate::Pinned;
+use store::{Key, LockedSlots};
 
 use crate::engine::Engine;
-use crate::wait::awaited::Wait;
-use crate::wait::left_behind::{Remains, remove_waiter, remove_watcher};
-use crate::wait::waiting::Attachment;
-use crate::wait::watcher::WatchFlag;
+use crate::session::attachment::Attachment;
+use crate::session::awaited::Wait;
+use crate::session::left_behind::{Remains, remove_waiter, remove_watcher};
+use crate::session::watcher::WatchFlag;
 
 impl Engine {
     /// Removes a waiter from the slot of one of its keys, or leaves that for later.
     pub(crate) fn take_out_waiter(
         &self,
-        presence: Presence<'_>,
+        pinned: Pinned<'_>,
         wait: &Arc<Wait>,
         key: &[u8],
         clock: u64,
     ) {
         let slot = base::crc::key_slot(key);
-        match self.hold_if_free(presence, slot, clock) {
-            Some(mut held) => remove_waiter(&mut held, slot, key, wait),
+        match self.lock_if_free(pinned, slot, clock) {
+            Some(mut locked) => remove_waiter(&mut locked, slot, key, wait),
             None => self.left_behind.add(Remains::Waiter(Arc::clone(wait), key.into())),
         }
     }
@@ -31,23 +31,24 @@ impl Engine {
     /// Removes a watcher from the slot of one of its keys, or leaves that for later.
     pub(crate) fn take_out_watcher(
         &self,
-        presence: Presence<'_>,
+        pinned: Pinned<'_>,
         (database, key): (usize, &[u8]),
         flag: &WatchFlag,
         clock: u64,
     ) {
         let slot = base::crc::key_slot(key);
-        match self.hold_if_free(presence, slot, clock) {
-            Some(mut held) => {
-                let was_last = remove_watcher(&mut held, slot, database, key, flag);
+        match self.lock_if_free(pinned, slot, clock) {
+            Some(mut locked) => {
+                let was_last = remove_watcher(&mut locked, slot, database, key, flag);
                 self.note_watcher_gone(was_last);
             }
             None => self.left_behind.add(Remains::Watch(database, key.into(), Arc::clone(flag))),
         }
     }
 
-    /// Cleans slots that were locked when they should have been cleaned. Must be called now and then.
-    pub fn clean_slots(&self, presence: Presence<'_>) {
+    /// Cleans slots that were locked when they should have been cleaned. Must be called now and
+    /// then.
+    pub fn clean_slots(&self, pinned: Pinned<'_>) {
         let mut batch = self.left_behind.take();
         if batch.is_empty() {
             return;
@@ -55,8 +56,8 @@ impl Engine {
         let clock = base::clock::now_us();
         batch.retain(|remains| {
             let slot = Key::new(remains.key()).slot;
-            let held = self.hold_if_free(presence, slot, clock);
-            let removed = held.map(|mut held| remains.remove(&mut held, slot));
+            let locked = self.lock_if_free(pinned, slot, clock);
+            let removed = locked.map(|mut locked| remains.remove(&mut locked, slot));
             self.note_watcher_gone(removed == Some(true));
             removed.is_none()
         });
@@ -71,15 +72,15 @@ impl Engine {
     }
 
     /// Locks a slot unless another thread has locked it.
-    fn hold_if_free<'k>(
+    fn lock_if_free<'k>(
         &'k self,
-        presence: Presence<'k>,
+        pinned: Pinned<'k>,
         slot: u16,
         clock: u64,
-    ) -> Option<Held<'k, Attachment>> {
+    ) -> Option<LockedSlots<'k, Attachment>> {
         if self.keyspace.is_busy(slot, None) {
             return None;
         }
-        self.keyspace.try_hold_one(presence, slot, clock)
+        self.keyspace.try_lock_one(pinned, slot, clock)
     }
 }

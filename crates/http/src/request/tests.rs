@@ -7,8 +7,8 @@ const LARGE: u64 = 1 << 40;
 /// A found request: its method and address, and its body.
 type Found = (String, Vec<u8>);
 
-/// Feeds `bytes` in pieces of `step` bytes; returns the found requests, and the refusal at the end if
-/// there is one.
+/// Feeds `bytes` in pieces of `step` bytes; returns the found requests, and the refusal at the end
+/// if there is one.
 fn parsed(bytes: &[u8], step: usize, max_body: u64) -> (Vec<Found>, Option<u16>) {
     let mut parser = Parser::default();
     let (mut buffer, mut found) = (Vec::new(), Vec::new());
@@ -24,13 +24,13 @@ fn parsed(bytes: &[u8], step: usize, max_body: u64) -> (Vec<Found>, Option<u16>)
         match parser.parse(&buffer, max_body, take) {
             Parsed::Request(request) => {
                 found.push(request);
-                buffer.drain(parser.compact_when_due(buffer.len()));
+                buffer.drain(parser.compact_if_worthwhile(buffer.len()));
             }
             Parsed::Head { .. } => {}
             Parsed::Refused(refusal) => return (found, Some(refusal.status)),
             Parsed::Incomplete if sent == bytes.len() => return (found, None),
             Parsed::Incomplete => {
-                buffer.drain(parser.compact_when_due(buffer.len()));
+                buffer.drain(parser.compact_if_worthwhile(buffer.len()));
                 let part = &bytes[sent..bytes.len().min(sent + step)];
                 match parser.receives_apart() {
                     Some((body, room)) => {
@@ -171,7 +171,7 @@ fn decoded_chunks_do_not_stay_in_the_buffer() {
     for _ in 0..1000 {
         buffer.extend_from_slice(chunk.as_bytes());
         assert_eq!(parser.parse(&buffer, LARGE, ignore), Parsed::Incomplete);
-        buffer.drain(parser.compact_when_due(buffer.len()));
+        buffer.drain(parser.compact_if_worthwhile(buffer.len()));
         assert!(buffer.len() <= heads + chunk.len(), "{} bytes", buffer.len());
     }
     buffer.extend_from_slice(b"0\r\n\r\nGET /c HTTP/1.1\r\n\r\n");
@@ -180,6 +180,27 @@ fn decoded_chunks_do_not_stay_in_the_buffer() {
     };
     assert_eq!(parser.parse(&buffer, LARGE, body), Parsed::Request(("/b".into(), true)));
     assert_eq!(parser.parse(&buffer, LARGE, body), Parsed::Request(("/c".into(), false)));
+}
+
+#[test]
+fn a_body_that_comes_before_the_caller_has_looked_again_keeps_its_order() {
+    let body: Vec<u8> = (0..limits::BIG_ARGUMENT).map(|at| (at / 7) as u8).collect();
+    let (first, second) = body.split_at(1000);
+    let head = format!("PUT / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", body.len());
+    let mut buffer = [head.as_bytes(), first].concat();
+    let mut parser = Parser::default();
+    let take = |_: &Head<'_>, body: Body<'_>| match body {
+        Body::Here(bytes) => bytes.to_vec(),
+        Body::Apart(bytes) => bytes,
+    };
+    assert!(matches!(parser.parse(&buffer, LARGE, take), Parsed::Head { .. }));
+    for part in second.chunks(10_000) {
+        match parser.receives_apart() {
+            Some((bytes, _)) => bytes.extend_from_slice(part),
+            None => buffer.extend_from_slice(part),
+        }
+    }
+    assert_eq!(parser.parse(&buffer, LARGE, take), Parsed::Request(body));
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Measures how much the clock of an agent differs from ours, by asking it for the time several times:
-//! the answer that took the shortest time has the smallest error.
+//! Measures how much the clock of an agent differs from ours, by asking it for the time several
+//! times: the answer that took the shortest time has the smallest error.
 
 /// One question and its answer, in nanoseconds of Unix time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct ClockSample {
     /// When we asked, on our clock.
     pub(super) asked: u64,
     /// When the question came there, on the agent's clock.
@@ -24,8 +24,8 @@ pub(super) struct Difference {
 }
 
 /// The difference by the formula of NTP, from the answer that was on the way for the shortest time.
-pub(super) fn difference(answers: &[Asked]) -> Difference {
-    let of = |one: &Asked| {
+pub(super) fn difference(answers: &[ClockSample]) -> Difference {
+    let of = |one: &ClockSample| {
         let there = one.received as i64 - one.asked as i64;
         let back = one.sent as i64 - one.answered as i64;
         Difference { offset: there.midpoint(back), delay: (there - back).max(0) }
@@ -41,10 +41,10 @@ mod tests {
     #[test]
     fn the_quickest_answer_counts() {
         // The agent's clock is 1000 ahead. The first answer was delayed on its way back.
-        let slow = Asked { asked: 0, received: 1010, sent: 1011, answered: 500 };
-        let quick = Asked { asked: 600, received: 1610, sent: 1612, answered: 622 };
+        let slow = ClockSample { asked: 0, received: 1010, sent: 1011, answered: 500 };
+        let quick = ClockSample { asked: 600, received: 1610, sent: 1612, answered: 622 };
         assert_eq!(difference(&[slow, quick]), Difference { offset: 1000, delay: 20 });
-        let behind = Asked { asked: 5000, received: 10, sent: 10, answered: 5020 };
+        let behind = ClockSample { asked: 5000, received: 10, sent: 10, answered: 5020 };
         assert_eq!(difference(&[behind]).offset, -5000);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::clock::{Asked, Difference, difference};
+use super::clock::{ClockSample, Difference, difference};
 use super::message::{
     Answer, Hello, LONGEST_GREETING, LONGEST_REPORT, Order, Report, Welcome, receive, send,
 };
@@ -117,8 +117,8 @@ pub fn run(plan: &Plan, control: &Control, agents: &Agents) -> Result<Seen, Agen
     Ok(Seen { recording, clocks: clocks.iter().map(in_ms).collect() })
 }
 
-/// Waits for the recordings of all agents, each on a thread of its own. When one fails, or the control
-/// says so, all are stopped.
+/// Waits for the recordings of all agents, each on a thread of its own. When one fails, or the
+/// control says so, all are stopped.
 fn collect(
     links: Vec<Link>,
     control: &Control,
@@ -241,7 +241,7 @@ impl Link {
             let asked = unix_ns();
             self.order(&Order::Clock)?;
             if let Report::Clock { received, sent } = self.report()? {
-                answers.push(Asked { asked, received, sent, answered: unix_ns() });
+                answers.push(ClockSample { asked, received, sent, answered: unix_ns() });
             }
         }
         Ok(difference(&answers))

@@ -17,9 +17,9 @@ use crate::record::Recording;
 
 /// Coordinators that are served at the same time; the rest are turned away.
 const MOST_COORDINATORS: usize = 16;
-/// Connections that have not yet proved that they know the token. When there are more, the oldest is
-/// closed: silent connections must not keep others out.
-const MOST_STRANGERS: usize = 64;
+/// Connections that have not yet proved that they know the token. When there are more, the oldest
+/// is closed: silent connections must not keep others out.
+const MOST_UNKNOWN_PEERS: usize = 64;
 /// How long the other side may take to prove that it knows the token.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a coordinator may take to send its request then, and to receive an answer.
@@ -30,8 +30,8 @@ const PROGRESS: Duration = Duration::from_millis(200);
 /// The farthest that a start may be away.
 const FARTHEST_START: Duration = Duration::from_secs(60);
 
-/// Serves plans until `stop` is set. Passes its address to `ready`. An error with one coordinator is
-/// reported to that coordinator, and does not end the agent.
+/// Serves plans until `stop` is set. Passes its address to `ready`. An error with one coordinator
+/// is reported to that coordinator, and does not end the agent.
 ///
 /// # Errors
 /// The address cannot be bound.
@@ -45,7 +45,7 @@ pub fn serve(
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     ready(listener.local_addr()?);
-    let strangers = Strangers::default();
+    let unknown_peers = UnknownPeers::default();
     let coordinators = AtomicUsize::new(0);
     let is_busy = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -55,12 +55,12 @@ pub fn serve(
                 continue;
             };
             // A connection without a descriptor has no room.
-            let Ok(number) = strangers.enter(&stream) else { continue };
-            let (strangers, coordinators, is_busy) = (&strangers, &coordinators, &is_busy);
+            let Ok(number) = unknown_peers.enter(&stream) else { continue };
+            let (unknown_peers, coordinators, is_busy) = (&unknown_peers, &coordinators, &is_busy);
             scope.spawn(move || {
                 let mut session = Session { stream, stop, is_busy };
                 let greeted = session.prepare().and_then(|()| session.greet(token));
-                strangers.leave(number);
+                unknown_peers.leave(number);
                 if greeted.is_err() {
                     return;
                 }
@@ -79,17 +79,17 @@ pub fn serve(
 
 /// Connections whose identity is not proved yet, the oldest first.
 #[derive(Debug, Default)]
-struct Strangers(Mutex<(u64, VecDeque<(u64, TcpStream)>)>);
+struct UnknownPeers(Mutex<(u64, VecDeque<(u64, TcpStream)>)>);
 
-impl Strangers {
+impl UnknownPeers {
     /// Accepts a connection, and closes the oldest when there are too many; returns its number.
     fn enter(&self, stream: &TcpStream) -> io::Result<u64> {
         let stream = stream.try_clone()?;
-        let mut strangers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, waiting) = &mut *strangers;
+        let mut unknown_peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, waiting) = &mut *unknown_peers;
         *last += 1;
         waiting.push_back((*last, stream));
-        if waiting.len() > MOST_STRANGERS
+        if waiting.len() > MOST_UNKNOWN_PEERS
             && let Some((_, oldest)) = waiting.pop_front()
         {
             // Its thread reads the end.
@@ -100,8 +100,8 @@ impl Strangers {
 
     /// It has proved its identity, or is gone.
     fn leave(&self, number: u64) {
-        let mut strangers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        strangers.1.retain(|(other, _)| *other != number);
+        let mut unknown_peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        unknown_peers.1.retain(|(other, _)| *other != number);
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::load::{Pace, Plan, Work, verdict};
 use crate::record::{OperationRecord, Recording, Second};
 
-/// An agent that reports a start this many seconds after another has a wrong clock: all wait for the
-/// same instant.
+/// An agent that reports a start this many seconds after another has a wrong clock: all wait for
+/// the same instant.
 const LATEST: f64 = 60.0;
 
 /// The shares of a plan, one for each of `count` agents.
@@ -60,8 +60,8 @@ pub(super) fn check(plan: &Plan, recording: &Recording, elapsed: f64) -> Result<
     Ok(())
 }
 
-/// Merges the recordings of several agents; `offsets` is how many milliseconds each agent's clock is
-/// ahead of ours.
+/// Merges the recordings of several agents; `offsets` is how many milliseconds each agent's clock
+/// is ahead of ours.
 pub(super) fn merge(
     plan: &Plan,
     recordings: Vec<(String, Recording)>,

@@ -1,5 +1,5 @@
-//! The files that `dunlin bench` writes. They are those of `dunlin lab`, for an experiment whose matrix
-//! has one parameter, the test.
+//! The files that `dunlin bench` writes. They are those of `dunlin lab`, for an experiment whose
+//! matrix has one parameter, the test.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -13,14 +13,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::agent::{self, Agents, Token};
-use crate::load::{self, Control, Pace, Work};
+use crate::load::{self, Address, Control, Pace, Work};
 use crate::record::Recording;
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
-use options::{Asked, Options};
+use options::{Invocation, Options};
 use plans::Measurement;
 use resp::client::Value;
-use text::HostSettings;
+use text::KernelParameters;
+
+/// Understands `redis://user:password@host:port/database`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn redis_address(url: &str) -> Result<Address, String> {
+    let mut address = Address::default();
+    url::redis(url, &mut address)?;
+    Ok(address)
+}
 
 /// A wrong command line: nothing was started.
 const MISTAKE: u8 = 2;
@@ -32,12 +42,12 @@ const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
 /// Carries out `dunlin bench ARGUMENTS`.
 pub fn run(arguments: &[String]) -> ExitCode {
     let options = match options::parse(arguments) {
-        Ok(Asked::Help) => return say(help::USAGE, ExitCode::SUCCESS),
-        Ok(Asked::Version) => {
+        Ok(Invocation::Help) => return say(help::USAGE, ExitCode::SUCCESS),
+        Ok(Invocation::Version) => {
             let version = format!("dunlin bench {}\n", env!("CARGO_PKG_VERSION"));
             return say(&version, ExitCode::SUCCESS);
         }
-        Ok(Asked::Bench(options)) => *options,
+        Ok(Invocation::Bench(options)) => *options,
         Err(message) => {
             complain(&format!("{message}\n\ndunlin bench --help lists the options."));
             return ExitCode::from(MISTAKE);
@@ -74,7 +84,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
 struct Bench {
     options: Options,
     interrupt: Interrupt,
-    settings: HostSettings,
+    settings: KernelParameters,
     /// The agents that send, if this process does not.
     agents: Option<Agents>,
     /// The name and the recording of each load that has run.
@@ -98,7 +108,7 @@ impl Bench {
             options,
             interrupt,
             agents,
-            settings: HostSettings::default(),
+            settings: KernelParameters::default(),
             recordings: Vec::new(),
             has_failed: false,
         })
@@ -260,7 +270,7 @@ impl Bench {
         });
         match asked {
             Ok((Some(save), Some(append_only))) => {
-                self.settings = HostSettings { save, append_only };
+                self.settings = KernelParameters { save, append_only };
             }
             _ => complain("WARNING: Could not fetch server CONFIG"),
         }
@@ -277,7 +287,8 @@ fn value(reply: &Value) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()?).into_owned())
 }
 
-/// Prints to standard output. If its reader has gone the load goes on, because its files may be wanted.
+/// Prints to standard output. If its reader has gone the load goes on, because its files may be
+/// wanted.
 fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

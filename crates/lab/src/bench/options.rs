@@ -101,7 +101,7 @@ impl Default for Options {
 
 /// A parsed command line.
 #[derive(Debug, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum Invocation {
     Help,
     Version,
     Bench(Box<Options>),
@@ -142,14 +142,14 @@ impl<'a> Words<'a> {
 }
 
 /// Parses a command line, without the words `dunlin bench`.
-pub(super) fn parse(arguments: &[String]) -> Result<Asked, String> {
+pub(super) fn parse(arguments: &[String]) -> Result<Invocation, String> {
     let mut options = Options::default();
     let mut words = Words { words: arguments.iter().peekable(), option: "" };
     while let Some(word) = words.words.next_if(|word| word.starts_with('-')) {
         words.option = word;
         match &word[..] {
-            "--help" => return Ok(Asked::Help),
-            "--version" | "-v" => return Ok(Asked::Version),
+            "--help" => return Ok(Invocation::Help),
+            "--version" | "-v" => return Ok(Invocation::Version),
             _ => {}
         }
         let is_known = compatible(&mut options, &mut words)? || own(&mut options, &mut words)?;
@@ -159,7 +159,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Asked, String> {
     }
     options.command = words.words.cloned().collect();
     refuse_contradictions(&options)?;
-    Ok(Asked::Bench(Box::new(options)))
+    Ok(Invocation::Bench(Box::new(options)))
 }
 
 /// The options of redis-benchmark.
@@ -315,7 +315,7 @@ mod tests {
     fn parsed(line: &str) -> Result<Options, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         match parse(&words)? {
-            Asked::Bench(options) => Ok(*options),
+            Invocation::Bench(options) => Ok(*options),
             other => Err(format!("{other:?}")),
         }
     }

@@ -184,14 +184,14 @@ fn http(options: &Options, base: Plan) -> Result<Measurement, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::{Asked, parse};
+    use super::super::options::{Invocation, parse};
     use super::*;
 
     fn planned(line: &str) -> Result<Vec<Measurement>, String> {
         let words: Vec<String> =
             line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         match parse(&words)? {
-            Asked::Bench(options) => plans(&options),
+            Invocation::Bench(options) => plans(&options),
             other => Err(format!("{other:?}")),
         }
     }

@@ -17,13 +17,13 @@ const FINE_STEPS_UNTIL_MS: f64 = 2.0;
 
 /// The server's settings of persistence: `save` and `appendonly`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct HostSettings {
+pub(super) struct KernelParameters {
     pub(super) save: String,
     pub(super) append_only: String,
 }
 
-/// A row of the table with commas, and one for each operation if there are several. There is no column
-/// for the validity: an invalid load has it after its name.
+/// A row of the table with commas, and one for each operation if there are several. There is no
+/// column for the validity: an invalid load has it after its name.
 pub(super) fn csv(title: &str, recording: &Recording, digits: usize) -> String {
     let generator = &recording.generator;
     let counts = generator.invalid.is_empty() && generator.late.is_empty();
@@ -80,7 +80,7 @@ fn parts(recording: &Recording) -> impl Iterator<Item = (&OperationRecord, f64)>
 pub(super) fn full(
     measurement: &Measurement,
     recording: &Recording,
-    settings: &HostSettings,
+    settings: &KernelParameters,
     digits: usize,
 ) -> String {
     let mut text = head(measurement, recording, settings);
@@ -94,7 +94,7 @@ pub(super) fn full(
     text
 }
 
-fn head(measurement: &Measurement, recording: &Recording, settings: &HostSettings) -> String {
+fn head(measurement: &Measurement, recording: &Recording, settings: &KernelParameters) -> String {
     let Measurement { title, payload, plan } = measurement;
     let (requests, seconds) = (recording.requests(), recording.seconds);
     let mut text = format!("====== {title} ======\n");

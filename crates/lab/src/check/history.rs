@@ -38,7 +38,8 @@ pub(super) enum Verdict {
     Wrong(String),
 }
 
-/// The value of a write. It names its key, so that a value of another key is not taken for a right one.
+/// The value of a write. It names its key, so that a value of another key is not taken for a right
+/// one.
 pub(super) fn value(writer: usize, (generation, slot): (u64, usize), sequence: u64) -> String {
     format!("{writer}.{generation}.{slot}.{sequence}")
 }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_value_has_lost_all_behind_it() {
+    fn an_older_value_means_that_later_writes_are_lost() {
         let lost = Verdict::Lost { count: 2, oldest: 2.0, newest: 30, found: Some(10) };
         assert_eq!(judge(Some("3.1.7.10")), lost);
         let lost = Verdict::Lost { count: 3, oldest: 1.0, newest: 30, found: None };

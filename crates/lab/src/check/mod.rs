@@ -1,11 +1,11 @@
 //! The checker of writes: it writes with sequence numbers while a server is being broken, and reads
 //! everything back afterwards. It finds acknowledged writes that are gone and reads that were older
-//! than what had been acknowledged before them, and measures how long it took until the server served
-//! as before.
+//! than what had been acknowledged before them, and measures how long it took until the server
+//! served as before.
 //!
-//! A writer has keys of its own and one write open at a time. Whenever any connection of the checker is
-//! lost, and before and after each event, all writers turn to new keys (the next *generation*). So no
-//! later write overwrites an earlier one, and no loss can hide.
+//! A writer has keys of its own and one write open at a time. Whenever any connection of the
+//! checker is lost, and before and after each event, all writers turn to new keys (the next
+//! *generation*). So no later write overwrites an earlier one, and no loss can hide.
 
 mod history;
 mod recovery;
@@ -75,8 +75,9 @@ impl Checker {
         Arc::new(move || shared.next_generation())
     }
 
-    /// Ends the traffic, reads everything back and judges. `faults` are when the server was broken, and
-    /// `emptied` when its data was deleted on purpose, in seconds from zero and in order. A server that does not answer is waited for, until `gives_up`.
+    /// Ends the traffic, reads everything back and judges. `faults` are when the server was broken,
+    /// and `emptied` when its data was deleted on purpose, in seconds from zero and in order. A
+    /// server that does not answer is waited for, until `gives_up`.
     ///
     /// # Errors
     /// The data cannot be read back.
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_is_as_old_as_the_fault_behind_it_says() {
+    fn the_age_of_a_loss_ends_at_the_next_fault() {
         let mut check = Check::default();
         let faults = [10.0, 20.0, 30.0];
         let lost = |oldest| Verdict::Lost { count: 2, oldest, newest: 5, found: Some(3) };

@@ -15,20 +15,21 @@ pub(super) fn buckets(times: impl Iterator<Item = f64>, width: f64, end: f64) ->
     buckets
 }
 
-/// Seconds from a fault until the throughput was back at 90 % of its level before the first fault, and
-/// stayed there for `window` buckets; the longest time if there are several faults. Zero when it never
-/// fell. Nothing when it was not seen to come back after one of them, or there was no throughput
-/// before. A fault without any buckets after it is not judged; if that is so of all faults, the result
-/// is nothing.
+/// Seconds from a fault until the throughput was back at 90 % of its level before the first fault,
+/// and stayed there for `window` buckets; the longest time if there are several faults. Zero when
+/// it never fell. Nothing when it was not seen to come back after one of them, or there was no
+/// throughput before. A fault without any buckets after it is not judged; if that is so of all
+/// faults, the result is nothing.
 ///
-/// `buckets` are counts of answers, `width` seconds each. The bucket with a fault in it may be full of
-/// answers from before the fault: it can show that the throughput fell, but never that it is back.
+/// `buckets` are counts of answers, `width` seconds each. The bucket with a fault in it may be full
+/// of answers from before the fault: it can show that the throughput fell, but never that it is
+/// back.
 pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, faults: &[f64]) -> Option<f64> {
     let first = faults.iter().copied().reduce(f64::min)?;
     let before = buckets.get(..(first / width) as usize)?;
-    // A server that is still warming up is slower: with enough time before the fault, only the later
-    // half shows the usual throughput. The median: one slow second before the fault must not set a low
-    // bar.
+    // A server that is still warming up is slower: with enough time before the fault, only the
+    // later half shows the usual throughput. The median: one slow second before the fault must not
+    // set a low bar.
     let mut usual: Vec<f64> = before[before.len() / 2..].to_vec();
     usual.sort_by(f64::total_cmp);
     let usual = *usual.get(usual.len() / 2)?;
@@ -61,8 +62,8 @@ fn after_one(buckets: &[f64], width: f64, window: usize, fault: f64, usual: f64)
     };
     let from = (at_fault + fell).max(behind);
     let recovered = |window: &[f64]| {
-        // The window's first bucket must suffice too: the window must not begin before the server was
-        // back.
+        // The window's first bucket must suffice too: the window must not begin before the server
+        // was back.
         window.first().is_some_and(enough)
             && enough(&(window.iter().sum::<f64>() / window.len() as f64))
     };
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_with_nothing_behind_it_has_no_time() {
+    fn a_fault_at_the_end_of_a_run_is_not_judged() {
         assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, &[3.95]), None);
         assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, &[7.0]), None);
     }

@@ -133,8 +133,8 @@ pub(super) fn read(shared: &Shared, endpoint: &Endpoint, reader: usize) {
             let writer = random.next_u64() as usize % shared.last.len();
             let slot = random.next_u64() as usize % shared.last[writer].len();
             // Acknowledged before the read is sent: the read must show this value or a later one. A
-            // value of an earlier generation may be lost, which is found in the end and is not a stale
-            // read.
+            // value of an earlier generation may be lost, which is found in the end and is not a
+            // stale read.
             let (generation, acknowledged) = shared.last(writer, slot);
             if acknowledged == 0 || generation != shared.generation() {
                 continue;

@@ -11,13 +11,13 @@ use base::clock;
 
 use super::options::{RunOptions, mistake};
 use crate::agent::{Agents, Token, TokenError};
-use crate::experiment::{Choice, Definition, RunSettings, bundled, machine, progress, suite};
+use crate::experiment::{Choice, Definition, RunEnvironment, bundled, machine, progress, suite};
 use crate::report;
 use crate::results::{ExperimentResult, Machine, Results};
 use crate::targets::{Interrupt, cgroup, directory};
 
 /// Runs the requested experiments. Every file is read and filled in before anything starts.
-pub(super) fn run(options: &RunOptions) -> ExitCode {
+pub(super) fn run_lab(options: &RunOptions) -> ExitCode {
     let definitions = match choose::definitions(options) {
         Ok(definitions) => definitions,
         Err(message) => return mistake(&message),
@@ -49,8 +49,9 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         0 => {}
         count => say(&format!("Removed {count} cgroups that a killed lab had left behind.\n")),
     }
-    let means = RunSettings { interrupt: interrupt.clone(), agents, directory: Some(data) };
-    let results = run_all(&definitions, options.full, &directory, &means);
+    let environment =
+        RunEnvironment { interrupt: interrupt.clone(), agents, directory: Some(data) };
+    let results = run_experiments(&definitions, options.full, &directory, &environment);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
     match report::write_all(&results, &directory) {
@@ -90,27 +91,28 @@ fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
     Ok(Some(Arc::new(Agents { addresses: options.agents.clone(), token })))
 }
 
-fn run_all(
+fn run_experiments(
     definitions: &[Definition],
     full: bool,
     directory: &Path,
-    means: &RunSettings,
+    environment: &RunEnvironment,
 ) -> Results {
     let mut results = Results {
         format: crate::results::FORMAT,
         started_unix_ms: clock::now_ms(),
-        machine: machine_with(means.directory.as_deref()),
+        machine: machine_with(environment.directory.as_deref()),
         size: if full { "full" } else { "quick" }.to_owned(),
         experiments: Vec::new(),
     };
     let mut progress = progress::Progress::default();
     for (at, definition) in definitions.iter().enumerate() {
-        if means.interrupt.is_set() {
+        if environment.interrupt.is_set() {
             break;
         }
         let later = definitions[at + 1..].iter().map(suite::estimate_seconds).sum();
         progress.set_later(later);
-        let result: ExperimentResult = suite::run_all(definition, means, &mut progress);
+        let result: ExperimentResult =
+            suite::run_experiment(definition, environment, &mut progress);
         results.experiments.push(result);
         // The measurements are not lost with the lab itself.
         if definitions.len() > 1

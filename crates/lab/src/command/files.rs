@@ -16,7 +16,8 @@ const WORSE: u8 = 1;
 /// Which results, and where the report goes.
 #[derive(Debug, Args)]
 pub(super) struct ReportOptions {
-    /// Results that `lab run` wrote. Of several files, an experiment counts as the last of them has it.
+    /// Results that `lab run` wrote. Of several files, an experiment counts as the last of them has
+    /// it.
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Where the report goes; by default beside the results. Several need one.
@@ -27,7 +28,8 @@ pub(super) struct ReportOptions {
     markdown: Option<PathBuf>,
 }
 
-/// Writes a page and the files that belong to it into a directory; returns the files, the page first.
+/// Writes a page and the files that belong to it into a directory; returns the files, the page
+/// first.
 type Writer = fn(&Results, &Path) -> io::Result<Vec<PathBuf>>;
 
 /// Which results are compared.

@@ -55,7 +55,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     crate::load::descriptors::raise_limit();
     match options.command {
-        Command::Run(options) => experiments::run(&options),
+        Command::Run(options) => experiments::run_lab(&options),
         Command::Agent(options) => agent::run(&options),
         Command::Limit(options) => limit::run(&options),
         Command::Report(options) => files::report(&options),

@@ -7,14 +7,15 @@ use crate::results::{Summary, Unit};
 pub struct Comparison {
     /// A row per experiment, target, point of the matrix and figure that both have.
     pub rows: Vec<Row>,
-    /// Figures that cannot be compared though nothing got worse, a sentence each: those that only the
-    /// later side has, and those that are reported only where they fit.
+    /// Figures that cannot be compared though nothing got worse, a sentence each: those that only
+    /// the later side has, and those that are reported only where they fit.
     pub missing: Vec<String>,
     /// Reasons why the two are hard to compare, a sentence each.
     pub cautions: Vec<String>,
-    /// What was there before and is not now, a sentence each: experiments, targets, points, loads and
-    /// checks that are gone, runs that fail or have no valid repetition, loads that the server no
-    /// longer keeps up with, a recovery or a good rate that is not found. These are regressions too.
+    /// What was there before and is not now, a sentence each: experiments, targets, points, loads
+    /// and checks that are gone, runs that fail or have no valid repetition, loads that the server
+    /// no longer keeps up with, a recovery or a good rate that is not found. These are regressions
+    /// too.
     pub failures: Vec<String>,
 }
 
@@ -67,8 +68,8 @@ impl Comparison {
 }
 
 impl Row {
-    /// The relative change of the median, or of the worst run's figure: 0.1 for a tenth more; none from
-    /// zero.
+    /// The relative change of the median, or of the worst run's figure: 0.1 for a tenth more; none
+    /// from zero.
     pub fn share(&self) -> Option<f64> {
         if self.by_worst {
             return (self.before.high != 0.0).then(|| self.after.high / self.before.high - 1.0);

@@ -1,7 +1,7 @@
-//! Harm that luck does not excuse: acknowledged writes that are lost, stale reads, values that nobody
-//! wrote, errors, and runs that fail. The median and the spread, which tell noise from a change
-//! elsewhere, would hide them: with nothing in two of three runs and a disaster in the third, the
-//! median is nothing and the spread forgives everything.
+//! Harm that chance does not excuse: acknowledged writes that are lost, stale reads, values that
+//! nobody wrote, errors, and runs that fail. Median and spread tell noise from a change elsewhere,
+//! but they would hide such harm: when one of three runs is a disaster, the median is still zero
+//! and the spread is large.
 
 use super::comparison::Change;
 use crate::report::invalid_reasons;
@@ -25,11 +25,11 @@ pub(super) fn witnesses<'a>(figure: &Figure, runs: &[&'a Run]) -> Vec<&'a Run> {
     runs.iter().copied().filter(counts).collect()
 }
 
-/// How such a figure changed. It is worse when it was zero before and is not any more, when the worst
-/// run is worse, or when there is more in all. There is one exception. When the lab broke the targets
-/// itself, and every run on both sides met some harm, chance decides how much was on its way at that
-/// moment: then it is worse when it grew by more than the figures lay apart before. How far they lie
-/// apart now excuses nothing.
+/// How such a figure changed. It is worse when it was zero before and is not any more, when the
+/// worst run is worse, or when there is more in all. There is one exception. When the lab broke the
+/// targets itself, and every run on both sides met some harm, chance decides how much was on its
+/// way at that moment: then it is worse when it grew by more than the figures lay apart before. How
+/// far they lie apart now excuses nothing.
 pub(super) fn change(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option<Change> {
     let (old, new) = (values(figure, before), values(figure, after));
     let (old_summary, new_summary) =

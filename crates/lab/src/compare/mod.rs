@@ -21,8 +21,8 @@ const UNJUDGED: [&str; 3] = ["max", "p99.99", "service_p99"];
 /// A point of an experiment's matrix.
 type Parameters = BTreeMap<String, String>;
 
-/// Compares two results. Nothing pairs the runs of two files, so that a figure changed when Welch's t
-/// says so, and by 5 % at least (15 % when one side has fewer than three runs): the rule of
+/// Compares two results. Nothing pairs the runs of two files, so that a figure changed when Welch's
+/// t says so, and by 5 % at least (15 % when one side has fewer than three runs): the rule of
 /// [`Contrast::unpaired`]. Losses, errors and failures have no noise: see [`harm`].
 pub fn compare(before: &Results, after: &Results) -> Comparison {
     let mut comparison = Comparison {
@@ -220,8 +220,8 @@ impl Both<'_> {
         }
     }
 
-    /// Figures that only the later side has: their earlier values are unknown. Harm is reported as a
-    /// failure when there is any.
+    /// Figures that only the later side has: their earlier values are unknown. Harm is reported as
+    /// a failure when there is any.
     fn only_after(&self, old: &[Figure], new: &[Figure], comparison: &mut Comparison) {
         for figure in new.iter().filter(|figure| !UNJUDGED.contains(&figure.id.as_str())) {
             let same = |other: &&Figure| other.id == figure.id && other.load == figure.load;

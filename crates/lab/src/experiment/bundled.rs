@@ -18,6 +18,7 @@ pub const BUNDLED: &[(&str, &str)] = bundled![
     "api-starved",
     "pipeline",
     "snapshot",
+    "full-sync",
     "blob-batch",
     "blob-connections",
     "blob-memory",

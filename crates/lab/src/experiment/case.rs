@@ -40,6 +40,8 @@ pub struct Load {
     pub cpus: Vec<usize>,
     /// Begins this many seconds after the run.
     pub start_seconds: f64,
+    /// The process beside the target that it goes to, if it does not go to the target.
+    pub to: Option<usize>,
 }
 
 /// Something that is done to the target.
@@ -75,6 +77,13 @@ pub enum Action {
         /// How long they stay.
         seconds: f64,
     },
+    /// A process beside the target becomes its replica.
+    Attach {
+        /// Which process.
+        replica: usize,
+        /// Its name.
+        name: String,
+    },
     /// A load on a single key.
     HotKeyBurst(Box<Load>),
 }
@@ -86,6 +95,8 @@ pub struct Sampling {
     pub every: f64,
     /// Fields of INFO whose values are numbers.
     pub info: Vec<String>,
+    /// Processor time and memory are those of the store alone.
+    pub is_of_store: bool,
 }
 
 /// When to give up.
@@ -93,7 +104,8 @@ pub struct Sampling {
 pub struct StopRule {
     /// A run ends after more errors than this.
     pub max_errors: Option<u64>,
-    /// A target whose 99th percentile was longer than this, in milliseconds, is not measured further.
+    /// A target whose 99th percentile was longer than this, in milliseconds, is not measured
+    /// further.
     pub max_p99_ms: Option<f64>,
     /// No further run begins after the experiment has taken this many seconds.
     pub max_seconds: Option<f64>,

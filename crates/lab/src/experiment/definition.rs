@@ -1,5 +1,5 @@
-//! An experiment ready to run: a file, the chosen size, and the replacements of the command line. All
-//! of it is filled in once before anything starts, so that a mistake costs no time.
+//! An experiment ready to run: a file, the chosen size, and the replacements of the command line.
+//! All of it is filled in once before anything starts, so that a mistake costs no time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,9 +58,9 @@ struct Member {
 
 /// What is known of a run before it starts.
 #[derive(Clone, Debug)]
-pub struct RunFacts {
-    /// The ports of the target: its own, that of its HTTP, and one for each process beside it. Missing
-    /// ones are 1, for questions that do not depend on them.
+pub struct RunContext {
+    /// The ports of the target: its own, that of its HTTP, one for each process beside it, and one
+    /// for the HTTP of each of these. Missing ones are 1, for questions that do not depend on them.
     pub ports: Vec<u16>,
     /// The target's directory.
     pub directory: PathBuf,
@@ -177,21 +177,26 @@ impl Definition {
     ///
     /// # Errors
     /// A field's text is no value that it can have.
-    pub fn case(&self, target: usize, point: &Point, facts: &RunFacts) -> Result<Case, FileError> {
+    pub fn case(
+        &self,
+        target: usize,
+        point: &Point,
+        context: &RunContext,
+    ) -> Result<Case, FileError> {
         let member = &self.targets[target];
         let section = self.file.targets[member.section].get_ref();
-        let scope = self.scope(section, &member.name, point, facts)?;
+        let scope = self.scope(section, &member.name, point, context)?;
         super::fill::case(&self.file, section, member.kind, &member.name, &scope)
     }
 
     /// How many ports a target needs.
     pub fn port_count(&self, target: usize) -> usize {
-        2 + self.file.targets[self.targets[target].section].get_ref().beside.len()
+        2 + 2 * self.file.targets[self.targets[target].section].get_ref().beside.len()
     }
 
     /// Whether a target is measured at a point.
-    pub fn is_measured(&self, target: usize, point: &Point, facts: &RunFacts) -> bool {
-        self.case(target, point, facts).is_ok_and(|case| case.is_measured)
+    pub fn is_measured(&self, target: usize, point: &Point, context: &RunContext) -> bool {
+        self.case(target, point, context).is_ok_and(|case| case.is_measured)
     }
 
     fn scope(
@@ -199,21 +204,25 @@ impl Definition {
         section: &TargetSection,
         target: &str,
         point: &Point,
-        facts: &RunFacts,
+        context: &RunContext,
     ) -> Result<Scope<'_>, FileError> {
         let mut values = built_in();
-        let mut ports = facts.ports.iter().map(u16::to_string);
+        let mut ports = context.ports.iter().map(u16::to_string);
         let mut port = || ports.next().unwrap_or_else(|| "1".to_owned());
         values.insert("port".to_owned(), port());
         values.insert("http_port".to_owned(), port());
         let names = section.beside.iter().filter_map(|beside| beside.get_ref().name.as_ref());
-        for name in names.map(Spanned::get_ref) {
+        let names: Vec<&String> = names.map(Spanned::get_ref).collect();
+        for name in &names {
             values.insert(format!("{name}.port"), port());
-            let directory = facts.directory.join(name).to_string_lossy().into_owned();
+            let directory = context.directory.join(name).to_string_lossy().into_owned();
             values.insert(format!("{name}.directory"), directory);
         }
-        values.insert("directory".to_owned(), facts.directory.to_string_lossy().into_owned());
-        values.insert("repetition".to_owned(), facts.repetition.to_string());
+        for name in &names {
+            values.insert(format!("{name}.http_port"), port());
+        }
+        values.insert("directory".to_owned(), context.directory.to_string_lossy().into_owned());
+        values.insert("repetition".to_owned(), context.repetition.to_string());
         values.insert("target".to_owned(), target.to_owned());
         values.extend(point.clone());
         let mut scope = Scope { path: &self.path, text: &self.text, values };
@@ -322,8 +331,8 @@ impl Definition {
         if choice.full { &self.file.full } else { &self.file.quick }
     }
 
-    /// The values of placeholders: the file's, replaced by the size's, and both replaced by the command
-    /// line's.
+    /// The values of placeholders: the file's, replaced by the size's, and both replaced by the
+    /// command line's.
     fn fill_in_values(&mut self, choice: &Choice) -> Result<(), FileError> {
         let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
         let size = self.size(choice);
@@ -417,10 +426,10 @@ impl Definition {
     /// Fills in everything once.
     fn check_all(&self) -> Result<(), FileError> {
         let directory = PathBuf::from("directory");
-        let facts = RunFacts { ports: Vec::new(), directory, repetition: 0 };
+        let context = RunContext { ports: Vec::new(), directory, repetition: 0 };
         for point in self.points() {
             for target in 0..self.targets.len() {
-                self.case(target, &point, &facts)?;
+                self.case(target, &point, &context)?;
             }
         }
         Ok(())

@@ -36,7 +36,8 @@ impl FileError {
     /// An error of the TOML reader, in the same form.
     pub fn from_toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let mut message = error.message().trim().to_owned();
-        // "unknown field `x`, expected one of `a`, `b`": the long list helps less than one good guess.
+        // "unknown field `x`, expected one of `a`, `b`": the long list helps less than one good
+        // guess.
         if message.starts_with("unknown field") {
             let mut words = message.split('`').skip(1).step_by(2);
             if let Some(unknown) = words.next() {

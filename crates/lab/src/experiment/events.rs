@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::case::{Action, Event, Load};
 use super::running::{self, ActiveLoad};
-use super::storm;
+use super::{attaching, storm};
 use crate::redact::Redactor;
 use crate::results::{self, LoadRecording};
 use crate::targets::Interrupt;
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) struct Events {
     zero: Instant,
     waiting: Vec<Event>,
-    pending: Vec<(usize, Pending)>,
+    pending: Vec<(usize, PendingEvent)>,
     done: Vec<results::Event>,
     loads: Vec<LoadRecording>,
     /// When the server was broken, in seconds from zero.
@@ -40,7 +40,7 @@ pub(crate) struct Events {
 pub(crate) type Turn = Arc<dyn Fn() + Send + Sync>;
 
 /// Events that have begun and are not over.
-enum Pending {
+enum PendingEvent {
     /// A thread waits for the outcome.
     Outcome(JoinHandle<Outcome>),
     /// A load runs.
@@ -128,25 +128,25 @@ impl Events {
         for (index, pending) in std::mem::take(&mut self.pending) {
             let now = self.seconds();
             let lasts = match pending {
-                Pending::Outcome(thread) => match thread.join() {
+                PendingEvent::Outcome(thread) => match thread.join() {
                     Ok(outcome) => {
                         self.done[index].outcome.push_str(&outcome.text);
                         outcome.lasts
                     }
                     Err(_) => Lasts::On,
                 },
-                Pending::Burst(active_load) => {
+                PendingEvent::Burst(active_load) => {
                     active_load.stop();
                     self.land(index, active_load);
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
-                Pending::Continue(_) => {
+                PendingEvent::Continue(_) => {
                     let _ = server.go_on();
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
-                Pending::Restart(_) | Pending::Ready => {
+                PendingEvent::Restart(_) | PendingEvent::Ready => {
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::On
                 }
@@ -202,9 +202,9 @@ impl Events {
     fn end_stops(&mut self, now: f64) {
         let (stops, others) = std::mem::take(&mut self.pending)
             .into_iter()
-            .partition(|(_, pending)| matches!(pending, Pending::Continue(_)));
+            .partition(|(_, pending)| matches!(pending, PendingEvent::Continue(_)));
         self.pending = others;
-        let stops: Vec<(usize, Pending)> = stops;
+        let stops: Vec<(usize, PendingEvent)> = stops;
         let waiting = stops.into_iter().map(|(index, _)| index);
         let name = Action::Stop { seconds: None }.name();
         let endless = self.done.iter().enumerate();
@@ -220,7 +220,7 @@ impl Events {
         &mut self,
         action: Action,
         server: &mut Server,
-    ) -> Result<(String, Option<Pending>), String> {
+    ) -> Result<(String, Option<PendingEvent>), String> {
         let needs_own =
             matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::Continue);
         if needs_own && !server.is_ours() {
@@ -232,24 +232,36 @@ impl Events {
             Action::Command(words) => {
                 let turn = Arc::clone(&self.turn);
                 let thread = std::thread::spawn(move || command(&endpoint, &words, &halt, &turn));
-                (String::new(), Some(Pending::Outcome(thread)))
+                (String::new(), Some(PendingEvent::Outcome(thread)))
             }
             Action::Kill { restart_after } => {
                 let pid = server.kill().ok_or_else(|| "there is no process".to_owned())?;
                 self.faults.push(now);
                 self.end_stops(now);
-                let restart = restart_after.map(|seconds| Pending::Restart(now + seconds));
+                let restart = restart_after.map(|seconds| PendingEvent::Restart(now + seconds));
                 (format!("process {pid} killed"), restart)
             }
             Action::Stop { seconds } => {
                 server.stop().map_err(|error| error.to_string())?;
                 self.faults.push(now);
-                ("stopped".to_owned(), seconds.map(|seconds| Pending::Continue(now + seconds)))
+                ("stopped".to_owned(), seconds.map(|seconds| PendingEvent::Continue(now + seconds)))
             }
             Action::Continue => {
                 server.go_on().map_err(|error| error.to_string())?;
                 self.end_stops(now);
                 ("goes on".to_owned(), None)
+            }
+            Action::Attach { replica, .. } => {
+                let replica = server.endpoint_of(Some(replica)).clone();
+                let thread = std::thread::spawn(move || {
+                    let (text, lasts) = match attaching::attach(&replica, &endpoint, &halt) {
+                        Ok(Some(seconds)) => (format!("online after {seconds:.3} s"), Lasts::Over),
+                        Ok(None) => ("not online yet".to_owned(), Lasts::On),
+                        Err(reason) => (reason, Lasts::No),
+                    };
+                    Outcome { text, lasts }
+                });
+                (String::new(), Some(PendingEvent::Outcome(thread)))
             }
             Action::ConnectionStorm { connections, seconds } => {
                 let thread = std::thread::spawn(move || {
@@ -258,21 +270,26 @@ impl Events {
                         Err(error) => Outcome { text: error.to_string(), lasts: Lasts::No },
                     }
                 });
-                (String::new(), Some(Pending::Outcome(thread)))
+                (String::new(), Some(PendingEvent::Outcome(thread)))
             }
             Action::HotKeyBurst(load) => {
                 let Load { mut plan, cpus, name, .. } = *load;
                 plan.address = running::address(&endpoint);
                 (
                     String::new(),
-                    Some(Pending::Burst(ActiveLoad::start(name, plan, cpus, 1, 0.0, None))),
+                    Some(PendingEvent::Burst(ActiveLoad::start(name, plan, cpus, 1, 0.0, None))),
                 )
             }
         })
     }
 
     /// Checks whether something is over; returns it if it is not.
-    fn follow(&mut self, index: usize, pending: Pending, server: &mut Server) -> Option<Pending> {
+    fn follow(
+        &mut self,
+        index: usize,
+        pending: PendingEvent,
+        server: &mut Server,
+    ) -> Option<PendingEvent> {
         let now = self.seconds();
         let unfinished = self.end(index, pending, server, now);
         if unfinished.is_none() {
@@ -285,35 +302,35 @@ impl Events {
     fn end(
         &mut self,
         index: usize,
-        pending: Pending,
+        pending: PendingEvent,
         server: &mut Server,
         now: f64,
-    ) -> Option<Pending> {
+    ) -> Option<PendingEvent> {
         match pending {
-            Pending::Outcome(thread) if thread.is_finished() => {
+            PendingEvent::Outcome(thread) if thread.is_finished() => {
                 if let Ok(outcome) = thread.join() {
                     self.done[index].outcome = outcome.text;
                     self.lasted(index, outcome.lasts, now);
                 }
                 None
             }
-            Pending::Burst(active_load) if active_load.is_finished() => {
+            PendingEvent::Burst(active_load) if active_load.is_finished() => {
                 self.done[index].until = Some(now);
                 self.land(index, active_load);
                 None
             }
-            Pending::Restart(at) if at <= now => match server.launch() {
-                Ok(()) => Some(Pending::Ready),
+            PendingEvent::Restart(at) if at <= now => match server.launch() {
+                Ok(()) => Some(PendingEvent::Ready),
                 Err(error) => {
                     self.done[index].outcome = error.to_string();
                     self.lasted(index, Lasts::On, now);
                     None
                 }
             },
-            Pending::Ready if self.last_poll.elapsed() >= POLL => {
+            PendingEvent::Ready if self.last_poll.elapsed() >= POLL => {
                 self.last_poll = Instant::now();
                 if !server.is_ready() {
-                    return Some(Pending::Ready);
+                    return Some(PendingEvent::Ready);
                 }
                 let until = self.seconds();
                 self.done[index].until = Some(until);
@@ -321,7 +338,7 @@ impl Events {
                 self.done[index].outcome.push_str(&format!("; it answers again after {took:.2} s"));
                 None
             }
-            Pending::Continue(at) if at <= now => {
+            PendingEvent::Continue(at) if at <= now => {
                 self.done[index].until = Some(now);
                 if let Err(error) = server.go_on() {
                     self.done[index].outcome = error.to_string();
@@ -353,6 +370,7 @@ impl Action {
             Action::Kill { .. } => "kill -9".to_owned(),
             Action::Stop { .. } => "SIGSTOP".to_owned(),
             Action::Continue => "SIGCONT".to_owned(),
+            Action::Attach { name, .. } => format!("{name}{}", attaching::ATTACHES),
             Action::ConnectionStorm { connections, .. } => format!("{connections} connections"),
             Action::HotKeyBurst(_) => "hot-key burst".to_owned(),
         }

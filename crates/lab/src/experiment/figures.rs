@@ -1,8 +1,9 @@
-//! The figures of a run that its recordings do not show by themselves: what the server spent, and what
-//! events changed.
+//! The figures of a run that its recordings do not show by themselves: what the server spent, and
+//! what events changed.
 
 use std::collections::BTreeMap;
 
+use super::attaching::ATTACHES;
 use crate::check::recovery_seconds;
 use crate::load::left_too_many;
 use crate::record::{Latency, Recording};
@@ -10,16 +11,18 @@ use crate::results::figure::answers_by_second;
 use crate::results::{Event, Run};
 
 /// All figures that [`of`] may return.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 17] = [
     "server_cpu_us_per_request",
     "generator_cpu_us_per_request",
     "server_cpu_processors",
+    "store_cpu_processors",
     "errors_percent",
     "base_memory_bytes",
     "peak_memory_bytes",
     "peak_memory_ratio",
     "memory_bytes_per_request",
     "recovery_seconds",
+    "online_seconds",
     "p50_quiet_ms",
     "p99_quiet_ms",
     "p999_quiet_ms",
@@ -33,6 +36,8 @@ pub(crate) const NAMES: [&str; 15] = [
 pub(crate) struct Measured {
     /// Processor seconds that the target used while the loads ran.
     pub(crate) cpu_seconds: Option<f64>,
+    /// Processor seconds that its store used, if that is a process beside it.
+    pub(crate) store_cpu_seconds: Option<f64>,
     /// How long the loads ran, in seconds.
     pub(crate) seconds: f64,
     /// When the target was broken, each time, in seconds from the run's start.
@@ -61,14 +66,16 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
             .sum();
         put("generator_cpu_us_per_request", Some(micros(generator)));
     }
-    let processors = measured.cpu_seconds.filter(|_| measured.seconds > 0.0);
-    put("server_cpu_processors", processors.map(|cpu| cpu / measured.seconds));
+    let share = |cpu: Option<f64>| Some(cpu? / measured.seconds);
+    put("server_cpu_processors", share(measured.cpu_seconds));
+    put("store_cpu_processors", share(measured.store_cpu_seconds));
     put("errors_percent", errors_percent(&recordings));
     for (name, value) in memory(run, requests) {
         put(name, Some(value));
     }
     // The checker's own traffic, a trickle, may be back before the load is, or after it.
     put("recovery_seconds", recovery(run, &measured.faults));
+    put("online_seconds", online(run));
     let (idle, busy) = beside_events(run);
     if busy.count() > 0 && idle.count() > 0 {
         put("p50_quiet_ms", Some(idle.quantile_ms(0.5)));
@@ -81,8 +88,8 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     figures
 }
 
-/// How many of a hundred requests that were due failed: answered with an error, not answered, or never
-/// sent, since all connections waited for the server.
+/// How many of a hundred requests that were due failed: answered with an error, not answered, or
+/// never sent, since all connections waited for the server.
 fn errors_percent(recordings: &[&Recording]) -> Option<f64> {
     let (mut bad, mut all) = (0, 0);
     for recording in recordings {
@@ -113,12 +120,19 @@ fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
     figures
 }
 
-/// From a fault until the loads together had 90 % of their usual throughput, by the second: the longest
-/// time.
+/// From a fault until the loads together had 90 % of their usual throughput, by the second: the
+/// longest time.
 fn recovery(run: &Run, faults: &[f64]) -> Option<f64> {
     let (first, seconds) = answers_by_second(run)?;
     let faults: Vec<f64> = faults.iter().map(|fault| fault - first).collect();
     recovery_seconds(&seconds, 1.0, 1, &faults)
+}
+
+/// How long replicas took to attach: the longest time. None when one has not.
+fn online(run: &Run) -> Option<f64> {
+    let attaching = run.events.iter().filter(|event| event.name.ends_with(ATTACHES));
+    let times = attaching.map(|event| event.until.filter(|_| event.done).map(|end| end - event.at));
+    times.reduce(|left, right| Some(left?.max(right?))).flatten()
 }
 
 /// When a load began, in seconds from the run's start.
@@ -126,8 +140,8 @@ fn start(run: &Run, recording: &Recording) -> f64 {
     recording.started_unix_ms.saturating_sub(run.started_unix_ms) as f64 / 1000.0
 }
 
-/// Response times in the seconds without and with an event that lasts. What the event itself sends, such
-/// as a burst, is no part of what it changes.
+/// Response times in the seconds without and with an event that lasts. What the event itself sends,
+/// such as a burst, is no part of what it changes.
 fn beside_events(run: &Run) -> (Latency, Latency) {
     let (mut quiet, mut busy) = (Latency::new(), Latency::new());
     // An event without an end lasts until the end of the run.
@@ -203,11 +217,17 @@ mod tests {
     #[test]
     fn what_was_spent_is_shared_out_over_requests() {
         let mut run = run(recording(&[100, 100, 100, 100, 100], &[]));
-        let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, faults: Vec::new() };
+        let measured = Measured {
+            cpu_seconds: Some(2.0),
+            store_cpu_seconds: Some(0.5),
+            seconds: 5.0,
+            faults: Vec::new(),
+        };
         let figures = of(&run, &measured);
         assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
         assert_eq!(figures["generator_cpu_us_per_request"], 1000.0);
         assert_eq!(figures["server_cpu_processors"], 0.4);
+        assert_eq!(figures["store_cpu_processors"], 0.1);
         assert_eq!(figures["base_memory_bytes"], 1000.0);
         assert_eq!(figures["peak_memory_ratio"], 3.0);
         assert_eq!(figures["errors_percent"], 0.0);
@@ -250,7 +270,7 @@ mod tests {
     #[test]
     fn a_fault_has_a_recovery_by_the_second() {
         let run = run(recording(&[90, 100, 100, 20, 0, 95, 100], &[]));
-        let measured = Measured { cpu_seconds: None, seconds: 7.0, faults: vec![3.5] };
+        let measured = Measured { seconds: 7.0, faults: vec![3.5], ..Measured::default() };
         assert_eq!(of(&run, &measured)["recovery_seconds"], 1.5);
     }
 
@@ -266,6 +286,21 @@ mod tests {
         assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
         assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
         assert!(figures.keys().all(|name| NAMES.contains(&name.as_str())), "{figures:?}");
+    }
+
+    #[test]
+    fn replicas_are_online_when_the_last_of_them_is() {
+        let mut run = run(recording(&[100, 100, 100, 100], &[]));
+        let event = |until, name| Event::new(1.0, until, name, "");
+        run.events = vec![
+            event(Some(2.5), "one attaches"),
+            event(Some(3.0), "two attaches"),
+            event(Some(3.9), "BGSAVE"),
+        ];
+        assert_eq!(of(&run, &Measured::default())["online_seconds"], 2.0);
+        // One that never has all data is not left out.
+        run.events.push(event(None, "three attaches"));
+        assert!(!of(&run, &Measured::default()).contains_key("online_seconds"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! An experiment's file as it is written: every value that may contain a placeholder is still text, and
-//! knows its place, so that a mistake is reported with its line.
+//! An experiment's file as it is written: every value that may contain a placeholder is still text,
+//! and knows its place, so that a mistake is reported with its line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -116,7 +116,7 @@ pub struct TargetSection {
     pub kinds: Option<Spanned<Vec<String>>>,
     /// The words of a command that starts another.
     pub command: Option<Vec<Field>>,
-    /// One that is running: `host:port`.
+    /// A server that is running: `host:port`.
     pub address: Option<Field>,
     /// The server's own options.
     #[serde(default)]
@@ -155,6 +155,8 @@ pub struct LoadSection {
     /// It runs before anything is measured, to put data there.
     #[serde(default)]
     pub prefill: bool,
+    /// The process beside the target that it goes to. A target without such a process gets it.
+    pub to: Option<Spanned<String>>,
     /// Operations and their weights: `get:80,set:20`.
     pub mix: Option<Field>,
     /// One command's words, in place of a mix.
@@ -223,12 +225,14 @@ pub struct EventSection {
     pub on: Option<Field>,
     /// Seconds after the loads began.
     pub at: Field,
-    /// A command for the server, or `kill`, `stop`, `continue`, `connection storm`,
+    /// A command for the server, or `kill`, `stop`, `continue`, `attach`, `connection storm`,
     /// `hot-key burst`.
     #[serde(rename = "do")]
     pub action: Field,
     /// After a kill: starts it again this many seconds later.
     pub restart_after: Option<Field>,
+    /// The process beside the target that attaches to it as a replica.
+    pub replica: Option<Spanned<String>>,
     /// How long a stop, a storm or a burst lasts.
     pub seconds: Option<Field>,
     /// How many connections a storm or a burst opens.
@@ -248,6 +252,8 @@ pub struct SampleSection {
     /// Fields of INFO whose values are numbers.
     #[serde(default)]
     pub info: Vec<String>,
+    /// `all` or `store`: of which processes time and memory are.
+    pub of: Option<Field>,
 }
 
 /// When to give up.
@@ -256,7 +262,8 @@ pub struct SampleSection {
 pub struct StopSection {
     /// A run ends after more errors than this.
     pub max_errors: Option<Field>,
-    /// A target whose 99th percentile was longer than this, in milliseconds, is not measured further.
+    /// A target whose 99th percentile was longer than this, in milliseconds, is not measured
+    /// further.
     pub max_p99_ms: Option<Field>,
     /// No further run begins after the experiment has taken this many seconds.
     pub max_seconds: Option<Field>,

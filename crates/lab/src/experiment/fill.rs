@@ -32,8 +32,17 @@ pub(crate) fn case(
     let target = target::target(target, kind, name, scope)?;
     let mut events = Vec::new();
     for section in &file.events {
-        let event = event(section, scope)?;
-        if is_on(section.get_ref().on.as_ref(), scope)? {
+        let mut event = event(section, scope)?;
+        let mut is_there = true;
+        if let (Action::Attach { replica, .. }, Some(name)) =
+            (&mut event.action, &section.get_ref().replica)
+        {
+            match target::addressee(name, file, &target, scope)? {
+                Some(place) => *replica = place,
+                None => is_there = false,
+            }
+        }
+        if is_there && is_on(section.get_ref().on.as_ref(), scope)? {
             events.push(event);
         }
     }
@@ -53,6 +62,9 @@ pub(crate) fn case(
         }
         let mut load = load(section, file.knee.is_some(), scope)?;
         refuse_idle_fields(section.get_ref(), file.knee.is_some(), scope)?;
+        if let Some(to) = &section.get_ref().to {
+            load.to = target::addressee(to, file, &target, scope)?;
+        }
         load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
         if is_on(section.get_ref().on.as_ref(), scope)? {
             if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
@@ -160,6 +172,7 @@ fn load(
         warmup_seconds: scope.number_or(section.warmup.as_ref(), 0.0)?,
         cpus: processors(section.cpus.as_ref(), scope)?,
         start_seconds: scope.number_or(section.start.as_ref(), 0.0)?,
+        to: None,
     })
 }
 
@@ -258,7 +271,8 @@ where
 }
 
 /// The words that are not a command for the server but something that the lab does to it.
-const ACTIONS: [&str; 5] = ["kill", "stop", "continue", "connection storm", "hot-key burst"];
+const ACTIONS: [&str; 6] =
+    ["kill", "stop", "continue", "attach", "connection storm", "hot-key burst"];
 
 fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, FileError> {
     let section = spanned.get_ref();
@@ -269,6 +283,11 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
         "kill" => Action::Kill { restart_after: scope.number(section.restart_after.as_ref())? },
         "stop" => Action::Stop { seconds },
         "continue" => Action::Continue,
+        "attach" => match &section.replica {
+            // Its place is known when the target's processes are.
+            Some(name) => Action::Attach { replica: 0, name: name.get_ref().clone() },
+            None => return Err(scope.error(&section.action, "which replica attaches?")),
+        },
         "connection storm" => Action::ConnectionStorm {
             connections: scope.positive_or(section.connections.as_ref(), 500)?,
             seconds: seconds.unwrap_or(1.0),
@@ -280,6 +299,10 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
         }
     };
     refuse_foreign_fields(section, &name, scope)?;
+    if let Some(replica) = section.replica.as_ref().filter(|_| name != "attach") {
+        let message = format!("it means nothing to '{name}'");
+        return Err(scope.error_at(replica.span().start, message));
+    }
     Ok(Event { at: scope.number_or(Some(&section.at), 0.0)?, action })
 }
 
@@ -340,6 +363,7 @@ fn burst(
         warmup_seconds: 0.0,
         cpus: Vec::new(),
         start_seconds: 0.0,
+        to: None,
     })
 }
 
@@ -371,7 +395,17 @@ fn sampling(file: &File, scope: &Scope<'_>) -> Result<Sampling, FileError> {
     if let Some(field) = file.sample.every.as_ref().filter(|_| every < 0.05) {
         return Err(scope.error(field, "the shortest time between two samples is 0.05 seconds"));
     }
-    Ok(Sampling { every, info: file.sample.info.clone() })
+    let is_of_store = match &file.sample.of {
+        None => false,
+        Some(field) => match scope.text(field)?.as_str() {
+            "all" => false,
+            "store" => true,
+            other => {
+                return Err(scope.error(field, format!("'{other}' is neither all nor store")));
+            }
+        },
+    };
+    Ok(Sampling { every, info: file.sample.info.clone(), is_of_store })
 }
 
 fn stop(file: &File, scope: &Scope<'_>) -> Result<StopRule, FileError> {

@@ -1,5 +1,5 @@
-//! The highest rate that a target keeps up with: rates grow by a factor until one is bad, then the interval
-//! between the largest good rate and the smallest bad rate is halved a few times.
+//! The highest rate that a target keeps up with: rates grow by a factor until one is bad, then the
+//! interval between the largest good rate and the smallest bad rate is halved a few times.
 
 use super::case::KneeRule;
 use crate::load::UNSENT_COUNT;
@@ -11,8 +11,8 @@ const ANSWERED_SHARE: f64 = 0.97;
 /// No search takes more steps.
 const MOST_STEPS: usize = 40;
 
-/// Judges the result of one rate. A rate that the server could not keep up with is bad. A rate that the generator
-/// could not offer is not good either, and is marked.
+/// Judges the result of one rate. A rate that the server could not keep up with is bad. A rate that
+/// the generator could not offer is not good either, and is marked.
 pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
     let response = recording.response();
     let answered_rate = recording.rate();
@@ -26,8 +26,9 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
         && response.count() > 0
         && response.quantile_ms(rule.quantile) <= rule.limit_ms
         && recording.generator.overloaded.is_empty()
-        // Not against the rate: by chance, a Poisson process has more or fewer requests due. Requests
-        // that were just waiting when the step ended, when there are few requests, are not a backlog.
+        // Not against the rate: by chance, a Poisson process has more or fewer requests due.
+        // Requests that were just waiting when the step ended, when there are few requests, are not
+        // a backlog.
         && recording.generator.unsent as f64
             <= ((1.0 - ANSWERED_SHARE) * due as f64).max(UNSENT_COUNT);
     KneeStep {
@@ -45,9 +46,9 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
 /// Looks for the largest good rate. `attempt` offers a rate and returns its result; when it returns
 /// nothing, the search ends with the results so far.
 ///
-/// A rate that the generator could not offer says nothing about the target. It is tried once more, and
-/// when it fails again the search stays below it: the server then keeps up with at least the best rate, which
-/// the knee notes.
+/// A rate that the generator could not offer says nothing about the target. It is tried once more,
+/// and when it fails again the search stays below it: the server then keeps up with at least the
+/// best rate, which the knee notes.
 pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
     let mut steps: Vec<KneeStep> = Vec::new();
     let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);

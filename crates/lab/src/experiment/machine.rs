@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::results::Machine;
 use crate::targets::cpus;
 
-/// Looks at this machine. Facts that it does not show stay empty, and so does the place of the data.
+/// Looks at this machine. Facts that it does not show stay empty, and so does the place of the
+/// data.
 pub fn describe() -> Machine {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let uname = rustix::system::uname();

@@ -3,6 +3,7 @@
 //! In reading order: [`file`] is a file as it is written, [`definition`] makes cases of it, and
 //! [`suite`] runs them one after the other, each as `run` defines.
 
+mod attaching;
 pub mod bundled;
 pub mod case;
 pub mod definition;
@@ -23,7 +24,7 @@ pub mod suite;
 
 pub use definition::{Choice, Definition};
 pub use error::FileError;
-pub use run::RunSettings;
+pub use run::RunEnvironment;
 
 use crate::targets::Origin;
 use crate::targets::kinds::KINDS;

@@ -29,7 +29,7 @@ const OVERTIME: f64 = 4.0;
 
 /// The parts of a run besides its case.
 #[derive(Clone, Debug, Default)]
-pub struct RunSettings {
+pub struct RunEnvironment {
     /// Ends it in order.
     pub interrupt: Interrupt,
     /// The agents that send the stepped load, or else the first, in place of this machine.
@@ -44,6 +44,8 @@ pub struct RunSettings {
 struct Spent {
     /// Processor seconds, if known.
     cpu_seconds: Option<f64>,
+    /// Those of its store, if that is a process beside it.
+    store_cpu_seconds: Option<f64>,
     /// How long it took, in seconds.
     seconds: f64,
 }
@@ -58,7 +60,7 @@ struct ActiveRun<'a> {
 }
 
 /// Loads a target that is ready. The returned run has no target's name, point and repetition yet.
-pub(crate) fn run(case: &Case, server: &mut Server, means: &RunSettings) -> Run {
+pub(crate) fn run_case(case: &Case, server: &mut Server, environment: &RunEnvironment) -> Run {
     let run = Run {
         target: String::new(),
         parameters: BTreeMap::new(),
@@ -73,9 +75,9 @@ pub(crate) fn run(case: &Case, server: &mut Server, means: &RunSettings) -> Run 
         figures: BTreeMap::new(),
         failure: None,
     };
-    let (interrupt, agents) = (&means.interrupt, means.agents.clone());
+    let (interrupt, agents) = (&environment.interrupt, environment.agents.clone());
     let mut stage = ActiveRun { case, server, interrupt, agents, run };
-    if let Err(reason) = stage.play() {
+    if let Err(reason) = stage.run_phases() {
         stage.run.failure = Some(reason);
     } else if interrupt.is_set() {
         stage.run.failure = Some("interrupted".to_owned());
@@ -84,14 +86,18 @@ pub(crate) fn run(case: &Case, server: &mut Server, means: &RunSettings) -> Run 
 }
 
 impl ActiveRun<'_> {
-    fn play(&mut self) -> Result<(), String> {
+    fn run_phases(&mut self) -> Result<(), String> {
         self.prefill()?;
         self.warm_up()?;
         let zero = Instant::now();
         self.run.started_unix_ms = clock::now_ms();
         let endpoint = self.server.endpoint().clone();
-        let sampler =
-            Sampler::start(zero, self.server.pids(), endpoint.clone(), self.case.sampling.clone());
+        let pids = if self.case.sampling.is_of_store {
+            vec![self.server.store_pid()]
+        } else {
+            self.server.pids()
+        };
+        let sampler = Sampler::start(zero, pids, endpoint.clone(), self.case.sampling.clone());
         let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &endpoint, zero));
         let turn = checker.as_ref().map_or_else(|| Arc::new(|| {}) as Turn, Checker::turner);
         let mut events = Events::new(&self.case.events, zero, turn);
@@ -110,19 +116,25 @@ impl ActiveRun<'_> {
         if let Some(checker) = checker {
             outcome = outcome.and(self.read_back(checker, &faults, &emptied));
         }
-        let Spent { cpu_seconds, seconds } = spent;
-        let measured = Measured { cpu_seconds, seconds, faults };
+        let Spent { cpu_seconds, store_cpu_seconds, seconds } = spent;
+        let measured = Measured { cpu_seconds, store_cpu_seconds, seconds, faults };
         self.run.figures = figures::of(&self.run, &measured);
         outcome
     }
 
     /// Does something, and measures what the target spends meanwhile.
     fn timed<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> (Spent, T) {
-        let (begin, before) = (Instant::now(), self.server.cpu_seconds());
+        let begin = Instant::now();
+        let before = (self.server.cpu_seconds(), self.server.store_cpu_seconds());
         let result = action(self);
-        let after = self.server.cpu_seconds();
-        let cpu_seconds = after.zip(before).map(|(after, before)| after - before);
-        (Spent { cpu_seconds, seconds: begin.elapsed().as_secs_f64() }, result)
+        let after = (self.server.cpu_seconds(), self.server.store_cpu_seconds());
+        let between = |(after, before)| after - before;
+        let spent = Spent {
+            cpu_seconds: after.0.zip(before.0).map(between),
+            store_cpu_seconds: after.1.zip(before.1).map(between),
+            seconds: begin.elapsed().as_secs_f64(),
+        };
+        (spent, result)
     }
 
     /// Lets the checker judge. A server that is gone for good is not waited for.
@@ -242,8 +254,8 @@ impl ActiveRun<'_> {
     fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> ActiveLoad {
         let mut plan = load.plan.clone();
         let endpoint = match plan.work {
-            Work::Resp(_) => self.server.endpoint(),
-            Work::Http(_) => self.server.web(),
+            Work::Resp(_) => self.server.endpoint_of(load.to),
+            Work::Http(_) => self.server.web_of(load.to),
         };
         plan.address = address(endpoint);
         let mut delay = load.start_seconds;
@@ -263,8 +275,8 @@ impl ActiveRun<'_> {
             plan.pace = Pace::Open { rate, schedule };
         }
         let agents = self.agents.clone().filter(|_| self.is_main(load));
-        // A load that is written before another one is what the experiment is about: it does not wait
-        // for that one, nor for an event's burst, where they share a processor.
+        // A load that is written before another one is what the experiment is about: it does not
+        // wait for that one, nor for an event's burst, where they share a processor.
         let place = self.case.loads.iter().position(|other| other.name == load.name);
         let priority = place.map_or(1, |place| (self.case.loads.len() - place) as i32 + 1);
         ActiveLoad::start(load.name.clone(), plan, load.cpus.clone(), priority, delay, agents)

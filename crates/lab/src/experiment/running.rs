@@ -22,8 +22,8 @@ pub(crate) struct ActiveLoad {
 }
 
 impl ActiveLoad {
-    /// Starts a load after a delay, here or on agents. Of loads on the same processors, those with a
-    /// larger `priority`, from 1 on, go first.
+    /// Starts a load after a delay, here or on agents. Of loads on the same processors, those with
+    /// a larger `priority`, from 1 on, go first.
     pub(crate) fn start(
         name: String,
         plan: Plan,

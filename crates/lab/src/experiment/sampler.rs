@@ -120,8 +120,8 @@ impl Watch {
     }
 }
 
-/// Summing up the memory of a large process takes the kernel milliseconds, which the load on the same
-/// processor must not wait for. Where it is not allowed, looking is as urgent as loading.
+/// Summing up the memory of a large process takes the kernel milliseconds, which the load on the
+/// same processor must not wait for. Where it is not allowed, looking is as urgent as loading.
 fn step_back() {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 10);
 }

@@ -21,10 +21,10 @@ pub(crate) struct Scope<'a> {
 const LARGEST: f64 = 1e9;
 
 impl Scope<'_> {
-    /// The same for a process beside a target, which has a port and a directory of its own.
+    /// The same for a process beside a target, which has ports and a directory of its own.
     pub(crate) fn beside(&self, name: &str) -> Self {
         let mut own = self.clone();
-        for what in ["port", "directory"] {
+        for what in ["port", "http_port", "directory"] {
             if let Some(value) = self.values.get(&format!("{name}.{what}")) {
                 own.values.insert(what.to_owned(), value.clone());
             }

@@ -41,7 +41,7 @@ enum State {
     /// The connection is not there yet.
     Opening,
     /// The question is on its way.
-    Asked,
+    Requested,
     /// It only stays.
     Done,
     /// The server did not want it.
@@ -121,7 +121,7 @@ fn wait(guests: &[Guest]) -> io::Result<Vec<usize>> {
 
 impl Guest {
     fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Opening | State::Asked)
+        matches!(self.state, State::Opening | State::Requested)
     }
 
     /// Takes the next step: asks, or takes the answer.
@@ -129,9 +129,9 @@ impl Guest {
         let next = match self.state {
             State::Opening => self.ask().map(|()| {
                 seen.opened += 1;
-                State::Asked
+                State::Requested
             }),
-            State::Asked => self.take_answer(),
+            State::Requested => self.take_answer(),
             state => Ok(state),
         };
         match next {
@@ -150,8 +150,8 @@ impl Guest {
         self.socket.write_all(b"*1\r\n$4\r\nPING\r\n")
     }
 
-    /// A server that wants a password has answered too; one that has too many clients reports that and
-    /// closes.
+    /// A server that wants a password has answered too; one that has too many clients reports that
+    /// and closes.
     fn take_answer(&mut self) -> io::Result<State> {
         let mut answer = [0; 64];
         let length = self.socket.read(&mut answer)?;

@@ -1,13 +1,13 @@
-//! All runs of an experiment: targets take turns, so that a machine that becomes slower or faster
-//! meanwhile does so for all of them.
+//! All runs of an experiment. Targets take turns, so a machine that becomes slower or faster
+//! meanwhile affects all of them.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::case::Case;
-use super::definition::{Definition, Point, RunFacts};
+use super::definition::{Definition, Point, RunContext};
 use super::progress::{OVERHEAD_SECONDS, Progress};
-use super::run::{self, RunSettings};
+use super::run::{self, RunEnvironment};
 use crate::redact::Redactor;
 use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
 use crate::targets::Origin;
@@ -24,7 +24,7 @@ const MOST_FAILED_STARTS: usize = 3;
 /// One experiment while it runs.
 struct Suite<'a> {
     definition: &'a Definition,
-    means: &'a RunSettings,
+    environment: &'a RunEnvironment,
     progress: &'a mut Progress,
     /// By target: why it is not measured, or no longer measured.
     left_out: BTreeMap<usize, String>,
@@ -33,29 +33,29 @@ struct Suite<'a> {
 }
 
 /// Runs an experiment. When the lab is told to end, returns the measurements up to then.
-pub fn run_all(
+pub fn run_experiment(
     definition: &Definition,
-    means: &RunSettings,
+    environment: &RunEnvironment,
     progress: &mut Progress,
 ) -> ExperimentResult {
     let mut suite = Suite {
         definition,
-        means,
+        environment,
         progress,
         left_out: BTreeMap::new(),
         infos: BTreeMap::new(),
         runs: Vec::new(),
     };
-    suite.play();
+    suite.run_all_points();
     suite.result()
 }
 
 /// The approximate time that an experiment takes on this machine, in seconds.
 pub fn estimate_seconds(definition: &Definition) -> f64 {
-    let facts = no_facts();
+    let context = no_context();
     let present = |target: &usize| {
         let point = definition.points().into_iter().next().unwrap_or_default();
-        let case = definition.case(*target, &point, &facts);
+        let case = definition.case(*target, &point, &context);
         case.is_ok_and(|case| !matches!(case.target.origin, Origin::Missing(_)))
     };
     let targets: Vec<usize> = (0..definition.targets().count()).filter(present).collect();
@@ -65,9 +65,9 @@ pub fn estimate_seconds(definition: &Definition) -> f64 {
 
 /// How many points these targets have in all.
 fn measured_points(definition: &Definition, targets: &[usize]) -> usize {
-    let (points, facts) = (definition.points(), no_facts());
+    let (points, context) = (definition.points(), no_context());
     let measured = targets.iter().flat_map(|target| {
-        let at = |point: &&Point| definition.is_measured(*target, point, &facts);
+        let at = |point: &&Point| definition.is_measured(*target, point, &context);
         points.iter().filter(at)
     });
     measured.count()
@@ -75,18 +75,18 @@ fn measured_points(definition: &Definition, targets: &[usize]) -> usize {
 
 fn seconds_of_a_run(definition: &Definition) -> f64 {
     let points = definition.points();
-    let cases = points.iter().filter_map(|point| definition.case(0, point, &no_facts()).ok());
+    let cases = points.iter().filter_map(|point| definition.case(0, point, &no_context()).ok());
     let seconds: f64 = cases.map(|case| case.seconds()).sum();
     seconds / points.len().max(1) as f64
 }
 
 /// For questions that do not depend on where a target runs.
-fn no_facts() -> RunFacts {
-    RunFacts { ports: Vec::new(), directory: std::env::temp_dir(), repetition: 0 }
+fn no_context() -> RunContext {
+    RunContext { ports: Vec::new(), directory: std::env::temp_dir(), repetition: 0 }
 }
 
 impl Suite<'_> {
-    fn play(&mut self) {
+    fn run_all_points(&mut self) {
         let start = Instant::now();
         let points = self.definition.points();
         let targets = self.definition.targets().count();
@@ -107,19 +107,19 @@ impl Suite<'_> {
         self.say_what_agents_leave_out();
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
-                // The first target finds the machine as the others left it, so targets take turns to
-                // be first.
+                // The first target finds the machine as the others left it, so targets take turns
+                // to be first.
                 let forward = repetition.is_multiple_of(2);
                 for turn in 0..targets {
                     let target = if forward { turn } else { targets - 1 - turn };
-                    let facts = no_facts();
+                    let context = no_context();
                     if self.left_out.contains_key(&target)
-                        || !self.definition.is_measured(target, point, &facts)
+                        || !self.definition.is_measured(target, point, &context)
                     {
                         continue;
                     }
                     let took = start.elapsed().as_secs_f64();
-                    if self.means.interrupt.is_set() || self.is_over(target, point, took) {
+                    if self.environment.interrupt.is_set() || self.is_over(target, point, took) {
                         return;
                     }
                     self.run_one(target, point, repetition);
@@ -133,9 +133,9 @@ impl Suite<'_> {
     /// Processors are those of this machine, and agents are on others.
     fn say_what_agents_leave_out(&self) {
         let Some(point) = self.definition.points().into_iter().next() else { return };
-        let Ok(case) = self.definition.case(0, &point, &no_facts()) else { return };
+        let Ok(case) = self.definition.case(0, &point, &no_context()) else { return };
         let main = case.knee.as_ref().map_or(0, |knee| knee.load);
-        if self.means.agents.is_some()
+        if self.environment.agents.is_some()
             && let Some(load) = case.loads.get(main).filter(|load| !load.cpus.is_empty())
         {
             let name = &load.name;
@@ -145,10 +145,10 @@ impl Suite<'_> {
 
     /// A server that is not on this machine is not looked for again and again.
     fn leave_out_missing(&mut self, targets: usize) {
-        let facts = no_facts();
+        let context = no_context();
         let Some(point) = self.definition.points().into_iter().next() else { return };
         for target in 0..targets {
-            if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &facts)
+            if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &context)
                 && let Origin::Missing(reason) = spec.origin
             {
                 self.left_out.insert(target, reason);
@@ -157,8 +157,8 @@ impl Suite<'_> {
     }
 
     fn is_over(&mut self, target: usize, point: &Point, took: f64) -> bool {
-        let facts = no_facts();
-        let rule = self.definition.case(target, point, &facts).map(|case| case.stop);
+        let context = no_context();
+        let rule = self.definition.case(target, point, &context).map(|case| case.stop);
         let Some(most) = rule.ok().and_then(|rule| rule.max_seconds) else { return false };
         if took > most {
             self.progress.note(&format!("the experiment has taken its {most} seconds"));
@@ -215,14 +215,14 @@ impl Suite<'_> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             StartError::Failed(format!("{what}: {error}"))
         };
-        let parent = self.means.directory.as_deref();
+        let parent = self.environment.directory.as_deref();
         let directory = Directory::fresh(parent).map_err(|error| failed("no directory", &error))?;
         let ports = free_ports(self.definition.port_count(target));
         let ports = ports.map_err(|error| failed("no port", &error))?;
-        let facts = RunFacts { ports, directory: directory.path().to_owned(), repetition };
-        let case = self.definition.case(target, point, &facts);
+        let context = RunContext { ports, directory: directory.path().to_owned(), repetition };
+        let case = self.definition.case(target, point, &context);
         let case = case.map_err(|error| StartError::Unfit(error.to_string()))?;
-        let mut server = Server::start(&case.target, directory, &self.means.interrupt)?;
+        let mut server = Server::start(&case.target, directory, &self.environment.interrupt)?;
         self.infos.entry(target).or_insert_with(|| TargetInfo {
             name: case.target.name.clone(),
             version: server.version(),
@@ -230,7 +230,7 @@ impl Suite<'_> {
             cpus: cpus::format(&case.target.cpus),
             limits: server.limits(),
         });
-        let mut run = run::run(&case, &mut server, self.means);
+        let mut run = run::run_case(&case, &mut server, self.environment);
         // Warm-ups are separate loads, which are not recorded: only the case knows them.
         for load in &mut run.loads {
             let of = case.loads.iter().find(|of| of.name == load.name && of.start_seconds == 0.0);
@@ -241,8 +241,8 @@ impl Suite<'_> {
     }
 
     fn apply_stop_rule(&mut self, target: usize, point: &Point, run: &Run) {
-        let facts = no_facts();
-        let rule = self.definition.case(target, point, &facts).map(|case| case.stop);
+        let context = no_context();
+        let rule = self.definition.case(target, point, &context).map(|case| case.stop);
         let most = rule.ok().and_then(|rule| rule.max_p99_ms);
         let Some(most) = most else { return };
         let p99s = run.loads.iter().map(|load| load.recording.response().quantile_ms(0.99));
@@ -259,10 +259,10 @@ impl Suite<'_> {
     /// The secrets in the file, with everything filled in: they may come from anywhere in it.
     fn secrets(&self) -> Redactor {
         let mut redactor = Redactor::default();
-        let facts = no_facts();
+        let context = no_context();
         for point in self.definition.points() {
             for target in 0..self.definition.targets().count() {
-                if let Ok(case) = self.definition.case(target, &point, &facts) {
+                if let Ok(case) = self.definition.case(target, &point, &context) {
                     case.learn_secrets(&mut redactor);
                 }
             }

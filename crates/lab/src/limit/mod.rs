@@ -1,6 +1,6 @@
-//! The limit: a server that only finds where requests end and answers all of them alike. No server of
-//! the same kind can do less, so a load against it costs only what the load itself and the kernel cost.
-//! It can also stall on purpose, which shows how a generator records that.
+//! The limit: a server that only finds where requests end and answers all of them alike. No server
+//! of the same kind can do less, so a load against it costs only what the load itself and the
+//! kernel cost. It can also stall on purpose, which shows how a generator records that.
 
 mod framing;
 

@@ -202,7 +202,7 @@ fn a_load_can_be_stopped_and_paused() {
 }
 
 #[test]
-fn nobody_there_is_an_error() {
+fn no_server_at_the_address_is_an_error() {
     let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
     let error = load::run(&plan(address, "get"), &Control::default()).expect_err("nobody");
     assert!(error.to_string().starts_with("Could not connect to 127.0.0.1:"), "{error}");
@@ -257,8 +257,8 @@ fn a_command_is_answered_with_a_value_of_the_length_that_was_asked_for() {
     assert_eq!(command_reply(100).len(), 108);
 }
 
-/// A server that answers each request with the result of `answer` for its number within its connection;
-/// `None` closes the connection. Ends with `action`.
+/// A server that answers each request with the result of `answer` for its number within its
+/// connection; `None` closes the connection. Ends with `action`.
 fn beside_a_server<T>(
     answer: impl Fn(usize) -> Option<&'static [u8]> + Sync,
     action: impl FnOnce(SocketAddr) -> T,
@@ -301,7 +301,7 @@ fn beside_a_server<T>(
 }
 
 #[test]
-fn refusals_are_neither_fast_nor_many() {
+fn refused_requests_count_neither_as_fast_nor_as_throughput() {
     // Every third request succeeds.
     let answer =
         |number: usize| Some(if number % 3 == 2 { &b"+OK\r\n"[..] } else { b"-OOM no\r\n" });

@@ -95,7 +95,8 @@ fn check_memory(plan: &Plan) -> Result<(), LoadError> {
         |text: &&String| text.len() as f64 + text.matches("__data__").count() as f64 * largest;
     let lengths = texts.iter().map(|words| words.iter().map(length).sum::<f64>());
     let longest = lengths.fold(0.0, f64::max);
-    // Each operation is laid out once in each size, and a pipeline of the longest requests may be sent.
+    // Each operation is laid out once in each size, and a pipeline of the longest requests may be
+    // sent.
     let all = longest * (texts.len() * sizes.len()).max(plan.pipeline) as f64;
     if all > LARGEST_BATCH {
         return Err(LoadError::Plan(

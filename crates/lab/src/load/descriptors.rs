@@ -4,14 +4,15 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files as far as any process may. A failure is not reported: the load names
-/// the limit when it meets it.
+/// Raises the limit of open files as far as any process may. A failure is not reported: the load
+/// names the limit when it meets it.
 pub(crate) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// What this side lacks when a connection could not be opened; `None` if this side was not the cause.
+/// What this side lacks when a connection could not be opened; `None` if this side was not the
+/// cause.
 pub(crate) fn own_fault(error: &io::Error) -> Option<String> {
     match error.raw_os_error()? {
         libc::EMFILE => {

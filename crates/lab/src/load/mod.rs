@@ -1,10 +1,10 @@
 //! Load: what is sent, how fast, and where.
 //!
-//! A [`Plan`] is plain data; [`run`] carries it out. From the outside in: `run` starts threads and adds
-//! up, `worker` is a thread's event loop, `connection` and `socket` its connections. `template` and
-//! `render` make requests, `choose` draws keys and sizes, `schedule` due times. `responses` finds
-//! where answers of HTTP end, as [`resp::client`] does for RESP, `tally` counts them, and `verdict` decides whether the
-//! server was measured, or the generator.
+//! A [`Plan`] is plain data; [`run`] carries it out. From the outside in: `run` starts threads and
+//! adds up, `worker` is a thread's event loop, `connection` and `socket` its connections.
+//! `template` and `render` make requests, `choose` draws keys and sizes, `schedule` due times.
+//! `responses` finds where answers of HTTP end, as [`resp::client`] does for RESP, `tally` counts
+//! them, and `verdict` decides whether the server was measured, or the generator.
 
 mod catalog;
 mod check;

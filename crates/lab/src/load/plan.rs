@@ -27,8 +27,8 @@ pub struct Plan {
     pub warmup_seconds: f64,
     /// The requests.
     pub work: Work,
-    /// An even schedule begins this share of the time between two requests later: agents that share one
-    /// take turns.
+    /// An even schedule begins this share of the time between two requests later: agents that share
+    /// one take turns.
     pub phase: f64,
     /// Makes the random choices repeatable.
     pub seed: u64,

@@ -1,5 +1,5 @@
-//! Makes batches of requests from templates: chooses, fills in the numbers, and copies only the parts
-//! that differ from one request to the next.
+//! Makes batches of requests from templates: chooses, fills in the numbers, and copies only the
+//! parts that differ from one request to the next.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -73,8 +73,8 @@ impl Renderer {
         }
     }
 
-    /// The bytes of the next `count` requests, at most as many as a pipeline of the plan has, and their
-    /// operations.
+    /// The bytes of the next `count` requests, at most as many as a pipeline of the plan has, and
+    /// their operations.
     #[inline]
     pub(crate) fn render(&mut self, count: usize) -> (&[u8], &[Rendered]) {
         self.rendered.clear();

@@ -45,8 +45,8 @@ pub(crate) struct ResponseScanner {
 
 impl ResponseScanner {
     /// Takes the next bytes, and calls `reply` for each response that ends within them, with its
-    /// length, and with its status when it is 400 or above. `is_bodiless` says that the responses are
-    /// to HEAD, and have no body even if their heads announce one.
+    /// length, and with its status when it is 400 or above. `is_bodiless` says that the responses
+    /// are to HEAD, and have no body even if their heads announce one.
     ///
     /// # Errors
     /// [`ResponseError`]; the connection is of no use any more.

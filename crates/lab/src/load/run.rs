@@ -154,8 +154,8 @@ fn greeting(plan: &Plan) -> (Vec<u8>, usize) {
     (bytes, replies)
 }
 
-/// Finds where the server listens, and tries the greeting, so that an error is reported plainly before
-/// there are threads.
+/// Finds where the server listens, and tries the greeting, so that an error is reported plainly
+/// before there are threads.
 fn first_connection(plan: &Plan, greeting: &(Vec<u8>, usize)) -> Result<Endpoint, LoadError> {
     let failed = |error| LoadError::Connect { address: address(plan), error };
     let mut last = None;
@@ -192,8 +192,8 @@ fn greet(mut socket: Socket, greeting: &(Vec<u8>, usize)) -> Result<Socket, Load
     refused.map_or(Ok(socket), |text| Err(LoadError::Refused(text)))
 }
 
-/// Opens the connections of a plan, sends nothing on them, and keeps them until the control stops it.
-/// Calls `opened` after each with the number of open ones.
+/// Opens the connections of a plan, sends nothing on them, and keeps them until the control stops
+/// it. Calls `opened` after each with the number of open ones.
 ///
 /// # Errors
 /// [`LoadError`]: not all could be opened, and the open ones are closed again.

@@ -59,9 +59,9 @@ impl DueTimes {
     }
 
     /// Goes on to the first request that is due at `until` or later, and returns how many were due
-    /// before it. Of very many only the last are drawn one by one, and the rest counted by the rate:
-    /// drawing all requests that a rate of a thousand million leaves behind took ten times as long as
-    /// the load.
+    /// before it. Of very many only the last are drawn one by one, and the rest counted by the
+    /// rate: drawing all requests that a rate of a thousand million leaves behind took ten times as
+    /// long as the load.
     pub(crate) fn pass(&mut self, until: u64) -> u64 {
         const DRAWN: f64 = 10_000.0;
         let mut passed = 0;

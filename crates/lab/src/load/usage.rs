@@ -44,8 +44,8 @@ impl Usage {
     }
 }
 
-/// Measures how long the calling thread was ready and had no processor. Neither the due times nor the
-/// clock show that when all connections wait: the pause would be charged to the server.
+/// Measures how long the calling thread was ready and had no processor. Neither the due times nor
+/// the clock show that when all connections wait: the pause would be charged to the server.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// The kernel's account of the thread; `None` where it keeps none.
@@ -56,7 +56,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Of the calling thread.
+    /// Begins to watch the calling thread.
     pub(crate) fn begin(now: u64) -> Self {
         let file = File::open("/proc/thread-self/schedstat").ok();
         let account = file.as_ref().and_then(read);
@@ -67,8 +67,8 @@ impl Watch {
         }
     }
 
-    /// Records how long it has waited since the last look, if that was 10 ms ago: a value for each 10
-    /// ms, those of the wait with its length and the others with nothing.
+    /// Records how long it has waited since the last look, if that was 10 ms ago: a value for each
+    /// 10 ms, those of the wait with its length and the others with nothing.
     #[inline]
     pub(crate) fn look(&mut self, now: u64, held_up: &mut Latency) {
         if now.saturating_sub(self.looked) >= LOOK {
@@ -84,9 +84,9 @@ impl Watch {
     }
 }
 
-/// Records a wait within some time: as many values as there were 10 ms, and only as many of them for
-/// the wait as it filled. The last of these has the remainder, so that all together are no longer than
-/// the wait when each counts 10 ms at most.
+/// Records a wait within some time: as many values as there were 10 ms, and only as many of them
+/// for the wait as it filled. The last of these has the remainder, so that all together are no
+/// longer than the wait when each counts 10 ms at most.
 fn spread(waited: u64, elapsed: u64, held_up: &mut Latency) {
     let (all, full, rest) = (elapsed / LOOK, waited / LOOK, waited % LOOK);
     held_up.record_many(waited, full);
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_wait_is_counted_for_as_long_as_it_was() {
-        // 15 ms of 50: one fifth waited for all of it, one fifth for half of its 10 ms, the rest not at
-        // all.
+        // 15 ms of 50: one fifth waited for all of it, one fifth for half of its 10 ms, the rest
+        // not at all.
         let mut held_up = Latency::new();
         spread(15_000_000, 50_000_000, &mut held_up);
         let above = |nanoseconds: u64| held_up.histogram().count_between(nanoseconds, u64::MAX);

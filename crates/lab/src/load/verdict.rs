@@ -3,13 +3,13 @@
 use super::Pace;
 use crate::record::{Generator, Latency, Recording};
 
-/// What the generator adds to a response time may be as long as this, in milliseconds: more cannot be
-/// told from the server's own time on a busy machine.
+/// What the generator adds to a response time may be as long as this, in milliseconds: more cannot
+/// be told from the server's own time on a busy machine.
 const LATENESS_MS: f64 = 1.0;
 /// A longer response time forgives more: this share of it.
 const LATENESS_SHARE: f64 = 0.1;
-/// The percentiles that are looked at. Those of a tail beyond the last of [`USUAL`] may be doubtful in a
-/// run whose times count.
+/// The percentiles that are looked at. Those of a tail beyond the last of [`USUAL`] may be doubtful
+/// in a run whose times count.
 const PERCENTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];
 /// Percentiles up to this one must be the server's.
 const USUAL: f64 = 0.99;
@@ -24,8 +24,8 @@ const HELD_UP_CLOSED: f64 = 0.1;
 const HELD_UP_UNIT_MS: f64 = 10.0;
 /// The share of requests that may remain unsent at the end.
 const UNSENT_SHARE: f64 = 0.001;
-/// In a short load that share is less than what waits at any moment: as many may be left as are due in
-/// this many seconds ...
+/// In a short load that share is less than what waits at any moment: as many may be left as are due
+/// in this many seconds ...
 const UNSENT_SECONDS: f64 = 0.005;
 /// ... but no larger share than this ...
 const UNSENT_MOST_SHARE: f64 = 0.01;
@@ -36,9 +36,9 @@ const HALVINGS: usize = 30;
 /// Shorter runs say nothing about how busy a thread is.
 const SHORTEST_SECONDS: f64 = 0.2;
 
-/// Fills in what a recording says about itself: why it says nothing about the server (`invalid`), why
-/// its response times do not (`late`; `doubtful_from` is the first such percentile), and why the server
-/// could not keep up with the load (`overloaded`). Verdicts of agents are kept.
+/// Fills in what a recording says about itself: why it says nothing about the server (`invalid`),
+/// why its response times do not (`late`; `doubtful_from` is the first such percentile), and why
+/// the server could not keep up with the load (`overloaded`). Verdicts of agents are kept.
 pub(crate) fn judge(recording: &mut Recording) {
     let doubtful = doubtful_from(recording);
     let late = lateness(recording, doubtful);
@@ -80,7 +80,8 @@ pub(crate) fn left_too_many(recording: &Recording) -> bool {
     unsent > (UNSENT_SHARE * due).max(moment).max(UNSENT_COUNT)
 }
 
-/// Why response times from a percentile on are not the server's alone, if that is one of the usual ones.
+/// Why response times from a percentile on are not the server's alone, if that is one of the usual
+/// ones.
 fn lateness(recording: &Recording, doubtful: Option<f64>) -> Vec<String> {
     let Some(share) = doubtful.filter(|share| *share <= USUAL) else { return Vec::new() };
     let percent = (1.0 - share) * 100.0;
@@ -107,8 +108,8 @@ fn allowed_ms(recording: &Recording, share: f64) -> f64 {
     LATENESS_MS.max(LATENESS_SHARE * recording.response().quantile_ms(share))
 }
 
-/// What the generator adds to a percentile of the response times, in milliseconds: by sending late, and
-/// by waiting for a processor when a request is due or its reply is there.
+/// What the generator adds to a percentile of the response times, in milliseconds: by sending late,
+/// and by waiting for a processor when a request is due or its reply is there.
 fn added(recording: &Recording, share: f64) -> (f64, f64) {
     let generator = &recording.generator;
     let is_long = recording.seconds >= SHORTEST_SECONDS;
@@ -116,9 +117,9 @@ fn added(recording: &Recording, share: f64) -> (f64, f64) {
     (generator.lateness.quantile_ms(share), waiting)
 }
 
-/// For how long a request of this percentile waits at most when it falls anywhere into the time of the
-/// threads, of which they waited for a processor as recorded. A wait of 3 ms in each tenth 10 ms meets
-/// three requests of a hundred, and one of them for more than 2 ms.
+/// For how long a request of this percentile waits at most when it falls anywhere into the time of
+/// the threads, of which they waited for a processor as recorded. A wait of 3 ms in each tenth 10
+/// ms meets three requests of a hundred, and one of them for more than 2 ms.
 fn held_up_ms(held_up: &Latency, share: f64) -> f64 {
     let all = held_up.count().max(1) as f64;
     // The share of time from which on more than this is still to be waited.
@@ -196,8 +197,8 @@ fn held_up_share(generator: &Generator) -> f64 {
     waited / (HELD_UP_UNIT_MS * counts.len().max(1) as f64)
 }
 
-/// What was too much for the server, one sentence each. Requests that never left are the server's doing
-/// only if the generator had no faults.
+/// What was too much for the server, one sentence each. Requests that never left are the server's
+/// doing only if the generator had no faults.
 fn overloads(recording: &Recording, has_faults: bool) -> Vec<String> {
     let mut overloads = Vec::new();
     let generator = &recording.generator;
@@ -261,7 +262,7 @@ mod tests {
         recording
     }
 
-    /// Of how many things response times are too long by the generator's doing.
+    /// The number of reasons for which the generator has made response times too long.
     fn lates(recording: &Recording) -> usize {
         recording.generator.late.len()
     }
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_a_processor_delays_those_who_meet_it() {
+    fn a_wait_for_a_processor_delays_the_requests_in_it() {
         // 3 ms in each tenth 10 ms.
         let mut held_up = Latency::new();
         held_up.record_many(3_000_000, 10);
@@ -331,14 +332,15 @@ mod tests {
         assert!((held_up_ms(&held_up, 0.99) - 2.0).abs() < 0.01);
         assert!((held_up_ms(&held_up, 1.0) - 3.0).abs() < 0.01);
         assert!(held_up_ms(&held_up, 0.5) < 0.01);
-        // 100 ms at once, of a second: a tenth of the requests meet it, and one of ten of them waits
-        // longer than nine tenths of it.
+        // 100 ms at once, of a second: a tenth of the requests meet it, and one of ten of them
+        // waits longer than nine tenths of it.
         let mut once = Latency::new();
         once.record_many(100_000_000, 10);
         once.record_many(0, 90);
         assert!((held_up_ms(&once, 0.99) - 90.0).abs() < 0.5);
         assert_eq!(held_up_ms(&Latency::new(), 0.99), 0.0);
-        // A hundredth of the time with waits of 3 ms meets three of a thousand requests: not the p99.
+        // A hundredth of the time with waits of 3 ms meets three of a thousand requests: not the
+        // p99.
         let mut rare = Generator::default();
         rare.held_up.record_many(3_000_000, 15);
         rare.held_up.record_many(0, 985);
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_just_waits_when_a_load_ends_is_no_overload() {
+    fn a_few_requests_that_wait_at_the_end_are_no_overload() {
         // 125 a second for two seconds: one that waited at the end is more than a thousandth.
         let pace = Pace::Open { rate: 125.0, schedule: Schedule::Poisson };
         let after = |unsent: u64, answered: u64| {

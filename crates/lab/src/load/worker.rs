@@ -1,8 +1,8 @@
 //! One thread of a load: an event loop over its share of the connections.
 //!
-//! A request costs only what cannot be avoided: one write for a pipeline, one read for its replies, and
-//! a part of one wait for events. Nothing is allocated per request. The clock is read right after each
-//! read and before each write, so that times are those of the wire and not of the turn.
+//! A request costs only what is unavoidable: one write for a pipeline, one read for its replies,
+//! and a share of one wait for events. Nothing is allocated per request. The clock is read right
+//! after each read and before each write, so that times are those of the wire and not of the turn.
 
 mod opening;
 mod receiving;
@@ -315,7 +315,8 @@ impl<'a> Worker<'a> {
             self.was_cut = true;
             if self.is_sending {
                 self.is_sending = false;
-                // While connections are free, a request that is due just then is only a little late.
+                // While connections are free, a request that is due just then is only a little
+                // late.
                 if !self.has_free_connection() {
                     self.count_unsent(now.min(self.deadline));
                 }

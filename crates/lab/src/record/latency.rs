@@ -1,6 +1,6 @@
-//! Latencies as an HDR histogram: three significant digits from a microsecond to a hundred seconds, in
-//! memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most). Two of
-//! them add up to the histogram of all their values.
+//! Latencies as an HDR histogram: three significant digits from a microsecond to a hundred seconds,
+//! in memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most).
+//! Two of them add up to the histogram of all their values.
 
 use std::fmt;
 
@@ -33,8 +33,8 @@ pub struct LatencyError(String);
 impl Latency {
     /// Without a value.
     pub fn new() -> Self {
-        // It grows with the longest value: a run keeps one for each of its seconds, and few see more
-        // than some milliseconds.
+        // It grows with the longest value: a run keeps one for each of its seconds, and few see
+        // more than some milliseconds.
         let mut histogram = Histogram::new_with_bounds(SHORTEST, 2 * SHORTEST, DIGITS)
             .unwrap_or_else(|_| unreachable!("the bounds are in order"));
         histogram.auto(true);

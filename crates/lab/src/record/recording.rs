@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::Latency;
 use crate::load::Plan;
 
-/// The results of one run of a plan. Everything except `generator` is about the measured part, without
-/// the warm-up.
+/// The results of one run of a plan. Everything except `generator` is about the measured part,
+/// without the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// The plan.
@@ -38,8 +38,8 @@ pub struct OperationRecord {
     #[serde(default)]
     pub failed: u64,
     /// Errors by their first word: `ERR`, `MISCONF`, `503`; and requests without an answer:
-    /// `connection` (it was lost), `timeout` (the load had ended long ago), `unanswered` (the load was
-    /// ended, and they were still open a moment later).
+    /// `connection` (it was lost), `timeout` (the load had ended long ago), `unanswered` (the load
+    /// was ended, and they were still open a moment later).
     pub errors: BTreeMap<String, u64>,
     /// Time from when a request was due (in a closed loop: was sent) to its reply. Errors are not
     /// in it: a server may refuse faster than it works.
@@ -79,9 +79,9 @@ pub struct Generator {
     pub busiest_thread: f64,
     /// How late sends were though a connection was free; empty in a closed loop.
     pub lateness: Latency,
-    /// How long a sending thread was ready to run and had no processor, beyond the cost of waking up: a
-    /// value for each 10 ms of all threads, the length of the wait in those that it filled. Empty if
-    /// the kernel does not report it.
+    /// How long a sending thread was ready to run and had no processor, beyond the cost of waking
+    /// up: a value for each 10 ms of all threads, the length of the wait in those that it filled.
+    /// Empty if the kernel does not report it.
     #[serde(default)]
     pub held_up: Latency,
     /// Requests that were due and never left.
@@ -95,17 +95,18 @@ pub struct Generator {
     pub own_errors: u64,
     /// Why the run says nothing about the server, one sentence each. Empty: the run is valid.
     pub invalid: Vec<String>,
-    /// Why response times from `doubtful_from` on say nothing about the server, though all else does,
-    /// one sentence each. Only the generator of an open loop can be late.
+    /// Why response times from `doubtful_from` on say nothing about the server, though all else
+    /// does, one sentence each. Only the generator of an open loop can be late.
     #[serde(default)]
     pub late: Vec<String>,
-    /// Why the server could not keep up with the load, one sentence each: requests that were never sent because
-    /// all connections waited for it, connections that it lost. Such a run is valid, and bad.
+    /// Why the server could not keep up with the load, one sentence each: requests that were never
+    /// sent because all connections waited for it, connections that it lost. Such a run is valid,
+    /// and bad.
     #[serde(default)]
     pub overloaded: Vec<String>,
-    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) more than a tenth of a
-    /// response time may be the generator's own; those below it are the server's. `None`: all are the
-    /// server's.
+    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) more than a tenth of
+    /// a response time may be the generator's own; those below it are the server's. `None`: all are
+    /// the server's.
     #[serde(default)]
     pub doubtful_from: Option<f64>,
 }

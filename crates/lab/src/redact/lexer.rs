@@ -22,8 +22,8 @@ impl<'a> Token<'a> {
     }
 }
 
-/// The words of a text. Words of a list between brackets belong to one command when they are quoted;
-/// without quotes, each item begins a new one.
+/// The words of a text. Words of a list between brackets belong to one command when they are
+/// quoted; without quotes, each item begins a new one.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let mut tokens: Vec<Token<'_>> = Vec::new();

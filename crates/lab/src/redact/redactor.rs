@@ -8,8 +8,8 @@ use super::lexer::{Token, tokens};
 /// The text in place of a secret.
 pub(crate) const WITHHELD: &str = "(withheld)";
 
-/// A shorter secret is hidden where it stands and not looked for elsewhere: it would be found in all
-/// kinds of words.
+/// A shorter secret is hidden where it stands and not looked for elsewhere: it would be found in
+/// all kinds of words.
 const SHORTEST: usize = 4;
 /// A shorter secret is recognised as a whole word only.
 const FOUND_ANYWHERE: usize = 8;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_a_secret_has_a_name() {
+    fn names_of_secrets_are_recognised() {
         for name in [
             "requirepass",
             "masterauth",

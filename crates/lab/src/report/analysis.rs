@@ -1,5 +1,5 @@
-//! An experiment laid out for a reader: its runs by point of the matrix and by target, and which target
-//! the others are compared with.
+//! An experiment laid out for a reader: its runs by point of the matrix and by target, and which
+//! target the others are compared with.
 
 use std::collections::BTreeMap;
 
@@ -31,11 +31,11 @@ pub(crate) struct Point<'a> {
 /// The runs of one target at one point.
 #[derive(Default)]
 pub(crate) struct Cell<'a> {
-    /// Those that say something about the target.
+    /// Runs that say something about the target.
     pub(crate) valid: Vec<&'a Run>,
-    /// Those in which the generator was the limit.
+    /// Runs in which the generator was the limit.
     pub(crate) invalid: Vec<&'a Run>,
-    /// Those that failed.
+    /// Runs that failed.
     pub(crate) failed: Vec<&'a Run>,
 }
 
@@ -52,14 +52,14 @@ pub(crate) fn invalid_reasons(run: &Run) -> Vec<&str> {
     without_repeats(loads.chain(lowest.iter().flat_map(|step| &step.invalid)))
 }
 
-/// Why the server could not keep up with what was sent, as the generators of its loads saw it. Such a run
-/// counts: it is a bad result, and no missing one.
+/// Why the server could not keep up with what was sent, as the generators of its loads saw it. Such
+/// a run counts: it is a bad result, and no missing one.
 pub(crate) fn overloaded_reasons(run: &Run) -> Vec<&str> {
     without_repeats(run.loads.iter().flat_map(|load| &load.recording.generator.overloaded))
 }
 
-/// Why response times of a run do not count though all else does, and from which percentile on, as the
-/// generators of its loads saw it.
+/// Why response times of a run do not count though all else does, and from which percentile on, as
+/// the generators of its loads saw it.
 pub(crate) fn late_reasons(run: &Run) -> Vec<&str> {
     without_repeats(run.loads.iter().flat_map(|load| &load.recording.generator.late))
 }
@@ -150,7 +150,8 @@ impl<'a> Analysis<'a> {
         figure.summary(self.points[point].cells[target].valid.iter().copied())
     }
 
-    /// How a target's figure lies to another target's: their runs are pairs, since targets took turns.
+    /// How a target's figure lies to another target's: their runs are pairs, since targets took
+    /// turns.
     pub(crate) fn contrast(
         &self,
         figure: &Figure,
@@ -266,9 +267,9 @@ fn points<'a>(experiment: &'a ExperimentResult, targets: &[&str]) -> Vec<Point<'
     points
 }
 
-/// The target that the others are compared with: the first peer, so that ratios describe Dunlin in terms
-/// of the server that a reader knows. A peer is neither Dunlin nor the limit, which is no server. When
-/// there is none, or it has no valid run, it is the first target that has one.
+/// The target that the others are compared with: the first peer, so that ratios describe Dunlin in
+/// terms of the server that a reader knows. A peer is neither Dunlin nor the limit, which is no
+/// server. When there is none, or it has no valid run, it is the first target that has one.
 fn baseline(targets: &[&str], points: &[Point<'_>]) -> usize {
     let measured = |index: &usize| points.iter().any(|point| !point.cells[*index].valid.is_empty());
     let is_peer = |index: &usize| {

@@ -16,9 +16,10 @@ pub(crate) struct Columns {
 }
 
 /// What tables of columns call some figures.
-const HEADS: [(&str, &str); 13] = [
+const HEADS: [(&str, &str); 16] = [
     ("throughput", "TPS"),
     ("server_cpu_processors", "CPU (millicores)"),
+    ("store_cpu_processors", "CPU of the store (millicores)"),
     ("server_cpu_us_per_request", "CPU per request"),
     ("errors_percent", "errors"),
     ("base_memory_bytes", "memory before"),
@@ -28,8 +29,10 @@ const HEADS: [(&str, &str); 13] = [
     ("p50_during_events_ms", "p50 meanwhile"),
     ("p99_quiet_ms", "p99 otherwise"),
     ("p99_during_events_ms", "p99 meanwhile"),
+    ("p999_quiet_ms", "p99.9 otherwise"),
     ("p999_during_events_ms", "p99.9 meanwhile"),
     ("recovery_seconds", "recovered after"),
+    ("online_seconds", "online after"),
 ];
 
 /// The table that an experiment asks for, if it does.

@@ -1,5 +1,6 @@
-//! Recordings as histogram logs, which the tools around HdrHistogram read and draw: a line per second
-//! for all requests, then a line with a tag per operation for the whole run. Values are nanoseconds.
+//! Recordings as histogram logs, which the tools around HdrHistogram read and draw: a line per
+//! second for all requests, then a line with a tag per operation for the whole run. Values are
+//! nanoseconds.
 
 use std::io;
 use std::time::{Duration, SystemTime};

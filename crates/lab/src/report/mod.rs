@@ -1,8 +1,9 @@
 //! Reports: one page for people, tables and logs for programs, all made from [`Results`] alone.
 //!
-//! [`html`] is the page. Its parts, in the order in which a reader meets them: [`verdict`] says what
-//! the figures say, with who is ahead of whom by [`standing`], [`table`] shows the figures, [`view`]
-//! chooses the charts that [`chart`] draws, [`setup`] tells how it was done. [`analysis`] lays an experiment out for all of them.
+//! [`html`] is the page. Its parts, in the order in which a reader meets them: [`verdict`] sums the
+//! figures up in sentences, and [`standing`] says which target is ahead; [`table`] shows the
+//! figures, [`view`] chooses the charts that [`chart`] draws, and [`setup`] tells how it was done.
+//! [`analysis`] lays an experiment out for all of them.
 
 mod analysis;
 mod chart;
@@ -79,8 +80,8 @@ pub fn write_all(results: &Results, directory: &Path) -> io::Result<Vec<PathBuf>
     Ok(written)
 }
 
-/// Writes [`markdown`] as `README.md` into a directory, which is made if need be, with its charts in
-/// `charts/`. Tells the files' paths, the page first.
+/// Writes [`markdown`] as `README.md` into a directory, which is made if need be, with its charts
+/// in `charts/`. Tells the files' paths, the page first.
 ///
 /// # Errors
 /// When a file cannot be written.

@@ -15,7 +15,8 @@ const PAGE_SHEET: &str = include_str!("page.css");
 /// Tables stand before the charts when they are short; longer ones are folded.
 const LONG_TABLE: usize = 12;
 
-/// Folded parts are unfolded for the printer, but for the list of all runs. Without it a print lacks them, and nothing else.
+/// Folded parts are unfolded for the printer, but for the list of all runs. Without it a print
+/// lacks them, and nothing else.
 const SCRIPT: &str = "addEventListener('beforeprint',function(){\
 document.querySelectorAll('details:not(.bulk)').forEach(function(d){if(!d.open){d.open=true;d.folded=true}})});\
 addEventListener('afterprint',function(){\

@@ -1,4 +1,5 @@
-//! Who is ahead of whom: a short sentence for each pair of targets, and a table with the details.
+//! Which target is ahead of which: a short sentence for each pair of targets, and a table with the
+//! details.
 
 use super::analysis::Analysis;
 use super::columns::Columns;
@@ -8,8 +9,8 @@ use crate::results::{Better, Difference, Figure};
 /// The figures that the table has of each pair: the most important ones.
 const MOST_FIGURES: usize = 2;
 
-/// A sentence for each pair of targets, in the most important figure: `dunlin: 0.68× the CPU time of
-/// redis-server. 28 of 35 ahead, 7 level.`
+/// A sentence for each pair of targets, in the most important figure: `dunlin: 0.68× the CPU time
+/// of redis-server. 28 of 35 ahead, 7 level.`
 pub(super) fn sentences(analysis: &Analysis<'_>, figures: &[&Figure]) -> Vec<String> {
     rivals(analysis)
         .into_iter()
@@ -38,9 +39,9 @@ pub(super) fn details(analysis: &Analysis<'_>, figures: &[&Figure]) -> Option<Co
         .filter(|columns| !columns.rows.is_empty())
 }
 
-/// Which targets to compare: Dunlin with the baseline and then with each of the others, or, where it is
-/// not measured, each target with the baseline. Several targets that are Dunlin are compared with the
-/// baseline only.
+/// Which targets to compare: Dunlin with the baseline and then with each of the others, or, where
+/// it is not measured, each target with the baseline. Several targets that are Dunlin are compared
+/// with the baseline only.
 fn rivals(analysis: &Analysis<'_>) -> Vec<(usize, usize)> {
     let is_measured =
         |target: &usize| analysis.points.iter().any(|point| !point.cells[*target].valid.is_empty());
@@ -187,7 +188,8 @@ impl Standing {
         parts.join(", ")
     }
 
-    /// The fields of a row: the figure, its ratio, how often ahead, level and behind, and how far behind.
+    /// The fields of a row: the figure, its ratio, how often ahead, level and behind, and how far
+    /// behind.
     fn fields(&self, figure: &Figure) -> [String; 6] {
         let [(_, good), (_, bad)] = self.sides(figure.better);
         let (ahead, behind) = match figure.better {

@@ -328,8 +328,8 @@ fn point_cell(analysis: &Analysis<'_>, label: &str, page: &mut Markup) {
     }
 }
 
-/// Begins a table; the heads from `numbers` on stand over numbers. The first is the point, which only
-/// an experiment with a matrix has.
+/// Begins a table; the heads from `numbers` on stand over numbers. The first is the point, which
+/// only an experiment with a matrix has.
 fn head(analysis: &Analysis<'_>, heads: &[&str], numbers: usize, page: &mut Markup) {
     page.open("div", &[("class", &"box")]);
     page.open("table", &[]);

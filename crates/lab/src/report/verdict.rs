@@ -11,9 +11,9 @@ use crate::results::{Better, Check, ENOUGH_RUNS, Figure, Run, Unit};
 const MOST_TROUBLES: usize = 12;
 
 /// The figures that matter most, the most important first: those that the file asks for among its
-/// views; otherwise the knee, what targets felt of what was done to them, processor time and memory,
-/// which repeat well, then throughput (of a closed load) and p99 of each load, which depend on what
-/// else a machine does.
+/// views; otherwise the knee, what targets felt of what was done to them, processor time and
+/// memory, which repeat well, then throughput (of a closed load) and p99 of each load, which depend
+/// on what else a machine does.
 pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure> {
     let wanted = &analysis.experiment.views;
     let asked: Vec<&Figure> = wanted
@@ -23,8 +23,8 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     if !asked.is_empty() {
         return asked;
     }
-    // A figure that no valid run has answers nothing, such as the time beside an event when all runs
-    // with one are INVALID.
+    // A figure that no valid run has answers nothing, such as the time beside an event when all
+    // runs with one are INVALID.
     let has_values = |figure: &&Figure| {
         (0..analysis.points.len()).any(|point| {
             (0..analysis.targets.len())
@@ -51,9 +51,9 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     chosen
 }
 
-/// The answer to the experiment's question, computed from its valid runs, in short sentences: for each
-/// target what it lost, where a checker looked, and how it recovered, where targets were broken; how
-/// Dunlin stands beside each of the others; and which targets could not keep up.
+/// The answer to the experiment's question, computed from its valid runs, in short sentences: for
+/// each target what it lost, where a checker looked, and how it recovered, where targets were
+/// broken; how Dunlin stands beside each of the others; and which targets could not keep up.
 pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     let of_each = |say: &dyn Fn(usize) -> Option<String>| -> Vec<String> {
         (0..analysis.targets.len()).filter_map(say).collect()
@@ -82,8 +82,8 @@ pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     sentences
 }
 
-/// What became of a target's acknowledged writes, where a checker looked: in INVALID and failed runs too,
-/// since no lateness of the generator and no failure makes a loss undone.
+/// What became of a target's acknowledged writes, where a checker looked: in INVALID and failed
+/// runs too, since no lateness of the generator and no failure makes a loss undone.
 fn loss(analysis: &Analysis<'_>, target: usize) -> Option<String> {
     let points: Vec<(usize, u64, u64)> = (0..analysis.points.len())
         .filter_map(|point| {
@@ -129,9 +129,9 @@ fn loss(analysis: &Analysis<'_>, target: usize) -> Option<String> {
     Some(sentence + ".")
 }
 
-/// How long it took a target at most until all was as before: for the loads, or for the checker where no
-/// load was watched. It is the longest of the points' medians. Runs that were not back before their end
-/// are counted.
+/// How long it took a target at most until all was as before: for the loads, or for the checker
+/// where no load was watched. It is the longest of the points' medians. Runs that were not back
+/// before their end are counted.
 fn recovery(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<String> {
     let name = analysis.targets[target];
     let missed: usize = analysis

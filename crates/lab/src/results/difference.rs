@@ -1,17 +1,17 @@
 //! Whether two targets differ in a figure, or only by chance.
 //!
-//! Repetitions are interleaved: run k of one target stands beside run k of the other, on a machine in
-//! the same mood. Each such pair gives a ratio, and its logarithm treats "twice" and "half" alike. The
-//! mean of the logarithms is known as well as Student's t says: two targets differ where the 95 %
-//! confidence interval leaves out a ratio of 1, and where the ratio is large enough to matter.
+//! Repetitions are interleaved: run k of one target and run k of the other meet the machine in the
+//! same state. Each such pair gives a ratio, and its logarithm treats "twice" and "half" alike.
+//! Student's t gives a confidence interval for the mean of the logarithms. Two targets differ where
+//! the 95 % interval leaves out a ratio of 1, and where the ratio is large enough to matter.
 
 use super::Summary;
 
-/// A smaller difference is a tie, however well figures repeat: a machine that was started again, or a
-/// binary that was linked in another order, moves them as much.
+/// A smaller difference is a tie, however well figures repeat: a machine that was started again, or
+/// a binary that was linked in another order, moves them as much.
 pub const LEAST_SHARE: f64 = 0.05;
-/// The same where a side has fewer than [`ENOUGH_RUNS`] runs, so that nobody knows how well its figures
-/// repeat.
+/// The same where a side has fewer than [`ENOUGH_RUNS`] runs, so that nobody knows how well its
+/// figures repeat.
 pub const FEW_RUNS_SHARE: f64 = 0.15;
 /// Two runs lie close together by luck every other time: an interval takes at least this many.
 pub const ENOUGH_RUNS: usize = 3;
@@ -40,9 +40,9 @@ pub struct Contrast {
 pub type Observation = (u32, f64);
 
 impl Contrast {
-    /// Compares two targets of one experiment at one point of its matrix. Their runs are pairs where
-    /// both have one; where fewer than [`ENOUGH_RUNS`] pairs are left, since other runs do not count,
-    /// they are compared as [`Contrast::unpaired`] does. None when one side has no run.
+    /// Compares two targets of one experiment at one point of its matrix. Their runs are pairs
+    /// where both have one; where fewer than [`ENOUGH_RUNS`] pairs are left, since other runs do
+    /// not count, they are compared as [`Contrast::unpaired`] does. None when one side has no run.
     pub fn paired(own: &[Observation], other: &[Observation]) -> Option<Contrast> {
         let partner = |repetition: u32| other.iter().find(|(number, _)| *number == repetition);
         let pairs: Vec<(f64, f64)> = own
@@ -121,8 +121,8 @@ fn has_logarithm(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
 
-/// What has no logarithm, since something is zero: medians differ when they are further apart than the
-/// figures of either side lie among themselves, and by the least share.
+/// What has no logarithm, since something is zero: medians differ when they are further apart than
+/// the figures of either side lie among themselves, and by the least share.
 fn by_range(own: impl Iterator<Item = f64>, other: impl Iterator<Item = f64>) -> Option<Contrast> {
     let (own, other) = (Summary::of(own)?, Summary::of(other)?);
     let gap = own.median - other.median;
@@ -156,8 +156,8 @@ const STUDENT_T: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Degrees in between, and those beyond the table, count as the next lower ones in it: the interval is
-/// then a little too wide.
+/// Degrees in between, and those beyond the table, count as the next lower ones in it: the interval
+/// is then a little too wide.
 fn student_t(freedom: f64) -> f64 {
     let last = STUDENT_T.len() as f64;
     STUDENT_T[freedom.clamp(1.0, last) as usize - 1]
@@ -286,9 +286,9 @@ mod tests {
         (0..12).map(|_| unit(random)).sum::<f64>() - 6.0
     }
 
-    /// How often of a thousand two targets are called different, of which one takes `ratio` times what
-    /// the other does: five runs each, on a machine whose mood moves both by a fifth, with a tenth of
-    /// noise in each run.
+    /// How often of a thousand two targets are called different, of which one takes `ratio` times
+    /// what the other does: five runs each, on a machine whose mood moves both by a fifth, with a
+    /// tenth of noise in each run.
     fn called_different(ratio: f64, judge: impl Fn(&[f64], &[f64]) -> Difference) -> usize {
         let mut random = Rng::from_seed(4711);
         (0..1000)

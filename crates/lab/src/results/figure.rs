@@ -1,4 +1,4 @@
-//! Figures: the single numbers that a run comes down to, each with its unit and with which way is
+//! Figures: the single numbers that sum up a run, each with its unit and the direction that is
 //! better.
 
 use std::collections::BTreeSet;
@@ -107,7 +107,8 @@ impl Figure {
         }
     }
 
-    /// Whether a run says nothing of it, since it is a response time and may be the generator's own.
+    /// Whether a run says nothing of it, since it is a response time and may be the generator's
+    /// own.
     pub fn is_late(&self, run: &Run) -> bool {
         let is_late = |name: Option<&String>, share: f64| {
             let loads = run.loads.iter().filter(|load| name.is_none_or(|name| load.name == *name));
@@ -126,9 +127,9 @@ impl Figure {
         }
     }
 
-    /// What to say of a run that looked for this figure and did not find it, which is a result, and a
-    /// bad one: a server that keeps up with no rate, or does not recover. None where the figure is there, or
-    /// was not looked for.
+    /// What to say of a run that looked for this figure and did not find it, which is a result, and
+    /// a bad one: a server that keeps up with no rate, or does not recover. None where the figure
+    /// is there, or was not looked for.
     pub fn missed(&self, run: &Run) -> Option<&'static str> {
         if self.of(run).is_some() || run.failure.is_some() {
             return None;
@@ -170,8 +171,8 @@ impl Figure {
     }
 }
 
-/// Response times of all loads together, in the seconds with and without an event, by the beginnings of
-/// their names.
+/// Response times of all loads together, in the seconds with and without an event, by the
+/// beginnings of their names.
 const BESIDE_EVENTS: [(&str, f64); 3] = [("p50_", 0.5), ("p99_", 0.99), ("p999_", 0.999)];
 /// The figure for how long the loads themselves took to recover, by the second.
 pub(crate) const LOAD_RECOVERY: &str = "recovery_seconds";
@@ -211,8 +212,8 @@ fn check_can_be_judged(run: &Run) -> bool {
 /// What all loads that began together had answered in each second, without errors, and when they
 /// began, in seconds from the run's start. None when none began with the run.
 pub(crate) fn answers_by_second(run: &Run) -> Option<(f64, Vec<f64>)> {
-    // A load that began later, or with the event, says nothing about before; and seconds that do not
-    // begin together cannot be added up.
+    // A load that began later, or with the event, says nothing about before; and seconds that do
+    // not begin together cannot be added up.
     const TOGETHER: f64 = 0.25;
     let start = |recording: &Recording| {
         recording.started_unix_ms.saturating_sub(run.started_unix_ms) as f64 / 1000.0

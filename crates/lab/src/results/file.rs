@@ -63,8 +63,8 @@ impl Results {
         serde_json::from_slice(&text).map_err(content)
     }
 
-    /// Writes the results, in place of what the file held before: until all of them are written, the
-    /// file stays as it was, so that a lab that is killed meanwhile loses nothing more.
+    /// Writes the results, in place of what the file held before: until all of them are written,
+    /// the file stays as it was, so that a lab that is killed meanwhile loses nothing more.
     ///
     /// # Errors
     /// When the file cannot be written.

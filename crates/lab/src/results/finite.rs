@@ -1,4 +1,4 @@
-//! Named numbers in JSON, which knows neither infinity nor "not a number": such a one is left out,
+//! Named numbers in JSON. JSON has neither infinity nor "not a number": such values are left out,
 //! so that a file can always be read again.
 
 use std::collections::BTreeMap;

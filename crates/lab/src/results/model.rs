@@ -1,5 +1,5 @@
-//! The model of a results file. A report shows nothing that is not in here, so that it can be made
-//! again, and compared with another, from the file alone.
+//! The model of a results file. A report shows nothing else, so reports and comparisons can be made
+//! again from the file alone.
 
 use std::collections::BTreeMap;
 
@@ -139,7 +139,8 @@ pub struct Run {
     pub knee: Option<Knee>,
     /// What the checker found, when it looked.
     pub check: Option<Check>,
-    /// Single figures: `server_cpu_us_per_request`, `peak_memory_ratio`, ...; names end in their unit.
+    /// Single figures: `server_cpu_us_per_request`, `peak_memory_ratio`, ...; names end in their
+    /// unit.
     #[serde(with = "super::finite")]
     pub figures: BTreeMap<String, f64>,
     /// Why it failed, when it did.
@@ -208,7 +209,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// One that was done, and is over if it lasts.
+    /// An event that was done, and is over if it lasts.
     pub fn new(at: f64, until: Option<f64>, name: impl Into<String>, outcome: &str) -> Self {
         Event {
             at,

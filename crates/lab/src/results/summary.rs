@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_multiple() {
+    fn there_is_no_ratio_to_zero() {
         let none = summary([0.0, 0.0]);
         assert_eq!(none.ratio(&none), None);
         assert_eq!(summary([3.0, 3.0]).ratio(&summary([2.0])), Some(1.5));

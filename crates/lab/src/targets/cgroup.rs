@@ -1,7 +1,7 @@
 //! Starving a process: a cgroup of version 1 or 2 gives it less processor time or memory than the
-//! machine has. The cgroup is made inside the lab's own, or, where version 2 allows limits only there,
-//! inside one above it. It is removed with the process. The cgroups of a lab that was killed are
-//! removed by the next one; a lock shows whether they are in use.
+//! machine has. The cgroup is made inside the lab's own, or, where version 2 allows limits only
+//! there, inside one above it. It is removed with the process. The cgroups of a lab that was killed
+//! are removed by the next one; a lock shows whether they are in use.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -30,8 +30,8 @@ const DEEPEST: usize = 12;
 /// The groups of this process.
 static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// One cgroup, or with version 1 one for each limited resource. Dropping it removes them; no process
-/// may be in it any more.
+/// One cgroup, or with version 1 one for each limited resource. Dropping it removes them; no
+/// process may be in it any more.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     groups: Vec<Group>,
@@ -102,8 +102,8 @@ impl Cgroup {
             let own = group.limit(limits).map_err(|error| unable(&group.path, &error))?;
             done = Limits { cpus: done.cpus.or(own.cpus), memory: done.memory.or(own.memory) };
         }
-        // A kernel may have the controller, but not this limit: the target would be measured as if it
-        // had.
+        // A kernel may have the controller, but not this limit: the target would be measured as if
+        // it had.
         if done != *limits {
             return Err("it cannot be starved here: this kernel has no such limit".to_owned());
         }
@@ -211,8 +211,8 @@ fn unable(path: &Path, error: &io::Error) -> String {
     format!("it cannot be starved here: {}: {error}", path.display())
 }
 
-/// The nearest cgroup of version 2, from the lab's own upwards, whose children may have these limits. A
-/// cgroup that has processes itself does not allow them, except the root.
+/// The nearest cgroup of version 2, from the lab's own upwards, whose children may have these
+/// limits. A cgroup that has processes itself does not allow them, except the root.
 fn parent_of_two(hierarchy: &Hierarchy, wanted: &[&str]) -> Result<PathBuf, String> {
     let mut reason = "this machine has no cgroups that limit it".to_owned();
     let above = hierarchy.own.ancestors();
@@ -321,8 +321,8 @@ fn remove_if_left(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Removes the cgroups of this process, whose processes have been killed: it is about to end abruptly.
-/// None is made afterwards: a thread that tries waits for that end.
+/// Removes the cgroups of this process, whose processes have been killed: it is about to end
+/// abruptly. None is made afterwards: a thread that tries waits for that end.
 pub(crate) fn remove_all() {
     let until = Instant::now() + PATIENCE;
     let all = held();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_made_and_removed_and_so_is_what_was_left() {
+    fn a_cgroup_is_made_and_removed_and_so_are_abandoned_ones() {
         let cgroup = match Cgroup::make(&BOTH) {
             Ok(cgroup) => cgroup,
             // Not every machine allows it; such a machine reports that.

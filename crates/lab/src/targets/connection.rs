@@ -66,8 +66,8 @@ impl Connection {
     /// Sends a command and waits for its reply.
     ///
     /// # Errors
-    /// The connection is lost, the reply takes too long, or it is not valid. The connection is of no use
-    /// after that.
+    /// The connection is lost, the reply takes too long, or it is not valid. The connection is of
+    /// no use after that.
     pub fn call<A: AsRef<[u8]>>(&mut self, words: &[A]) -> io::Result<Value> {
         self.send(std::iter::once(words))?;
         self.receive()

@@ -5,8 +5,8 @@ use std::io;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-/// How urgent a generator with processors of its own is where it may not be a real-time thread, as a nice
-/// value.
+/// How urgent a generator with processors of its own is where it may not be a real-time thread, as
+/// a nice value.
 const GENERATOR_NICE: i32 = -10;
 
 /// Reads a list as of taskset: `0`, `0-3`, `0,2`. Empty: any.
@@ -49,9 +49,9 @@ pub(crate) fn format(cpus: &[usize]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// The processors in a list: 0 is the first that this process may use, so that an experiment runs as it
-/// is written where a container has only some of a machine's processors. If a machine has fewer than
-/// the list, the present ones are used.
+/// The processors in a list: 0 is the first that this process may use, so that an experiment runs
+/// as it is written where a container has only some of a machine's processors. If a machine has
+/// fewer than the list, the present ones are used.
 ///
 /// # Errors
 /// No processor of the list is there: nothing would be bound, and nothing would show it.
@@ -77,8 +77,8 @@ pub(crate) fn count() -> usize {
     sched_getaffinity(None).map_or(1, |allowed| allowed.count() as usize).max(1)
 }
 
-/// Runs `action` while this thread may use only these processors. Threads and processes that it starts
-/// meanwhile keep to them.
+/// Runs `action` while this thread may use only these processors. Threads and processes that it
+/// starts meanwhile keep to them.
 ///
 /// # Errors
 /// The system does not allow it.
@@ -98,11 +98,12 @@ pub(crate) fn within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Resul
 }
 
 /// The same for a load: other work on those processors, such as the kernel's writes of the servers'
-/// files, gives way to the threads that it starts meanwhile. Without that their requests leave late,
-/// and the run says nothing about the server. They are real-time threads, which run as soon as they
-/// are woken; of several loads there, those with a larger `priority`, from 1 on, go first. Where the
-/// system does not allow that (it takes CAP_SYS_NICE), they are as urgent as they may be. A load without
-/// processors of its own is never more urgent: it would take time from the server that it measures.
+/// files, gives way to the threads that it starts meanwhile. Without that their requests leave
+/// late, and the run says nothing about the server. They are real-time threads, which run as soon
+/// as they are woken; of several loads there, those with a larger `priority`, from 1 on, go first.
+/// Where the system does not allow that (it takes CAP_SYS_NICE), they are as urgent as they may be.
+/// A load without processors of its own is never more urgent: it would take time from the server
+/// that it measures.
 ///
 /// # Errors
 /// The system does not allow these processors.

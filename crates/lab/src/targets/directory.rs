@@ -1,20 +1,24 @@
-//! The directories of targets: each is removed with its target, and those of a lab that was killed are
-//! removed by the next one. A lock shows that a directory is in use; the kernel releases it with the
-//! process, however that ends.
+//! The directories of targets: each is removed with its target, and those of a lab that was killed
+//! are removed by the next one. A lock shows that a directory is in use; the kernel releases it
+//! with the process, however that ends.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 /// The beginning of the names of all of them.
 const PREFIX: &str = "dunlin-lab-run-";
-/// The same until the lock is taken, so that a directory that has just been made is not taken for one
-/// left behind.
+/// The same until the lock is taken, so that a directory that has just been made is not taken for
+/// one left behind.
 const NEW_PREFIX: &str = "dunlin-lab-new-";
+
+/// How often [`remove_all`] tries to remove a directory, with 10 ms between.
+const ATTEMPTS: u32 = 100;
 
 /// The directories of this process.
 static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -57,9 +61,11 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        held().remove(&self.path);
+        // Until it is gone, no other thread ends the process.
+        let mut held = held();
         // A directory that cannot be removed now is removed when the lab runs again.
         let _ = fs::remove_dir_all(&self.path);
+        held.remove(&self.path);
     }
 }
 
@@ -80,12 +86,18 @@ fn remove_if_left(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Removes the directories of this process, which is about to end abruptly. None is made afterwards: a
-/// thread that tries waits for that end.
+/// Removes the directories of this process, which is about to end abruptly. None is made
+/// afterwards: a thread that tries waits for that end.
 pub(crate) fn remove_all() {
     let held = held();
     for path in &*held {
-        let _ = fs::remove_dir_all(path);
+        // A server that was killed a moment ago may still be making a file.
+        for _ in 0..ATTEMPTS {
+            if fs::remove_dir_all(path).is_ok() || !path.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
     std::mem::forget(held);
 }

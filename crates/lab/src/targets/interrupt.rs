@@ -1,5 +1,6 @@
-//! Ctrl-C: the first asks the lab to end in order, with its results so far; the second ends it at once,
-//! with its servers, their directories and their cgroups; a third does not even wait for that.
+//! Ctrl-C: the first asks the lab to end in order, with its results so far. The second ends it at
+//! once and removes its servers, their directories and their cgroups. A third does not wait for
+//! that.
 
 use std::io;
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use super::{cgroup, directory, process};
+use super::process::kill_all;
+use super::{cgroup, directory};
 
 /// Whether the lab was asked to end.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// One that the signals of a terminal and of `kill` set.
+    /// An interrupt that the signals of a terminal and of `kill` set.
     ///
     /// # Errors
     /// The handlers cannot be installed.
@@ -33,7 +35,7 @@ impl Interrupt {
             for signal in signals.forever() {
                 if asked.swap(true, Ordering::AcqRel) {
                     is_ending.store(true, Ordering::Release);
-                    process::kill_all();
+                    kill_all();
                     directory::remove_all();
                     cgroup::remove_all();
                     signal_hook::low_level::exit(128 + signal);

@@ -26,8 +26,8 @@ pub(crate) struct Kind {
     pub(crate) http: Option<&'static str>,
     /// The option that sets how many threads serve clients.
     threads: &'static str,
-    /// Further default options with several threads, so that they share as much of a client's work as
-    /// they can.
+    /// Further default options with several threads, so that they share as much of a client's work
+    /// as they can.
     several: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +43,8 @@ enum Form {
 /// The threads of Redis and Valkey only write replies, unless they are told to read too.
 const READ_TOO: &[(&str, &str)] = &[("io-threads-do-reads", "yes")];
 
-/// Persistence is off and the loopback interface is enough; each experiment turns on what it measures.
+/// Persistence is off and the loopback interface is enough; each experiment turns on what it
+/// measures.
 const USUAL: &[(&str, &str)] = &[
     ("bind", "127.0.0.1"),
     ("dir", "{directory}"),
@@ -52,8 +53,8 @@ const USUAL: &[(&str, &str)] = &[
     ("appendonly", "no"),
 ];
 
-/// Dunlin serves HTTP too, on one port for all servers by default; with the probe `http` it has a port
-/// of its own.
+/// Dunlin serves HTTP too, on one port for all servers by default; with the probe `http` it has a
+/// port of its own.
 const USUAL_OF_DUNLIN: &[(&str, &str)] = &[
     ("bind", "127.0.0.1"),
     ("dir", "{directory}"),

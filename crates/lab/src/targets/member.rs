@@ -208,9 +208,9 @@ impl Member {
         self.cgroup.as_ref().map_or(0, |cgroup| cgroup.kills())
     }
 
-    /// Kills it: it ends at once and can write nothing more. The machine keeps running, so data that it
-    /// had handed to the kernel is not lost, as it would be in a loss of power. Returns the number of
-    /// the former process.
+    /// Kills it: it ends at once and can write nothing more. The machine keeps running, so data
+    /// that it had handed to the kernel is not lost, as it would be in a loss of power. Returns the
+    /// number of the former process.
     pub(super) fn kill(&mut self) -> Option<u32> {
         let spent = self.cpu_seconds();
         let process = self.process.as_mut()?;

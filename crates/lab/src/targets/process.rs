@@ -1,6 +1,6 @@
-//! A target's process: it is started in a directory of its own, and it is gone when this is dropped,
-//! with all processes that it has started. When the lab itself is killed, the kernel ends the process;
-//! a child that it has forked (a server that saves) finishes its work and ends by itself.
+//! A target's process. It is started in a directory of its own. Dropping this ends the process and
+//! all processes that it has started. When the lab itself is killed, the kernel ends the process; a
+//! child that it has forked (a server that saves) finishes its work and ends by itself.
 #![allow(unsafe_code)] // The child asks the kernel to end with its parent, between fork and exec.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +46,8 @@ pub(crate) struct Process {
 }
 
 impl Launch {
-    /// Starts the process. It ends when the thread that called this ends, even by a signal that cannot
-    /// be caught.
+    /// Starts the process. It ends when the thread that called this ends, even by a signal that
+    /// cannot be caught.
     ///
     /// # Errors
     /// The program does not start.
@@ -118,8 +118,8 @@ impl Process {
         if !has_ended(self.group) {
             return None;
         }
-        // The processes that it has started go before it is waited for: after that, the number of its
-        // group may be another's.
+        // The processes that it has started go before it is waited for: after that, the number of
+        // its group may be another's.
         running().remove(&self.group.as_raw_nonzero().get());
         let _ = kill_process_group(self.group, Signal::KILL);
         let status = self.child.wait().ok()?;

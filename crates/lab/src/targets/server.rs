@@ -48,14 +48,24 @@ impl Server {
         self.store().endpoint()
     }
 
-    /// Where it answers HTTP.
-    pub(crate) fn web(&self) -> &Endpoint {
-        self.members[self.members.len() - 1].web()
+    /// Where a process beside it takes commands; without one, where the target does.
+    pub(crate) fn endpoint_of(&self, beside: Option<usize>) -> &Endpoint {
+        beside.map_or_else(|| self.endpoint(), |place| self.members[place].endpoint())
+    }
+
+    /// Where a process beside it answers HTTP; without one, where the target does.
+    pub(crate) fn web_of(&self, beside: Option<usize>) -> &Endpoint {
+        self.members[beside.unwrap_or(self.members.len() - 1)].web()
     }
 
     /// The numbers of its processes, 0 for one that is not there; they change with restarts.
     pub(crate) fn pids(&self) -> Vec<Arc<AtomicU32>> {
         self.members.iter().map(|member| Arc::clone(member.pid())).collect()
+    }
+
+    /// The number of the store's process.
+    pub(crate) fn store_pid(&self) -> Arc<AtomicU32> {
+        Arc::clone(self.store().pid())
     }
 
     /// The exact commands, `&` between them; empty for one that was running.
@@ -75,10 +85,16 @@ impl Server {
         limits.join(", ")
     }
 
-    /// Processor seconds of all its processes and all that they have started, over all restarts; none
-    /// when they are not known, as of a target on another machine, or of one that has ended by itself.
+    /// Processor seconds of all its processes and all that they have started, over all restarts;
+    /// none when they are not known, as of a target on another machine, or of one that has ended by
+    /// itself.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         self.members.iter().map(Member::cpu_seconds).sum()
+    }
+
+    /// The same of its store alone, if that is a process beside the target.
+    pub(crate) fn store_cpu_seconds(&self) -> Option<f64> {
+        self.members[..self.members.len() - 1].get(self.store)?.cpu_seconds()
     }
 
     /// Whether the lab has started it, so that it may also break it.

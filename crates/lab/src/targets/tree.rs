@@ -35,7 +35,7 @@ impl Usage {
 struct Stat {
     user: u64,
     system: u64,
-    /// Those of children that have ended.
+    /// The times of children that have ended.
     children_user: u64,
     children_system: u64,
 }
@@ -46,8 +46,8 @@ const LOOKS: u32 = 4;
 /// Looks at a process and all processes that it has started; nothing when it is gone.
 ///
 /// A fork between two looks would count shared pages twice: whole in the parent, which had them for
-/// itself a moment ago, and half in the child. So the looks follow each other closely, and count only
-/// when the tree is the same before and after.
+/// itself a moment ago, and half in the child. So the looks follow each other closely, and count
+/// only when the tree is the same before and after.
 pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let mut members = tree(pid);
     let mut usage = None;

@@ -1,5 +1,5 @@
-//! Results as a lab might produce them, made from a seed: every kind of experiment, failure and target
-//! that a report must be able to show.
+//! Results as a lab might produce them, made from a seed: every kind of experiment, failure and
+//! target that a report must be able to show.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::settings::Settings;
+use super::config::CjsonConfig;
 use crate::levels::Levels;
 use crate::number;
 use crate::stack::Stack;
@@ -51,8 +51,8 @@ impl Token {
     }
 }
 
-/// An array or an object that is being read. It is on the stack, an object with the key of the value
-/// that comes next.
+/// An array or an object that is being read. It is on the stack, an object with the key of the
+/// value that comes next.
 #[derive(Clone, Copy)]
 enum Level {
     /// The index of the element that is read.
@@ -79,7 +79,7 @@ impl Level {
 
 struct Decoder<'call> {
     stack: Stack<'call>,
-    settings: Settings,
+    config: CjsonConfig,
     text: &'call [u8],
     /// Where the next token is looked for.
     place: usize,
@@ -98,7 +98,7 @@ pub(super) fn decode(stack: Stack<'_>) -> c_int {
         stack.fail(format_args!("JSON parser does not support UTF-16 or UTF-32"));
     }
     let mut decoder =
-        Decoder { stack, settings: stack.shared(), text, place: 0, begin: 0, number: 0.0 };
+        Decoder { stack, config: stack.shared(), text, place: 0, begin: 0, number: 0.0 };
     let first = decoder.token();
     if let Some(level) = decoder.value(first, 0) {
         decoder.contents(level);
@@ -202,7 +202,7 @@ impl Decoder<'_> {
     }
 
     fn table(&mut self, depth: usize, places: c_int) {
-        if depth > self.settings.decode_depth as usize || !self.stack.reserve(places) {
+        if depth > self.config.decode_depth as usize || !self.stack.reserve(places) {
             let at = self.place;
             self.stack.fail(format_args!(
                 "Found too many nested data structures ({depth}) at character {at}"
@@ -238,7 +238,7 @@ impl Decoder<'_> {
             0 => return Token::End,
             b'"' => return self.string_token(),
             b'-' | b'0'..=b'9' => {
-                if !self.settings.decode_invalid && self.is_invalid_number() {
+                if !self.config.decode_invalid && self.is_invalid_number() {
                     return self.wrong(self.place, "invalid number");
                 }
                 return self.number_token();
@@ -259,7 +259,7 @@ impl Decoder<'_> {
             }
         }
         let begins = matches!(rest[0], b'+' | b'i' | b'I' | b'n' | b'N');
-        if begins && self.settings.decode_invalid && self.is_invalid_number() {
+        if begins && self.config.decode_invalid && self.is_invalid_number() {
             return self.number_token();
         }
         self.wrong(self.place, "invalid token")
@@ -275,8 +275,8 @@ impl Decoder<'_> {
         Token::Number
     }
 
-    /// Whether a number is one that C reads and JSON does not have. A text that is not a number at all
-    /// shows when it is read.
+    /// Whether a number is one that C reads and JSON does not have. A text that is not a number at
+    /// all shows when it is read.
     fn is_invalid_number(&self) -> bool {
         let mut place = self.place;
         if self.byte(place) == b'+' {

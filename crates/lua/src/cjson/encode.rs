@@ -2,14 +2,14 @@
 
 use std::ffi::c_int;
 
-use super::settings::{Invalid, Settings};
+use super::config::{CjsonConfig, Invalid};
 use crate::levels::Levels;
 use crate::number;
 use crate::output::{Output, Room};
 use crate::stack::{Kind, Stack};
 
-/// An array or an object that is being written. It is on the stack; an object with the key after which
-/// it goes on.
+/// An array or an object that is being written. It is on the stack; an object with the key after
+/// which it goes on.
 #[derive(Clone, Copy)]
 enum Level {
     /// The next element, and the last.
@@ -20,7 +20,7 @@ enum Level {
 
 struct Encoder<'room, 'call> {
     stack: Stack<'call>,
-    settings: Settings,
+    config: CjsonConfig,
     output: Output<'room, 'call>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn encode(stack: Stack<'_>) -> c_int {
     stack.push_nil();
     stack.insert(1);
     let output = Output::new(stack, 1, &mut room);
-    let mut encoder = Encoder { stack, settings: stack.shared(), output };
+    let mut encoder = Encoder { stack, config: stack.shared(), output };
     if let Some(level) = encoder.value(0) {
         encoder.contents(level);
     }
@@ -133,7 +133,7 @@ impl Encoder<'_, '_> {
 
     fn table(&mut self, depth: usize) -> Level {
         // One place less than the library in C asks for, since that keeps no output on the stack.
-        if depth > self.settings.encode_depth as usize || !self.stack.reserve(2) {
+        if depth > self.config.encode_depth as usize || !self.stack.reserve(2) {
             self.stack.fail(format_args!("Cannot serialise, excessive nesting ({depth})"));
         }
         match self.array_length() {
@@ -167,9 +167,9 @@ impl Encoder<'_, '_> {
             stack.work(1);
             stack.pop(1);
         }
-        let Settings { sparse_ratio: ratio, sparse_safe: safe, .. } = self.settings;
+        let CjsonConfig { sparse_ratio: ratio, sparse_safe: safe, .. } = self.config;
         if ratio > 0 && highest > count.wrapping_mul(ratio) && highest > safe {
-            if !self.settings.sparse_convert {
+            if !self.config.sparse_convert {
                 self.fail(-1, "excessively sparse array");
             }
             return 0;
@@ -180,14 +180,14 @@ impl Encoder<'_, '_> {
     fn number(&mut self, index: c_int) {
         let value = self.stack.number(index);
         if !value.is_finite() {
-            match self.settings.encode_invalid {
+            match self.config.encode_invalid {
                 Invalid::Refuse => self.fail(index, "must not be NaN or Inf"),
                 Invalid::Print if value.is_nan() => return self.output.extend(b"nan"),
                 Invalid::Print => {}
                 Invalid::Null => return self.output.extend(b"null"),
             }
         }
-        let (text, length) = number::print(value, self.settings.precision as usize);
+        let (text, length) = number::print(value, self.config.precision as usize);
         self.output.extend(&text[..length]);
     }
 

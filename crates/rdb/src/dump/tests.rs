@@ -22,10 +22,10 @@ fn with_value<T>(value: Value<'_>, action: impl FnOnce(ValueRef<'_>) -> T) -> T 
     let space: Keyspace<()> = Keyspace::new(1);
     let key = Key::new(b"k");
     let gates = Gates::new();
-    let closed = gates.close();
-    let mut held = space.hold_all(&closed, 0);
-    held.insert(0, &key, value, None);
-    action(held.find(0, &key).map(Entry::value).unwrap())
+    let stopped = gates.stop_the_world();
+    let mut locked = space.all_slots(&stopped, 0);
+    locked.insert(0, &key, value, None);
+    action(locked.find(0, &key).map(Entry::value).unwrap())
 }
 
 fn dumped(value: Value<'_>) -> Vec<u8> {

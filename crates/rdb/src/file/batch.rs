@@ -14,7 +14,7 @@ use crate::value::ValueLimits;
 
 /// Some consecutive entries of a file, in its bytes.
 #[derive(Debug)]
-pub struct Batch {
+pub struct EntryBatch {
     /// Where the bytes begin in the file.
     offset: u64,
     bytes: Vec<u8>,
@@ -35,9 +35,9 @@ pub(super) struct Span {
     pub(super) end: usize,
 }
 
-impl Batch {
-    pub(super) fn new(offset: u64, bytes: Vec<u8>, spans: Vec<Span>) -> Batch {
-        Batch { offset, bytes, spans }
+impl EntryBatch {
+    pub(super) fn new(offset: u64, bytes: Vec<u8>, spans: Vec<Span>) -> EntryBatch {
+        EntryBatch { offset, bytes, spans }
     }
 
     /// Number of entries; one at least.
@@ -57,7 +57,7 @@ impl Batch {
     }
 }
 
-impl<'b> IntoIterator for &'b Batch {
+impl<'b> IntoIterator for &'b EntryBatch {
     type Item = RawEntry<'b>;
     type IntoIter = Entries<'b>;
 
@@ -66,10 +66,10 @@ impl<'b> IntoIterator for &'b Batch {
     }
 }
 
-/// The entries of a [`Batch`].
+/// The entries of a [`EntryBatch`].
 #[derive(Debug, Clone)]
 pub struct Entries<'b> {
-    batch: &'b Batch,
+    batch: &'b EntryBatch,
     spans: std::slice::Iter<'b, Span>,
 }
 
@@ -90,7 +90,7 @@ impl ExactSizeIterator for Entries<'_> {}
 /// A key and its value, still encoded.
 #[derive(Debug, Clone, Copy)]
 pub struct RawEntry<'b> {
-    batch: &'b Batch,
+    batch: &'b EntryBatch,
     span: &'b Span,
 }
 
@@ -108,8 +108,8 @@ pub struct DecodeOptions {
 pub struct Entry<'b> {
     /// The key.
     pub key: Cow<'b, [u8]>,
-    /// The value. `None` if nothing is left of it: it is a collection that was saved empty, as some old
-    /// servers did, or a hash whose fields have all expired.
+    /// The value. `None` if nothing is left of it: it is a collection that was saved empty, as some
+    /// old servers did, or a hash whose fields have all expired.
     pub value: Option<Value<'b>>,
 }
 

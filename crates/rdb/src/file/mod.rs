@@ -13,9 +13,9 @@
 //! [`FileWriter`] writes one. Values may also come in pieces, so that commands can go on while a
 //! large collection is written.
 //!
-//! [`FileReader`] reads one, of any version up to [`NEWEST_REDIS`] or [`NEWEST_VALKEY`]. It only finds
-//! where each value ends, and returns keys and values in [`Batch`]es of raw bytes, which other threads
-//! may decode:
+//! [`FileReader`] reads one, of any version up to [`NEWEST_REDIS`] or [`NEWEST_VALKEY`]. It only
+//! finds where each value ends, and returns keys and values in [`EntryBatch`]es of raw bytes, which
+//! other threads may decode:
 //!
 //! ```text
 //! one thread:     for item in FileReader::open(file)?  ->  Item::Entries(batch)  -> queue
@@ -29,10 +29,10 @@ mod reader;
 mod source;
 mod writer;
 
-pub use batch::{Batch, DecodeOptions, Entries, Entry, RawEntry};
+pub use batch::{DecodeOptions, Entries, Entry, EntryBatch, RawEntry};
 pub use error::FileError;
 pub use reader::{Checksum, FileReader, Function, Item, NEWEST_REDIS, NEWEST_VALKEY};
-pub use writer::{Collection, FileWriter, Finished, Head, Preamble, WriteOptions};
+pub use writer::{Collection, FileWriter, Finished, Head, Preamble, StreamPlace, WriteOptions};
 
 /// The name of the text that gives the content type of the keys after it. Only Dunlin knows it.
 pub const CONTENT_TYPE: &str = "content-type";

@@ -13,7 +13,7 @@ pub(super) struct Output<W> {
     buffer: Vec<u8>,
     /// Bytes that went to the sink.
     passed: u64,
-    /// Of the bytes that went to the sink; `None` if it is not needed.
+    ///    /// The checksum of the bytes that went to the sink; `None` if it is not needed.
     checksum: Option<Crc64>,
 }
 

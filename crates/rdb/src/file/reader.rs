@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::limits::RDB_CHUNK;
 
-use super::batch::{Batch, Span};
+use super::batch::{EntryBatch, Span};
 use super::error::{FileError, shown_key};
 use super::source::Source;
 use super::{CONTENT_TYPE, Usage};
@@ -26,6 +26,9 @@ pub const NEWEST_VALKEY: u32 = 80;
 const FIRST_WITH_CHECKSUM: u32 = 5;
 
 const MAGIC_BYTES: u64 = 9;
+
+/// Types count from 0 upwards, opcodes from 255 downwards: from here on it is an opcode.
+const LEAST_OPCODE: u8 = 200;
 
 /// Something that a file consists of.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ pub enum Item {
         module: String,
     },
     /// Keys with their values.
-    Entries(Batch),
+    Entries(EntryBatch),
     /// The end of the file.
     End(Checksum),
 }
@@ -96,16 +99,17 @@ pub enum Checksum {
     },
 }
 
-/// Reads a file front to back. The caller needs no buffer. When the source gives less than was asked
-/// for, no more of it is read than needed, so the source may be a socket.
+/// Reads a file front to back. The caller needs no buffer. When the source gives less than was
+/// asked for, no more of it is read than needed, so the source may be a socket.
 ///
-/// The iterator ends after [`Item::End`] or after an error. Entries before an error are returned first.
+/// The iterator ends after [`Item::End`] or after an error. Entries before an error are returned
+/// first.
 pub struct FileReader<R> {
     source: Source<R>,
     dialect: Dialect,
     version: u32,
     database: usize,
-    /// Of the next key.
+    ///    /// When the next key expires.
     expire_at_ms: Option<u64>,
     usage: Option<Usage>,
     /// The content type of all following keys, until the next one.
@@ -122,7 +126,8 @@ pub struct FileReader<R> {
 }
 
 impl<R: Read> FileReader<R> {
-    /// Reads the first bytes. `verify` says whether to check the checksum: the setting `rdbchecksum`.
+    /// Reads the first bytes. `verify` says whether to check the checksum: the setting
+    /// `rdbchecksum`.
     ///
     /// # Errors
     /// When the file cannot be read, is not an RDB file, or has an unknown version.
@@ -160,8 +165,8 @@ impl<R: Read> FileReader<R> {
         self.version
     }
 
-    /// Bytes of the file that were read so far, at the end its size. Found entries count before they
-    /// are returned.
+    /// Bytes of the file that were read so far, at the end its size. Found entries count before
+    /// they are returned.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
@@ -224,7 +229,8 @@ impl<R: Read> FileReader<R> {
         Ok(())
     }
 
-    /// Reads information about the next key or keys. Returns false if the opcode gives no such information.
+    /// Reads information about the next key or keys. Returns false if the opcode gives no such
+    /// information.
     fn attribute(&mut self, opcode: u8) -> Result<bool, ReadError> {
         if opcode == opcode::AUX {
             let name = self.string()?;
@@ -297,8 +303,11 @@ impl<R: Read> FileReader<R> {
             }
             opcode::END => Item::End(self.checksum()?),
             _ => {
+                // Behind a type there is a key. It helps to find what nobody here understands.
+                let key = if opcode < LEAST_OPCODE { self.string().ok() } else { None };
+                let of = key.map_or_else(String::new, |key| format!(", of {}", shown_key(&key)));
                 return Err(ReadError::Unsupported(Cow::Owned(format!(
-                    "Unknown RDB encoding type {opcode}"
+                    "Unknown RDB encoding type {opcode}{of}"
                 ))));
             }
         })
@@ -330,7 +339,7 @@ impl<R: Read> FileReader<R> {
         self.source.rewind(self.spanned);
         let (offset, bytes) = self.source.take_kept();
         self.spanned = 0;
-        Item::Entries(Batch::new(offset, bytes, std::mem::take(&mut self.spans)))
+        Item::Entries(EntryBatch::new(offset, bytes, std::mem::take(&mut self.spans)))
     }
 
     fn located<T>(&self, reading: &str, result: Result<T, ReadError>) -> Result<T, FileError> {

@@ -1,9 +1,9 @@
 //! The part of a file that is in memory.
 //!
-//! The file is read into a chunk of some size. Its reader *keeps* the bytes from a position on: they
-//! stay in one piece, the chunk grows as needed, and at the end the reader takes the chunk away without
-//! a copy; only bytes beyond them are moved to the next chunk. If those are more than the kept ones,
-//! the latter are copied instead.
+//! The file is read into a chunk of some size. Its reader *keeps* the bytes from a position on:
+//! they stay in one piece, the chunk grows as needed, and at the end the reader takes the chunk
+//! away without a copy. Only the bytes after the kept ones are moved to the next chunk. If there
+//! are more of these than kept bytes, the kept bytes are copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(super) struct Source<R> {
     offset: u64,
     /// The bytes of the chunk from here on must stay.
     kept: usize,
-    /// Of the bytes before the chunk; `None` if it is not needed.
+    ///    /// The checksum of the bytes before the chunk; `None` if it is not needed.
     checksum: Option<Crc64>,
 }
 
@@ -70,8 +70,9 @@ impl<R: Read> Source<R> {
     /// Gives away the kept bytes, with their place in the file.
     pub(super) fn take_kept(&mut self) -> (u64, Vec<u8>) {
         if self.kept_bytes() < self.chunk.len() - self.position {
-            // The chunk stays where it is: a reader that takes a few bytes of it again and again would
-            // otherwise move all of the rest each time, and get a chunk's room for some bytes.
+            // The chunk stays where it is: a reader that takes a few bytes of it again and again
+            // would otherwise move all of the rest each time, and get a chunk's room for some
+            // bytes.
             let taken = (self.offset + self.kept as u64, self.kept(0..self.kept_bytes()).to_vec());
             self.keep();
             return taken;
@@ -132,9 +133,9 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// Reads once. The chunk at most doubles, so that an announced length that is a lie costs no more
-    /// memory than the bytes that really came. And it grows by a part of itself, so that a large value
-    /// read in small steps is not moved at each.
+    /// Reads once. The chunk at most doubles, so that an announced length that is a lie costs no
+    /// more memory than the bytes that really came. And it grows by a part of itself, so that a
+    /// large value read in small steps is not moved at each.
     fn read_some(&mut self, needed: usize) -> Result<(), ReadError> {
         let length = self.chunk.len();
         let wanted = needed.max(length + length / 8);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_and_is_given_away_in_one_piece() {
+    fn kept_bytes_are_given_away_in_one_piece() {
         let bytes: Vec<u8> = (0..100).collect();
         let mut source = Source::new(Trickle(&bytes, false), true);
         assert_eq!(source.take(10).unwrap(), &bytes[..10]);
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn little_that_is_taken_moves_nothing_and_takes_little() {
+    fn a_short_kept_part_is_copied_and_the_chunk_stays() {
         let bytes: Vec<u8> = (0..100).collect();
         let mut source = Source::new(&bytes[..], true);
         source.take(1).unwrap();

@@ -13,7 +13,7 @@ use crate::long_text::LongText;
 use crate::opcodes::{kind, opcode};
 use crate::value::kind_of;
 use crate::write::Writer;
-use crate::{FILE_VERSION, FILE_VERSION_WITH_EXPIRING_FIELDS};
+use crate::{FILE_VERSION, FILE_VERSION_OF_VALKEY, FILE_VERSION_WITH_EXPIRING_FIELDS};
 
 /// The first version in which a set may be a listpack.
 const FIRST_WITH_SET_LISTPACKS: u16 = 11;
@@ -28,7 +28,7 @@ pub struct WriteOptions {
     /// Whether the file ends with a checksum: the setting `rdbchecksum`.
     pub checksum: bool,
     /// The version of the format: the setting `rdb-version`. From 10, that of Redis 7.0, to
-    /// [`FILE_VERSION_WITH_EXPIRING_FIELDS`].
+    /// [`FILE_VERSION_WITH_EXPIRING_FIELDS`]; or [`FILE_VERSION_OF_VALKEY`].
     pub version: u16,
 }
 
@@ -50,6 +50,19 @@ pub struct Preamble<'a> {
     pub used_memory: u64,
     /// Whether the file is the base of an append-only file.
     pub aof_base: bool,
+    /// Where the stream of writes goes on after the file, if that is known.
+    pub stream: Option<StreamPlace<'a>>,
+}
+
+/// A place in the stream of writes of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamPlace<'a> {
+    /// The database that is selected there.
+    pub database: usize,
+    /// The name of the history.
+    pub history: &'a str,
+    /// Bytes of the stream before it.
+    pub offset: u64,
 }
 
 /// A key, and its attributes besides the value.
@@ -130,9 +143,9 @@ pub struct Finished<W> {
 /// ```
 ///
 /// # Errors
-/// All methods give the sink's errors, after which the file is worth nothing. Those about collections
-/// also give [`io::ErrorKind::InvalidInput`] when pieces do not add up to what was announced: better no
-/// file than a wrong one.
+/// All methods give the sink's errors, after which the file is worth nothing. Those about
+/// collections also give [`io::ErrorKind::InvalidInput`] when pieces do not add up to what was
+/// announced: better no file than a wrong one.
 pub struct FileWriter<W: Write> {
     writer: Writer<Output<W>>,
     version: u16,
@@ -148,7 +161,11 @@ impl<W: Write> FileWriter<W> {
         let output = Output::new(sink, options.checksum);
         let mut writer = Writer::new(output, options.compress);
         let version = options.version;
-        writer.bytes(format!("REDIS{version:04}").as_bytes())?;
+        let magic = match version {
+            FILE_VERSION_OF_VALKEY => format!("VALKEY{version:03}"),
+            _ => format!("REDIS{version:04}"),
+        };
+        writer.bytes(magic.as_bytes())?;
         Ok(FileWriter { writer, version, open: None, text: None })
     }
 
@@ -163,11 +180,16 @@ impl<W: Write> FileWriter<W> {
         self.aux_number("redis-bits", 64)?;
         self.aux_number("ctime", preamble.created_seconds)?;
         self.aux_number("used-mem", preamble.used_memory)?;
+        if let Some(place) = preamble.stream {
+            self.aux_number("repl-stream-db", place.database as u64)?;
+            self.aux("repl-id", place.history.as_bytes())?;
+            self.aux_number("repl-offset", place.offset)?;
+        }
         self.aux_number("aof-base", u64::from(preamble.aof_base))
     }
 
-    /// Sets the content type of all keys from here on; empty for none. Redis ignores it, as any text
-    /// whose name it does not know.
+    /// Sets the content type of all keys from here on; empty for none. Redis ignores it, as any
+    /// text whose name it does not know.
     pub fn content_type(&mut self, name: &[u8]) -> io::Result<()> {
         self.aux(CONTENT_TYPE, name)
     }
@@ -195,7 +217,8 @@ impl<W: Write> FileWriter<W> {
         self.writer.length(database as u64)
     }
 
-    /// Writes how many keys the database has and how many of them expire, so that readers make room.
+    /// Writes how many keys the database has and how many of them expire, so that readers make
+    /// room.
     pub fn resize(&mut self, keys: u64, expiring: u64) -> io::Result<()> {
         self.opcode(opcode::RESIZE)?;
         self.writer.length(keys)?;
@@ -218,10 +241,22 @@ impl<W: Write> FileWriter<W> {
             self.head(head, kind::STREAM_2)?;
             return self.writer.stream(stream, Layout::Stream2);
         }
+        if let ValueRef::Hash(hash) = value
+            && let Some(earliest) = hash.next_expiry()
+            && self.is_of_valkey()
+        {
+            self.begin(head, Collection::ExpiringHash { earliest }, hash.len() as u64)?;
+            hash.iter().try_for_each(|(field, value, at)| self.field(field, value, at))?;
+            return self.end();
+        }
         let kind = kind_of(value);
         self.check_version(head, kind)?;
         self.head(head, kind)?;
         self.writer.value(value)
+    }
+
+    fn is_of_valkey(&self) -> bool {
+        self.version == FILE_VERSION_OF_VALKEY
     }
 
     /// Refuses a value for which the version of the file has no form.
@@ -248,8 +283,8 @@ impl<W: Write> FileWriter<W> {
         self.writer.bytes(value)
     }
 
-    /// Writes a key whose value, of `pieces` pieces, follows by calls of [`node`](FileWriter::node),
-    /// [`member`](FileWriter::member), [`field`](FileWriter::field) or
+    /// Writes a key whose value, of `pieces` pieces, follows by calls of
+    /// [`node`](FileWriter::node), [`member`](FileWriter::member), [`field`](FileWriter::field) or
     /// [`scored`](FileWriter::scored). There must be one at least. Then comes
     /// [`end`](FileWriter::end).
     pub fn begin(
@@ -259,9 +294,16 @@ impl<W: Write> FileWriter<W> {
         pieces: u64,
     ) -> io::Result<()> {
         self.check_version(head, collection.kind())?;
-        self.head(head, collection.kind())?;
+        let expires = matches!(collection, Collection::ExpiringHash { .. });
+        let kind = match self.is_of_valkey() && expires {
+            true => kind::HASH_EXPIRING_VALKEY,
+            false => collection.kind(),
+        };
+        self.head(head, kind)?;
         self.open = Some((collection, pieces));
-        if let Collection::ExpiringHash { earliest } = collection {
+        if let Collection::ExpiringHash { earliest } = collection
+            && !self.is_of_valkey()
+        {
             self.writer.bytes(&earliest.to_le_bytes())?;
         }
         self.writer.length(pieces)
@@ -313,6 +355,12 @@ impl<W: Write> FileWriter<W> {
         match self.open {
             Some((collection @ Collection::ExpiringHash { earliest }, _)) => {
                 self.count(collection)?;
+                if self.is_of_valkey() {
+                    self.writer.element(field)?;
+                    self.writer.element(value)?;
+                    let at = expire_at.map_or(-1, u64::cast_signed);
+                    return self.writer.bytes(&at.to_le_bytes());
+                }
                 self.writer.field_time(expire_at, earliest)?;
             }
             _ if expire_at.is_some() => {

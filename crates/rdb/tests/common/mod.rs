@@ -1,5 +1,5 @@
-//! Reads a whole file and shows its contents, in the words of the listings that `scripts/make-golden`
-//! makes.
+//! Reads a whole file and shows its contents, in the words of the listings that
+//! `scripts/make-golden` makes.
 
 // Every test file compiles this for itself, and none uses all of it.
 #![allow(dead_code, unreachable_pub)]
@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use base::num;
-use rdb::file::{Batch, Checksum, DecodeOptions, FileError, FileReader, Function, Item, Usage};
+use rdb::file::{
+    Checksum, DecodeOptions, EntryBatch, FileError, FileReader, Function, Item, Usage,
+};
 use rdb::{Dialect, Layout, ReadError, ValueLimits};
 use sha1::{Digest, Sha1};
 use store::gate::Gates;
@@ -90,7 +92,7 @@ pub fn read(file: impl Read, options: &DecodeOptions) -> Result<Found, FileError
 }
 
 fn decode(
-    batch: &Batch,
+    batch: &EntryBatch,
     options: &DecodeOptions,
     found: &mut Vec<FoundEntry>,
 ) -> Result<(), FileError> {
@@ -173,11 +175,11 @@ pub fn with_entry<T>(value: Value<'_>, action: impl FnOnce(ValueRef<'_>) -> T) -
     thread_local!(static SPACE: (Keyspace<()>, Gates) = (Keyspace::new(1), Gates::new()));
     SPACE.with(|(space, gates)| {
         let key = Key::new(b"k");
-        let closed = gates.close();
-        let mut held = space.hold_all(&closed, 0);
-        held.insert(0, &key, value, None);
-        let result = action(held.find(0, &key).map(Entry::value).unwrap());
-        held.remove(0, &key);
+        let stopped = gates.stop_the_world();
+        let mut locked = space.all_slots(&stopped, 0);
+        locked.insert(0, &key, value, None);
+        let result = action(locked.find(0, &key).map(Entry::value).unwrap());
+        locked.remove(0, &key);
         result
     })
 }

@@ -36,6 +36,7 @@ fn write(random: &mut Random, most: usize, options: WriteOptions) -> io::Result<
         created_seconds: 1_700_000_000,
         used_memory: 1 << 20,
         aof_base: random.percent(10),
+        stream: None,
     })?;
     let mut keys = Vec::new();
     for index in 0..random.below(most + 1) {
@@ -88,7 +89,7 @@ fn write_value(
             set.iter().try_for_each(|member| writer.member(member))?;
         }
         ValueRef::Hash(hash) => {
-            let collection = match hash.next_due() {
+            let collection = match hash.next_expiry() {
                 Some(earliest) => Collection::ExpiringHash { earliest },
                 None => Collection::Hash,
             };

@@ -1,6 +1,6 @@
-//! Finds where replies end, in pieces of any size, without keeping them: the body of a long string is
-//! counted down and never copied. It looks only at lines with lengths, and at the first word of an
-//! error.
+//! Finds where replies end, in pieces of any size, without keeping them: the body of a long string
+//! is counted down and never copied. It looks only at lines with lengths, and at the first word of
+//! an error.
 
 use base::limits;
 use base::num::parse_i64;
@@ -43,9 +43,9 @@ pub struct ReplyScanner {
 }
 
 impl ReplyScanner {
-    /// Takes the next bytes, and calls `reply` for each reply that ends within them, with its length,
-    /// and with its line when it is an error. A message pushed by the server counts only for the length
-    /// of the reply after it.
+    /// Takes the next bytes, and calls `reply` for each reply that ends within them, with its
+    /// length, and with its line when it is an error. A message pushed by the server counts only
+    /// for the length of the reply after it.
     ///
     /// # Errors
     /// [`ReplyError`] when these are not replies; the connection is of no use any more.
@@ -64,8 +64,8 @@ impl ReplyScanner {
         all.map(drop)
     }
 
-    /// Takes the next bytes up to the end of the first reply or message for which `is_enough`, or else
-    /// all of them; returns how many it took.
+    /// Takes the next bytes up to the end of the first reply or message for which `is_enough`, or
+    /// else all of them; returns how many it took.
     ///
     /// # Errors
     /// [`ReplyError`] when these are not replies; the connection is of no use any more.
@@ -174,8 +174,8 @@ impl ReplyScanner {
         Ok(false)
     }
 
-    /// Counts a complete reply in the collections around it. When all of them are complete, it tells
-    /// what has ended; returns whether that is enough.
+    /// Counts a complete reply in the collections around it. When all of them are complete, it
+    /// tells what has ended; returns whether that is enough.
     #[inline]
     fn leave(&mut self, is_enough: &mut impl FnMut(Found<'_>) -> bool) -> bool {
         while let Some(lacking) = self.open.last_mut() {

@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,33 +14,42 @@ use base::limits;
 use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::observe::stats::ThreadStats;
-use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
 
-use super::arrival::{Arrival, Speaks};
+use super::arrival::Arrival;
 use super::mailbox::{WAKE, Wakers};
 use super::protected::protected;
-use super::transport::Transport;
+use super::protocol::Speaks;
+use super::transport::{Accepted, AnyTransport, Source, Transport, UnixSource};
+use process::thread;
 
-/// A listening socket.
-pub enum Listener {
-    /// TCP.
-    Tcp(std::net::TcpListener, Speaks),
-    /// A unix socket.
-    Unix(std::os::unix::net::UnixListener),
+/// Where connections arrive, over which transport, and the protocol that is spoken there.
+pub struct Listener {
+    source: Box<dyn Source>,
+    speaks: Speaks,
 }
 
-enum Source {
-    Tcp(mio::net::TcpListener, Speaks),
-    Unix(mio::net::UnixListener, String),
-}
+impl Listener {
+    /// A TCP socket that listens and does not block.
+    pub fn tcp(listener: std::net::TcpListener, speaks: Speaks) -> Listener {
+        let source = mio::net::TcpListener::from_std(listener);
+        Listener { source: Box::new(source), speaks }
+    }
 
-impl Source {
-    fn deregister(mut self, registry: &Registry) -> io::Result<()> {
-        match &mut self {
-            Source::Tcp(listener, _) => registry.deregister(listener),
-            Source::Unix(listener, _) => registry.deregister(listener),
-        }
+    /// A unix socket that listens and does not block.
+    ///
+    /// # Errors
+    /// Its address cannot be found.
+    pub fn unix(
+        listener: std::os::unix::net::UnixListener,
+        speaks: Speaks,
+    ) -> io::Result<Listener> {
+        let address = listener.local_addr()?;
+        let path = address.as_pathname().map(|path| path.display().to_string());
+        let listener = mio::net::UnixListener::from_std(listener);
+        let source = UnixSource(listener, path.unwrap_or_default());
+        Ok(Listener { source: Box::new(source), speaks })
     }
 }
 
@@ -53,7 +61,7 @@ const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(1);
 
 /// What came of a listener's turn. The largest of all says how long the thread may sleep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Accepted {
+enum Outcome {
     /// No connection waits any more. An event announces the next one.
     All,
     /// This listener has had its turn. No event announces the connections that still wait.
@@ -62,14 +70,14 @@ enum Accepted {
     Failed,
 }
 
-impl Accepted {
+impl Outcome {
     /// How long the next look at the listeners may wait for an event; for ever when absent.
     fn pause(self) -> Option<Duration> {
         match self {
-            Accepted::All => None,
-            Accepted::Part => Some(Duration::ZERO),
+            Outcome::All => None,
+            Outcome::Part => Some(Duration::ZERO),
             // Most likely out of descriptors: wait a little rather than spin.
-            Accepted::Failed => Some(PAUSE_AFTER_FAILURE),
+            Outcome::Failed => Some(PAUSE_AFTER_FAILURE),
         }
     }
 }
@@ -100,11 +108,11 @@ impl Acceptor {
             poll,
             orders: Arc::clone(&orders),
             stats,
-            sources: Vec::new(),
+            listeners: Vec::new(),
             complained: Cell::new(None),
         };
-        let thread = std::thread::Builder::new().name("acceptor".to_string());
-        Ok(Acceptor { orders, waker, thread: thread.spawn(move || accepting.run())? })
+        let thread = thread::start("acceptor", move || accepting.run())?;
+        Ok(Acceptor { orders, waker, thread })
     }
 
     pub(super) fn listen(&self, listeners: Vec<Listener>) {
@@ -132,7 +140,7 @@ struct Accepting {
     poll: Poll,
     orders: Arc<Orders>,
     stats: Arc<ThreadStats>,
-    sources: Vec<Source>,
+    listeners: Vec<Listener>,
     /// When the log last told of a failed accept.
     complained: Cell<Option<Instant>>,
 }
@@ -152,25 +160,28 @@ impl Accepting {
             if let Some(listeners) = replaced {
                 self.replace(listeners);
             }
-            // All of them: a listener that was just registered may have had connections before, and one
-            // that has had its turn may have more.
-            let accepted = (0..self.sources.len()).map(|index| self.accept_some(index)).max();
-            pause = accepted.unwrap_or(Accepted::All).pause();
+            // All of them: a listener that was just registered may have had connections before, and
+            // one that has had its turn may have more.
+            let accepted = (0..self.listeners.len()).map(|index| self.accept_some(index)).max();
+            pause = accepted.unwrap_or(Outcome::All).pause();
+            // Workers free what came with a connection.
+            process::memory::publish();
         }
     }
 
     fn replace(&mut self, listeners: Vec<Listener>) {
-        for source in self.sources.drain(..) {
-            // The giver of the socket may have it too, so that closing ours would not take it out of
-            // the poll instance.
-            if let Err(error) = source.deregister(self.poll.registry()) {
+        for mut listener in self.listeners.drain(..) {
+            // The giver of the socket may have it too, so that closing ours would not take it out
+            // of the poll instance.
+            if let Err(error) = listener.source.deregister(self.poll.registry()) {
                 let line = format!("A listening socket cannot be put away: {error}");
                 self.engine.host.log(LogLevel::Warning, &line);
             }
         }
-        for (index, listener) in listeners.into_iter().enumerate() {
-            match self.register(index, listener) {
-                Ok(source) => self.sources.push(source),
+        for mut listener in listeners {
+            let token = Token(self.listeners.len());
+            match listener.source.register(self.poll.registry(), token) {
+                Ok(()) => self.listeners.push(listener),
                 Err(error) => {
                     let line = format!("A listening socket cannot be used: {error}");
                     self.engine.host.log(LogLevel::Warning, &line);
@@ -179,56 +190,28 @@ impl Accepting {
         }
     }
 
-    fn register(&self, index: usize, listener: Listener) -> io::Result<Source> {
-        let registry = self.poll.registry();
-        match listener {
-            Listener::Tcp(listener, speaks) => {
-                listener.set_nonblocking(true)?;
-                let mut listener = mio::net::TcpListener::from_std(listener);
-                registry.register(&mut listener, Token(index), Interest::READABLE)?;
-                Ok(Source::Tcp(listener, speaks))
-            }
-            Listener::Unix(listener) => {
-                listener.set_nonblocking(true)?;
-                let address = listener.local_addr()?;
-                let path = address.as_pathname().map(|path| path.display().to_string());
-                let mut listener = mio::net::UnixListener::from_std(listener);
-                registry.register(&mut listener, Token(index), Interest::READABLE)?;
-                Ok(Source::Unix(listener, path.unwrap_or_default()))
-            }
-        }
-    }
-
-    /// Accepts connections of one listener, so many that other listeners and the stop wait for a moment
-    /// at most.
-    fn accept_some(&self, index: usize) -> Accepted {
+    /// Accepts connections of one listener, but only as many that other listeners and the stop wait
+    /// for a moment at most.
+    fn accept_some(&self, index: usize) -> Outcome {
         for _ in 0..limits::ACCEPTS_PER_TURN {
-            let accepted = match &self.sources[index] {
-                Source::Tcp(listener, speaks) => listener.accept().map(|(socket, peer)| {
-                    let transport = Transport::tcp(socket, peer);
-                    (transport, *speaks, Some(peer))
-                }),
-                Source::Unix(listener, path) => listener.accept().map(|(socket, _)| {
-                    let transport = Transport::unix(socket, path);
-                    (transport, Speaks::Resp, None)
-                }),
-            };
-            match accepted {
-                Ok((transport, speaks, peer)) => self.admit(transport, speaks, peer),
+            let Listener { source, speaks } = &self.listeners[index];
+            match source.accept(&self.engine.config.load()) {
+                Ok(accepted) => self.admit(accepted, *speaks),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Accepted::All;
+                    return Outcome::All;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.complain(&error);
-                    return Accepted::Failed;
+                    return Outcome::Failed;
                 }
             }
         }
-        Accepted::Part
+        Outcome::Part
     }
 
-    /// Tells the log of a failed accept. The next attempt follows soon, and most likely fails as well.
+    /// Tells the log of a failed accept. The next attempt follows soon, and most likely fails as
+    /// well.
     fn complain(&self, error: &io::Error) {
         let last = self.complained.get();
         if last.is_none_or(|last| last.elapsed() >= BETWEEN_COMPLAINTS) {
@@ -239,35 +222,25 @@ impl Accepting {
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
-    fn admit(&self, transport: Transport, speaks: Speaks, peer: Option<SocketAddr>) {
+    fn admit(&self, accepted: Accepted, speaks: Speaks) {
+        let Accepted { transport, origin } = accepted;
         let config = self.engine.config.load();
         if self.wakers.connections() >= config.maxclients as usize {
             self.stats.rejected_connections.add(1);
-            return refuse(&transport, speaks, 503, b"-ERR max number of clients reached\r\n");
+            return refuse(transport, speaks, 503, b"-ERR max number of clients reached\r\n");
         }
-        if let Some(text) = peer.and_then(|peer| protected(&config, &peer)) {
+        if let Some(text) = origin.peer.and_then(|peer| protected(&config, &peer)) {
             self.stats.rejected_connections.add(1);
-            return refuse(&transport, speaks, 403, text);
+            return refuse(transport, speaks, 403, text);
         }
-        transport.set_keepalive(config.tcp_keepalive);
         self.stats.connections_received.add(1);
         let id = self.engine.next_client_id();
-        self.wakers.deliver(Arrival { transport, speaks, id });
+        self.wakers.deliver(Arrival { transport, origin, speaks, id });
     }
 }
 
-/// Tells the client why, if the socket takes it, and closes. The text is an error in RESP.
-fn refuse(transport: &Transport, speaks: Speaks, status: u16, text: &[u8]) {
-    let output = match speaks {
-        Speaks::Resp => {
-            let mut output = resp::output::Output::new();
-            output.push(text);
-            output
-        }
-        Speaks::Http => {
-            let text = text.strip_prefix(b"-").unwrap_or(text).trim_ascii_end();
-            super::http::refuse(status, text, base::clock::now_us() / 1000)
-        }
-    };
-    let _ = transport.write(&output, usize::MAX);
+/// Tells the client why, if the transport takes it, and closes. The text is an error in RESP.
+fn refuse(mut transport: AnyTransport, speaks: Speaks, status: u16, text: &[u8]) {
+    // The client sees in any case that it is closed.
+    let _ = transport.send(&speaks.refusal(status, text), usize::MAX);
 }

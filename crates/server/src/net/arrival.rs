@@ -1,20 +1,28 @@
-//! A new connection on its way from the acceptor to its worker.
+//! A new connection on its way from the acceptor to its worker, and the connection of a replica on
+//! its way to the thread that serves replicas.
 
-use super::transport::Transport;
+use std::sync::Arc;
 
-/// The protocol of the clients of a listening socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
-    /// The protocol of Redis.
-    Resp,
-    /// HTTP/1.1.
-    Http,
-}
+use engine::session::client::Client;
+use engine::session::replica::SyncRequest;
+
+use super::protocol::Speaks;
+use super::transport::{AnyTransport, Origin};
 
 /// A new connection.
 pub(super) struct Arrival {
-    pub(super) transport: Transport,
+    pub(super) transport: AnyTransport,
+    pub(super) origin: Origin,
     pub(super) speaks: Speaks,
     /// The client's number: they follow the order in which connections were accepted.
     pub(super) id: u64,
+}
+
+/// The connection of a replica.
+pub(super) struct Handover {
+    pub(super) transport: AnyTransport,
+    pub(super) client: Arc<Client>,
+    /// What it has sent after its request.
+    pub(super) input: Vec<u8>,
+    pub(super) request: SyncRequest,
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use engine::handler::args::KeyAt;
-use engine::registry::Row;
+use engine::command::args::KeyAt;
+use engine::engine::Row;
 use resp::args::ArgRange;
 
 /// Space is kept for this many of the next commands.
@@ -11,7 +11,7 @@ const KEPT: usize = 32;
 
 /// One parsed command of the batch.
 pub(super) struct Item {
-    pub(super) place: usize,
+    pub(super) connection_index: usize,
     pub(super) row: Option<&'static Row>,
     pub(super) args: Range<usize>,
     pub(super) keys: Range<usize>,
@@ -19,7 +19,7 @@ pub(super) struct Item {
 
 /// Parsed commands that must run now.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct CommandBatch {
     pub(super) items: Vec<Item>,
     /// The arguments of all commands, one command after the other.
     pub(super) args: Vec<ArgRange>,
@@ -27,19 +27,19 @@ pub(super) struct Batch {
     pub(super) keys: Vec<KeyAt>,
 }
 
-impl Batch {
-    /// Adds a command of the connection at `place`, with the arguments and keys from `args` and `keys`
-    /// on.
+impl CommandBatch {
+    /// Adds a command of the connection at `connection_index`, with the arguments and keys from
+    /// `args` and `keys` on.
     #[inline]
     pub(super) fn add(
         &mut self,
-        place: usize,
+        connection_index: usize,
         row: Option<&'static Row>,
         args: usize,
         keys: usize,
     ) {
         let (args, keys) = (args..self.args.len(), keys..self.keys.len());
-        self.items.push(Item { place, row, args, keys });
+        self.items.push(Item { connection_index, row, args, keys });
     }
 
     /// The present end, to come back to.

@@ -1,17 +1,17 @@
 //! Waiting a moment so that more requests come at once.
 //!
-//! A worker that is faster than its clients finds one or two requests each time it looks, and goes to
-//! sleep in between: the waits and wake-ups then cost more than the requests. Network cards have the
-//! same problem and coalesce interrupts; this does the same. While many connections send many requests,
-//! the worker sleeps until about a quarter of those connections have sent the next one, but never
-//! longer than [`LONGEST`]. The worker answers at once when there are few connections or few requests,
-//! or when pauses turn out to cost throughput ([`super::trial`]). What this gains and costs is in
-//! `docs/decisions/0002-coalescing.md`.
+//! A worker that is faster than its clients finds one or two requests each time it looks, and goes
+//! to sleep in between: the waits and wake-ups then cost more than the requests. Network cards have
+//! the same problem and coalesce interrupts; this does the same. While many connections send many
+//! requests, the worker sleeps until about a quarter of those connections have sent the next one,
+//! but never longer than [`LONGEST`]. The worker answers at once when there are few connections or
+//! few requests, or when pauses turn out to cost throughput ([`super::trial`]). What this gains and
+//! costs is in `docs/decisions/0002-coalescing.md`.
 //!
-//! When nearly all replies wait for a sync of the journal, requests taken in small portions cost more
-//! still, because each portion asks for a sync of its own. Then the worker lets a quarter of its busy
-//! connections gather before it takes any requests, up to [`LONGEST_GATHERING`], and looks at no socket
-//! while the sync goes on (`docs/decisions/0005-one-sync-for-many.md`).
+//! When nearly all replies wait for a sync of the journal, requests taken in small portions cost
+//! more still, because each portion asks for a sync of its own. Then the worker lets a quarter of
+//! its busy connections gather before it takes any requests, up to [`LONGEST_GATHERING`], and looks
+//! at no socket while the sync goes on (`docs/decisions/0005-one-sync-for-many.md`).
 
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ const LONGEST: Duration = Duration::from_micros(50);
 const LONGEST_GATHERING: Duration = Duration::from_micros(200);
 /// How long requests are counted before the pause is chosen again, in microseconds.
 const WINDOW_US: u64 = 1000;
-/// Connections that must have sent something in a window. With fewer, all of them would soon wait for
-/// the pausing one.
+/// Connections that must have sent something in a window. With fewer, all of them would soon wait
+/// for the pausing one.
 const ACTIVE_LEAST: u32 = 16;
-/// Windows over which busy connections are counted; a quarter of these should gather. In one window not
-/// all connections of a slow client send something.
+/// Windows over which busy connections are counted; a quarter of these should gather. In one window
+/// not all connections of a slow client send something.
 const WINDOWS: u32 = 8;
 /// Readable sockets that a window must have seen.
 const EVENTS_LEAST: u32 = 64;
 
-/// From this many bytes for each readable socket, on average, waiting and waking is not the main cost:
-/// large values are better taken while they are in the processor's cache.
+/// From this many bytes for each readable socket, on average, waiting and waking is not the main
+/// cost: large values are better taken while they are in the processor's cache.
 const BYTES_MOST: u64 = 4096;
 
 /// The worker's recent observations, and how long it pauses.
@@ -71,7 +71,8 @@ struct Gathering {
 }
 
 impl Coalescing {
-    /// Counts a readable socket; `last_window` is its connection's note of when it was counted last.
+    /// Counts a readable socket; `last_window` is its connection's note of when it was counted
+    /// last.
     #[inline]
     pub(super) fn note_event(&mut self, last_window: &mut u32) {
         self.events += 1;
@@ -137,7 +138,8 @@ impl Coalescing {
         self.gathering.is_some()
     }
 
-    /// How long it takes until enough connections that will wait for the journal have come, when `came` have.
+    /// How long it takes until enough connections that will wait for the journal have come, when
+    /// `came` have.
     pub(super) fn gathering_pause(&self, came: usize) -> Option<Duration> {
         let Gathering { wanted, interval_ns } = self.gathering?;
         let missing = u64::from(wanted).checked_sub(came as u64).filter(|missing| *missing > 0)?;
@@ -193,8 +195,8 @@ mod tests {
         assert_eq!(coalescing.pause(11_000), None);
     }
 
-    /// Windows in which each of `busy` connections sends a request in turn, 64 in a window. Of their
-    /// replies, all but one in `answered` wait for the journal.
+    /// Windows in which each of `busy` connections sends a request in turn, 64 in a window. Of
+    /// their replies, all but one in `answered` wait for the journal.
     fn gathering(busy: usize, answered: usize) -> Coalescing {
         let mut coalescing = Coalescing::default();
         let mut marks = vec![u32::MAX; busy];

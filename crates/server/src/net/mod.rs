@@ -1,27 +1,33 @@
 //! Connections: from bytes on a socket to commands and back.
 //!
-//! An acceptor thread takes connections and gives each to the worker that has the fewest. From then on
-//! the worker owns it: it reads, parses, executes and writes, without a hop to another thread.
+//! An acceptor thread takes connections and gives each to the worker that has the fewest. From then
+//! on the worker owns it: it reads, parses, executes and writes, without a hop to another thread.
 //! [`worker`] has the turn of a worker, the loop in which all of this happens.
 //!
-//! A connection is a [`transport`], which carries bytes, and a protocol, which turns bytes into
-//! commands ([`resp`], [`http`]).
+//! The connections of replicas leave their workers: [`replicas`] has the thread that serves them.
+//!
+//! A connection is a [`transport`], which carries bytes, and a [`protocol`], which turns bytes into
+//! commands ([`resp`], [`http`]). A listener has one of each.
 
 mod accept;
 mod arrival;
 mod batch;
 mod coalesce;
 mod connection;
+mod deferred;
 mod http;
+mod intake;
 pub mod mailbox;
 mod parked;
 pub mod pending;
 mod protected;
 mod protocol;
+mod replicas;
 mod resp;
 mod timers;
 mod transport;
 mod trial;
+mod withheld;
 mod worker;
 
 use std::io;
@@ -30,14 +36,17 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::engine::Engine;
+use persist::cuts::Cuts;
 use views::Offer;
 
 pub use accept::Listener;
-pub use arrival::Speaks;
 pub use http::ChangeEvents;
 pub use mailbox::Wakers;
+pub use protocol::Speaks;
 
 use accept::Acceptor;
+
+use process::thread;
 
 /// The running workers and the acceptor.
 pub struct Workers {
@@ -47,7 +56,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `threads` workers. Connections come when [`Workers::listen`] is called.
+    /// Starts `threads` workers, and the thread that serves replicas. Connections come when
+    /// [`Workers::listen`] is called.
     ///
     /// # Errors
     /// When a poll instance or a thread cannot be made.
@@ -55,15 +65,16 @@ impl Workers {
         engine: Arc<Engine>,
         wakers: Arc<Wakers>,
         offer: &Arc<ArcSwap<Offer>>,
+        cuts: &Arc<Cuts>,
         threads: usize,
     ) -> io::Result<Workers> {
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
             let (engine, offer) = (Arc::clone(&engine), Arc::clone(offer));
             let worker = worker::Worker::new(engine, &wakers, offer, index)?;
-            let thread = std::thread::Builder::new().name(format!("worker-{index}"));
-            handles.push(thread.spawn(move || worker.run())?);
+            handles.push(thread::start(format!("worker-{index}"), move || worker.run())?);
         }
+        handles.push(replicas::start(Arc::clone(&engine), &wakers, cuts)?);
         let acceptor = Acceptor::start(engine, Arc::clone(&wakers))?;
         Ok(Workers { wakers, acceptor, threads: handles })
     }

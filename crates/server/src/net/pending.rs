@@ -1,18 +1,18 @@
 //! Pending commands of a connection: why they cannot run yet, and how they run in the end.
 //!
 //! The first pending command is the one for which the connection waits, if it has to run again; the
-//! commands that came after it queue up behind it. No thread waits inside a gate: a command that finds
-//! a slot locked leaves the gate, and is tried again when [`Parked`] says so.
+//! commands that came after it queue up behind it. No thread waits inside a gate: a command that
+//! finds a slot locked leaves the gate, and is tried again when [`Parked`] says so.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::limits;
-use engine::registry::{Registry, Row};
-use engine::run::authority::Authority;
-use engine::run::request::Outcome;
-use engine::wait::awaited::Wait;
+use engine::db::slot_access::SlotAccess;
+use engine::engine::{Registry, Row};
+use engine::session::awaited::Wait;
+use engine::turn::request::Outcome;
 use resp::args::OwnedArguments;
 use store::Keyspace;
 use store::gate::{Gate, Gates};
@@ -22,7 +22,7 @@ use super::parked::Parked;
 /// How long commands of one connection may take together, before the last of them.
 const TIME_PER_TURN: Duration = Duration::from_millis(limits::COMMANDS_MS_PER_TURN);
 
-/// Between two attempts to close all gates.
+/// Between two attempts to stop the world.
 const PAUSE_FOR_GATES: Duration = Duration::from_millis(4);
 
 /// Why a connection's next command does not run now.
@@ -35,24 +35,24 @@ pub enum WaitsFor {
     Blocked(Arc<Wait>),
     /// A slot was locked, or the command needs all slots: it is tried again.
     Contended(Box<Parked>),
-    /// It has to run with all gates closed: it is not tried before this instant.
-    NeedsGates(Instant),
-    /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
+    /// It has to run with the world stopped: it is not tried before this instant.
+    NeedsStoppedWorld(Instant),
+    /// CLIENT PAUSE or a slow disk, until this millisecond of the monotonic clock.
     Paused(u64),
 }
 
 /// A command that was parsed and is pending.
-pub struct Pending {
+pub struct PendingCommand {
     /// Its row, if the command exists.
     pub row: Option<&'static Row>,
     /// Its words.
     pub argv: OwnedArguments,
 }
 
-impl Pending {
+impl PendingCommand {
     /// A command that no client has sent.
-    pub fn new(commands: &Registry, argv: OwnedArguments) -> Pending {
-        Pending { row: commands.resolve(argv.view()), argv }
+    pub fn new(commands: &Registry, argv: OwnedArguments) -> PendingCommand {
+        PendingCommand { row: commands.resolve(argv.view()), argv }
     }
 }
 
@@ -61,8 +61,8 @@ pub struct Executed {
     /// The engine's outcome.
     pub outcome: Outcome,
     /// The command that has to run next, if a request consists of several.
-    pub next: Option<Pending>,
-    /// The place in the stream of all output from which its own part comes.
+    pub next: Option<PendingCommand>,
+    /// The position in the stream of all output from which its own part comes.
     pub from: u64,
     /// Whether it has replied, even if its client has to wait.
     pub replied: bool,
@@ -73,7 +73,7 @@ pub struct Ran {
     /// The engine's outcome.
     pub outcome: Outcome,
     /// The command, if it must run again, or the one that follows from it.
-    pub command: Option<Pending>,
+    pub command: Option<PendingCommand>,
     /// A slot that was locked, if that is why.
     pub slot: Option<u16>,
     /// Whether its connection stays, and the commands after it may run now.
@@ -83,7 +83,7 @@ pub struct Ran {
 /// See the module's text.
 #[derive(Default)]
 pub struct PendingCommands {
-    commands: VecDeque<Pending>,
+    commands: VecDeque<PendingCommand>,
     /// Why the first command does not run now.
     pub waits_for: WaitsFor,
 }
@@ -121,12 +121,12 @@ impl PendingCommands {
     }
 
     /// Puts a command after the other pending ones.
-    pub fn push(&mut self, command: Pending) {
+    pub fn push(&mut self, command: PendingCommand) {
         self.commands.push_back(command);
     }
 
     /// Puts a command before those that wait.
-    pub fn push_first(&mut self, command: Pending) {
+    pub fn push_first(&mut self, command: PendingCommand) {
         self.commands.push_front(command);
     }
 
@@ -136,7 +136,7 @@ impl PendingCommands {
     pub fn wait_for(
         &mut self,
         outcome: Outcome,
-        command: Option<Pending>,
+        command: Option<PendingCommand>,
         slot: Option<u16>,
         now: Instant,
     ) {
@@ -147,27 +147,27 @@ impl PendingCommands {
             Outcome::Done => WaitsFor::Nothing,
             Outcome::Blocked(wait) => WaitsFor::Blocked(wait),
             Outcome::Contended => WaitsFor::Contended(Box::new(Parked::new(slot, now))),
-            Outcome::NeedsProgram => WaitsFor::Contended(Box::new(Parked::program(now))),
-            Outcome::NeedsGates => WaitsFor::NeedsGates(now),
+            Outcome::NeedsAllSlots => WaitsFor::Contended(Box::new(Parked::exclusive(now))),
+            Outcome::NeedsStoppedWorld => WaitsFor::NeedsStoppedWorld(now),
             Outcome::Paused(until) => WaitsFor::Paused(until),
         };
     }
 
-    /// When its waiting ends by itself, in milliseconds of the steady clock.
+    /// When its waiting ends by itself, in milliseconds of the monotonic clock.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
         match &self.waits_for {
-            WaitsFor::Nothing | WaitsFor::Contended(_) | WaitsFor::NeedsGates(_) => None,
+            WaitsFor::Nothing | WaitsFor::Contended(_) | WaitsFor::NeedsStoppedWorld(_) => None,
             WaitsFor::Blocked(wait) => wait.deadline.into_iter().chain(wait.again_at).min(),
             WaitsFor::Paused(until) => Some(*until),
         }
     }
 
-    /// When to try a command again that waits for slots, or for closed gates.
+    /// When to try a command again that waits for slots, or for a stopped world.
     pub fn next_try(&self) -> Option<Instant> {
         match &self.waits_for {
             WaitsFor::Contended(parked) => Some(parked.next_try()),
-            WaitsFor::NeedsGates(next) => Some(*next),
+            WaitsFor::NeedsStoppedWorld(next) => Some(*next),
             _ => None,
         }
     }
@@ -175,17 +175,17 @@ impl PendingCommands {
     /// Runs the command for which the connection waits, if it needs slots that were locked, closed
     /// gates, or just another attempt; then the commands after it.
     ///
-    /// Must be called outside the gate, or where the thread may enter it again ([`Gate::within`]): then
-    /// without closing all gates, because it cannot close its own. `run` runs a command and returns its
-    /// outcome. While a script has run for long (`slow`), commands are also tried that would otherwise
-    /// wait in vain: they are refused.
+    /// Must be called outside the gate, or where the thread may enter it again ([`Gate::within`]):
+    /// then without stopping the world, because it cannot close its own. `run` runs a command and
+    /// returns its outcome. While a script has run for long (`slow`), commands are also tried that
+    /// would otherwise wait in vain: they are refused.
     pub fn run<X>(
         &mut self,
         space: &Keyspace<X>,
         gates: Option<&Gates>,
         (gate, slow): (&Gate, bool),
         now: impl Fn() -> Instant,
-        mut run: impl FnMut(Pending, Authority<'_>) -> Ran,
+        mut run: impl FnMut(PendingCommand, SlotAccess<'_>) -> Ran,
     ) {
         let open = match &self.waits_for {
             WaitsFor::Nothing | WaitsFor::Blocked(_) => true,
@@ -195,16 +195,16 @@ impl PendingCommands {
                 true
             }
             WaitsFor::Contended(_) => self.try_again(space, (gate, slow), &now, &mut run),
-            WaitsFor::NeedsGates(next) => {
+            WaitsFor::NeedsStoppedWorld(next) => {
                 *next <= now() && self.try_alone(gates, gate, &now, &mut run)
             }
         };
         if open && self.runs() && !self.is_empty() {
             let inside = gate.enter();
-            let authority = Authority::Ordinary(inside.presence());
+            let slot_access = SlotAccess::Ordinary(inside.pinned());
             let begun = now();
             for _ in 0..limits::COMMANDS_PER_TURN {
-                if !self.runs() || self.is_empty() || !self.run_first(authority, &now, &mut run) {
+                if !self.runs() || self.is_empty() || !self.run_first(slot_access, &now, &mut run) {
                     break;
                 }
                 if now().saturating_duration_since(begun) > TIME_PER_TURN {
@@ -221,7 +221,7 @@ impl PendingCommands {
         space: &Keyspace<X>,
         (gate, slow): (&Gate, bool),
         now: &impl Fn() -> Instant,
-        run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
+        run: &mut impl FnMut(PendingCommand, SlotAccess<'_>) -> Ran,
     ) -> bool {
         let WaitsFor::Contended(parked) = &mut self.waits_for else { return true };
         if !parked.may_try(space, now(), slow) {
@@ -231,8 +231,8 @@ impl PendingCommands {
             return true;
         };
         let inside = gate.enter();
-        let authority = Authority::reserved(parked.reservation(), inside.presence());
-        let open = self.run_first(authority, now, run);
+        let slot_access = SlotAccess::reserved(parked.reservation(), inside.pinned());
+        let open = self.run_first(slot_access, now, run);
         if let WaitsFor::Contended(failed) = &mut self.waits_for {
             // It goes on waiting where it was, with its reservation.
             parked.note_failure(failed.slot(), now());
@@ -241,23 +241,23 @@ impl PendingCommands {
         open
     }
 
-    /// Runs a command that needs all gates closed. When a thread stays inside its gate for long, the
-    /// command is run without closing them: it may then be refused. Returns whether its connection
-    /// stays.
+    /// Runs a command that needs the world stopped. When a thread stays inside its gate for long,
+    /// the command is run without closing them: it may then be refused. Returns whether its
+    /// connection stays.
     fn try_alone(
         &mut self,
         gates: Option<&Gates>,
         gate: &Gate,
         now: &impl Fn() -> Instant,
-        run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
+        run: &mut impl FnMut(PendingCommand, SlotAccess<'_>) -> Ran,
     ) -> bool {
         self.waits_for = WaitsFor::Nothing;
-        if let Some(closed) = gates.and_then(|gates| gates.try_close(gate)) {
-            return self.run_first(Authority::Closed(&closed), now, run);
+        if let Some(stopped) = gates.and_then(|gates| gates.try_stop_the_world(gate)) {
+            return self.run_first(SlotAccess::Stopped(&stopped), now, run);
         }
         let inside = gate.enter();
-        let open = self.run_first(Authority::Ordinary(inside.presence()), now, run);
-        if let WaitsFor::NeedsGates(next) = &mut self.waits_for {
+        let open = self.run_first(SlotAccess::Ordinary(inside.pinned()), now, run);
+        if let WaitsFor::NeedsStoppedWorld(next) = &mut self.waits_for {
             *next = now() + PAUSE_FOR_GATES;
         }
         open
@@ -266,12 +266,12 @@ impl PendingCommands {
     /// Runs the first command. Whether its connection stays.
     fn run_first(
         &mut self,
-        authority: Authority<'_>,
+        slot_access: SlotAccess<'_>,
         now: &impl Fn() -> Instant,
-        run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
+        run: &mut impl FnMut(PendingCommand, SlotAccess<'_>) -> Ran,
     ) -> bool {
         let first = self.commands.pop_front().expect("what waits is here");
-        let Ran { outcome, command, slot, open } = run(first, authority);
+        let Ran { outcome, command, slot, open } = run(first, slot_access);
         match outcome {
             Outcome::Done => command.into_iter().for_each(|next| self.push_first(next)),
             outcome => self.wait_for(outcome, command, slot, now()),

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_are_denied_without_a_password() {
+    fn remote_clients_are_denied_without_a_password() {
         let mut config = Config::default();
         for (peer, denied) in [
             ("127.0.0.1:5", false),

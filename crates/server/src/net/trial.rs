@@ -1,10 +1,11 @@
 //! Whether pausing pays, found out by trying.
 //!
-//! A pause saves wake-ups on both sides. A client that is slow with each request sends more in the same
-//! time then; a quick one has sent everything before the pause is over, and waits. The worker cannot
-//! see which kind it serves. So it serves with and without pauses in turn, for some milliseconds each,
-//! counts requests, and goes on with the way that served more. Some time later it tries again. When
-//! both ways serve the same number, it pauses, because that takes less processor time.
+//! A pause saves wake-ups on both sides. A client that is slow with each request sends more in the
+//! same time then; a quick one has sent everything before the pause is over, and waits. The worker
+//! cannot see which kind it serves. So it serves with and without pauses in turn, for some
+//! milliseconds each, counts requests, and goes on with the way that served more. Some time later
+//! it tries again. When both ways serve the same number, it pauses, because that takes less
+//! processor time.
 
 /// Windows of one way before the other one's turn. The first is not counted: the requests that it
 /// serves were sent under the other way.
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_serves_more_is_done_nearly_always() {
+    fn the_way_that_serves_more_is_used_nearly_always() {
         assert!(share_of_pauses(130, 100) >= 97);
         assert!(share_of_pauses(139, 165) <= 3);
     }

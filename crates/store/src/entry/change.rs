@@ -5,15 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Entry, Kind, Removed, Value, ValueMut, ValueRef, Word};
+use crate::StringValue;
 use crate::keyspace::SlotTable;
-use crate::table::dict::Place;
-use crate::{StringValue, frozen_text, string};
+use crate::snapshot::frozen_text;
+use crate::table::dict::Position;
+use crate::types::string;
 
 /// An entry that may be changed. Created by the keyspace, which knows the table's place.
 pub struct EntryMut<'e> {
     pub(crate) word: Word,
     pub(crate) table: &'e mut SlotTable,
-    pub(crate) place: Place,
+    pub(crate) position: Position,
 }
 
 impl<'e> EntryMut<'e> {
@@ -37,10 +39,10 @@ impl<'e> EntryMut<'e> {
         self.word.set_version(version);
     }
 
-    /// Labels the value with a number of the caller's choice. Changes in place and changes of the
-    /// expiry keep the label; a new value has none.
-    pub fn set_label(&mut self, label: u8) {
-        self.put(self.word.with_label(label));
+    /// Gives the value a content type, by a number of the caller's choice. Changes in place and
+    /// changes of the expiry keep the content-type id; a new value has none.
+    pub fn set_content_type_id(&mut self, content_type_id: u8) {
+        self.put(self.word.with_content_type_id(content_type_id));
     }
 
     /// Sets, moves or removes the expiry.
@@ -50,25 +52,25 @@ impl<'e> EntryMut<'e> {
             (true, Some(at)) => {
                 // SAFETY: an entry with the flag begins with its expiry.
                 unsafe { self.word.base().cast::<u64>().write(at) };
-                self.table.note_due(at);
+                self.table.note_expiry(at);
             }
             _ => {
                 self.table.count_expiry(self.word.has_expiry(), expire_at);
                 self.word = self.word.with_expiry(expire_at);
-                self.table.words.replace(self.place, self.word.bits());
+                self.table.words.replace(self.position, self.word.bits());
             }
         }
     }
 
-    /// Must be called when the times of a hash's fields may have changed, so that those are found that
-    /// are due.
+    /// Must be called when the times of a hash's fields may have changed, so that those are found
+    /// that have expired.
     #[inline]
     pub fn note_fields(&mut self) {
         if let ValueRef::Hash(hash) = self.word.value() {
-            let due = hash.next_due();
-            if due.is_some() || self.word.has_expiring_fields() {
-                self.table.count_fields(self.word.has_expiring_fields(), due);
-                self.put(self.word.with_expiring_fields(due.is_some()));
+            let expiry = hash.next_expiry();
+            if expiry.is_some() || self.word.has_expiring_fields() {
+                self.table.count_fields(self.word.has_expiring_fields(), expiry);
+                self.put(self.word.with_expiring_fields(expiry.is_some()));
             }
         }
     }
@@ -89,7 +91,7 @@ impl<'e> EntryMut<'e> {
         word.set_clock(self.word.clock());
         word.set_stamp(self.word.stamp());
         self.table.count_expiry(self.word.has_expiry(), expire_at);
-        self.table.count_fields(self.word.has_expiring_fields(), word.fields_due());
+        self.table.count_fields(self.word.has_expiring_fields(), word.next_field_expiry());
         let old = self.word;
         self.put(word);
         // SAFETY: it has left the table.
@@ -166,7 +168,7 @@ impl<'e> EntryMut<'e> {
 
     fn put(&mut self, word: Word) {
         if word != self.word {
-            self.table.words.replace(self.place, word.bits());
+            self.table.words.replace(self.position, word.bits());
             self.word = word;
         }
     }

@@ -4,11 +4,11 @@
 use std::mem::ManuallyDrop;
 
 use super::{Entry, Kind, Value, ValueRef, Word};
-use crate::frozen_text::{self, LARGE_TEXT};
-use crate::string::StringRef;
+use crate::snapshot::frozen_text::{self, LARGE_TEXT};
+use crate::types::string::StringRef;
 
-/// An entry that has left its table. Dropping it frees it, which may take long for a large collection:
-/// see [`Removed::is_large`].
+/// An entry that has left its table. Dropping it frees it, which may take long for a large
+/// collection: see [`Removed::is_large`].
 ///
 /// Invariant: nothing else has the entry's word.
 pub struct Removed(Word);

@@ -7,7 +7,7 @@ const CLOCK_AT: usize = 7;
 
 /// Bits of a version with its mark.
 const STAMP: u64 = (1 << 56) - 1;
-/// Marks an entry that was handed over to a cut: see [`crate::cut`].
+/// Marks an entry that was handed over to a cut: see [`crate::snapshot::cut`].
 const HANDED: u64 = 1 << 55;
 const VERSION: u64 = STAMP & !HANDED;
 

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::Gates;
-use crate::{Held, Key, Keyspace};
+use crate::locks::gate::Gates;
+use crate::{Key, Keyspace, LockedSlots};
 
 /// A string of the model: its bytes, and whether it was modified in place since it was set.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,19 +45,19 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn set(held: &mut Held<'_, ()>, key: &Key<'_>, bytes: &[u8], expire_at: Option<u64>) {
+fn set(locked: &mut LockedSlots<'_, ()>, key: &Key<'_>, bytes: &[u8], expire_at: Option<u64>) {
     let value = Value::String(StringValue::from_bytes(bytes));
-    match held.find_mut(0, key) {
+    match locked.find_mut(0, key) {
         Some(mut entry) => drop(entry.replace(value, expire_at)),
         None => {
-            held.insert(0, key, value, expire_at).set_clock(55);
-            held.find_mut(0, key).expect("it was added").set_version(77);
+            locked.insert(0, key, value, expire_at).set_clock(55);
+            locked.find_mut(0, key).expect("it was added").set_version(77);
         }
     }
 }
 
-fn check(held: &Held<'_, ()>, key: &Key<'_>, model: Option<&Model>) {
-    let entry = held.find(0, key);
+fn check(locked: &LockedSlots<'_, ()>, key: &Key<'_>, model: Option<&Model>) {
+    let entry = locked.find(0, key);
     assert_eq!(entry.is_some(), model.is_some());
     let (Some(entry), Some(model)) = (entry, model) else { return };
     let ValueRef::String(string) = entry.value() else { panic!("strings stay strings") };
@@ -85,18 +85,18 @@ proptest! {
         let keyspace = Keyspace::<()>::new(1);
         let key = Key::new(&key);
         let gates = Gates::new();
-        let closed = gates.close();
-        let mut held = keyspace.hold_all(&closed, 0);
+        let stopped = gates.stop_the_world();
+        let mut locked = keyspace.all_slots(&stopped, 0);
         let mut model: Option<Model> = None;
         for step in steps {
             match step {
                 Step::Set(bytes, expire_at) => {
-                    set(&mut held, &key, &bytes, expire_at);
+                    set(&mut locked, &key, &bytes, expire_at);
                     model = Some(Model { bytes, modified: false, expire_at });
                 }
                 Step::Grow(length, byte) => {
                     let Some(model) = &mut model else { continue };
-                    let mut entry = held.find_mut(0, &key).expect("the model has it");
+                    let mut entry = locked.find_mut(0, &key).expect("the model has it");
                     let length = length.max(model.bytes.len());
                     model.bytes.resize(length, 0);
                     model.modified = true;
@@ -107,18 +107,18 @@ proptest! {
                 }
                 Step::Expire(expire_at) => {
                     let Some(model) = &mut model else { continue };
-                    held.find_mut(0, &key).expect("the model has it").set_expire_at(expire_at);
+                    locked.find_mut(0, &key).expect("the model has it").set_expire_at(expire_at);
                     model.expire_at = expire_at;
                 }
                 Step::Remove => {
-                    prop_assert_eq!(held.remove(0, &key).is_some(), model.take().is_some());
+                    prop_assert_eq!(locked.remove(0, &key).is_some(), model.take().is_some());
                 }
             }
-            check(&held, &key, model.as_ref());
-            let table = held.table(0, key.slot).expect("the database was used");
+            check(&locked, &key, model.as_ref());
+            let table = locked.table(0, key.slot).expect("the database was used");
             let expiring = model.as_ref().and_then(|model| model.expire_at);
             prop_assert_eq!(table.expires(), usize::from(expiring.is_some()));
-            prop_assert!(expiring.is_none_or(|at| table.next_due() <= at));
+            prop_assert!(expiring.is_none_or(|at| table.next_expiry() <= at));
         }
     }
 }
@@ -128,17 +128,17 @@ fn a_string_that_fits_is_overwritten_where_it_lies() {
     let keyspace = Keyspace::<()>::new(1);
     let key = Key::new(b"key:000000000042");
     let gates = Gates::new();
-    let closed = gates.close();
-    let mut held = keyspace.hold_all(&closed, 0);
-    set(&mut held, &key, b"abc", None);
-    let address = held.find(0, &key).expect("it was set").key().as_ptr();
+    let stopped = gates.stop_the_world();
+    let mut locked = keyspace.all_slots(&stopped, 0);
+    set(&mut locked, &key, b"abc", None);
+    let address = locked.find(0, &key).expect("it was set").key().as_ptr();
     for value in [&b"xyz"[..], b"", b"abcd"] {
-        set(&mut held, &key, value, None);
-        let entry = held.find(0, &key).expect("it was set");
+        set(&mut locked, &key, value, None);
+        let entry = locked.find(0, &key).expect("it was set");
         assert_eq!(entry.key().as_ptr(), address, "32 bytes hold 12 of header and 20 of the rest");
     }
-    set(&mut held, &key, b"abcde", None);
-    assert_eq!(held.find(0, &key).expect("it was set").allocated(), 48);
+    set(&mut locked, &key, b"abcde", None);
+    assert_eq!(locked.find(0, &key).expect("it was set").allocated(), 48);
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn a_buffer_that_a_reply_reads_is_left_alone() {
     let keyspace = Keyspace::<()>::new(1);
     let key = Key::new(b"k");
     let gates = Gates::new();
-    let closed = gates.close();
-    let mut held = keyspace.hold_all(&closed, 0);
+    let stopped = gates.stop_the_world();
+    let mut locked = keyspace.all_slots(&stopped, 0);
     let buffer = Arc::new(vec![b'a'; 100_000]);
     let value = Value::String(StringValue::Shared(Arc::clone(&buffer)));
-    held.insert(0, &key, value, None);
-    let mut entry = held.find_mut(0, &key).expect("it was set");
+    locked.insert(0, &key, value, None);
+    let mut entry = locked.find_mut(0, &key).expect("it was set");
     entry.string_mut(0).expect("it is a string")[0] = b'b';
     assert_eq!(buffer[0], b'a');
     let address = entry.string_mut(0).expect("it is a string").as_ptr();
@@ -169,8 +169,8 @@ fn no_entry_is_made_of_a_key_whose_length_does_not_fit() {
 
 #[test]
 fn what_is_large_is_so_by_allocations_and_bytes() {
-    use crate::list::ListLimits;
     use crate::pack::End;
+    use crate::types::list::ListLimits;
     let limits = crate::Limits { entries: 4, value: 64 };
     let is_large = |value: Value<'_>| {
         let word = Word::new(b"key", value, None);

@@ -1,12 +1,12 @@
-//! The keys of one slot in one database, and when the next of them is due.
+//! The keys of one slot in one database, and when the next of them expires.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 
 use super::key::Key;
 use crate::entry::{Entry, Removed, Word};
-use crate::sync::{AtomicU32, AtomicU64};
-use crate::table::dict::{Place, Table};
+use crate::locks::sync::{AtomicU32, AtomicU64};
+use crate::table::dict::{Position, Table};
 
 /// The hash of the key of the entry with this word.
 ///
@@ -19,10 +19,10 @@ pub(super) unsafe fn hash_of(word: u64) -> u64 {
 
 /// The keys of one slot in one database.
 ///
-/// The table knows a lower bound of when its next key is due, so that expiry does not look at it in
-/// vain. When a key goes or its expiry moves, the bound does not rise. A look at all entries raises it.
-/// That look is done in steps ([`SlotTable::look_for_due`]) and stays valid through all changes of the
-/// table between them.
+/// The table knows a lower bound of when its next key expires, so that expiry does not look at it
+/// in vain. When a key goes or its expiry moves, the bound does not rise. A look at all entries
+/// raises it. That look is done in steps ([`SlotTable::look_for_expired`]) and stays valid through
+/// all changes of the table between them.
 ///
 /// Invariant: the words are those of live entries, which belong to this table alone.
 pub struct SlotTable {
@@ -31,9 +31,9 @@ pub struct SlotTable {
     pub(super) expires: AtomicU32,
     /// Hashes with expiring fields.
     pub(super) field_expires: AtomicU32,
-    /// No key of this table, and no field of a hash, is due before this time: a lower bound, in Unix
-    /// milliseconds. Atomic, because threads read it without the lock.
-    pub(super) next_due: AtomicU64,
+    /// No key of this table, and no field of a hash, expires before this time: a lower bound, in
+    /// Unix milliseconds. Atomic, because threads read it without the lock.
+    pub(super) next_expiry: AtomicU64,
     /// The running scan of all entries.
     pub(super) looking: Option<Box<Looking>>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Looking {
     /// Where it stands.
     position: u32,
     /// A lower bound over the entries that it has passed, and the expiries set since it began.
-    due: u64,
+    expiry: u64,
 }
 
 /// The result of one step of a look at a table.
@@ -61,17 +61,17 @@ impl Default for SlotTable {
             words: Table::new(),
             expires: AtomicU32::new(0),
             field_expires: AtomicU32::new(0),
-            next_due: AtomicU64::new(u64::MAX),
+            next_expiry: AtomicU64::new(u64::MAX),
             looking: None,
         }
     }
 }
 
 impl SlotTable {
-    pub(crate) fn note_due(&mut self, at: u64) {
-        self.next_due.store(self.next_due().min(at), Ordering::Relaxed);
+    pub(crate) fn note_expiry(&mut self, at: u64) {
+        self.next_expiry.store(self.next_expiry().min(at), Ordering::Relaxed);
         if let Some(look) = &mut self.looking {
-            look.due = look.due.min(at);
+            look.expiry = look.expiry.min(at);
         }
     }
 
@@ -80,11 +80,12 @@ impl SlotTable {
         self.note_count(now);
     }
 
-    /// Counts a hash whose fields begin to expire, or no longer expire: `due` is when the first does.
-    pub(crate) fn count_fields(&mut self, had: bool, due: Option<u64>) {
-        if had || due.is_some() {
-            Self::count(&self.field_expires, had, due.is_some());
-            self.note_count(due);
+    /// Counts a hash whose fields begin to expire, or no longer expire: `expiry` is when the first
+    /// does.
+    pub(crate) fn count_fields(&mut self, had: bool, expiry: Option<u64>) {
+        if had || expiry.is_some() {
+            Self::count(&self.field_expires, had, expiry.is_some());
+            self.note_count(expiry);
         }
     }
 
@@ -93,48 +94,48 @@ impl SlotTable {
         counter.store(count, Ordering::Relaxed);
     }
 
-    fn note_count(&mut self, due: Option<u64>) {
-        if let Some(at) = due {
-            self.note_due(at);
+    fn note_count(&mut self, expiry: Option<u64>) {
+        if let Some(at) = expiry {
+            self.note_expiry(at);
         } else if self.expires() == 0 && self.field_expires() == 0 {
-            self.next_due.store(u64::MAX, Ordering::Relaxed);
+            self.next_expiry.store(u64::MAX, Ordering::Relaxed);
             self.looking = None;
         }
     }
 
-    /// Looks at some entries, at least `entries` unless the table ends before. Shows those whose time was
-    /// before `now`, which the caller deletes, and hashes with fields that are due, which the caller removes.
-    /// The next call goes on after them. When all have been looked at, the lower bound of the next due
-    /// time is exact, and the next call begins anew. It is lower only when a hash goes with its last
-    /// field before its own time.
-    pub fn look_for_due(
+    /// Looks at some entries, at least `entries` unless the table ends before. Shows those whose
+    /// time was before `now`, which the caller deletes, and hashes with expired fields, which the
+    /// caller removes. The next call goes on after them. When all have been looked at, the lower
+    /// bound of the next expiry is exact, and the next call begins anew. It is lower only when a
+    /// hash goes with its last field before its own time.
+    pub fn look_for_expired(
         &mut self,
         now: u64,
         entries: usize,
         mut show: impl FnMut(Entry<'_>),
     ) -> Look {
         let begun = self.looking.take();
-        let mut look = begun.unwrap_or_else(|| Box::new(Looking { position: 0, due: u64::MAX }));
+        let mut look = begun.unwrap_or_else(|| Box::new(Looking { position: 0, expiry: u64::MAX }));
         let (mut position, mut seen) = (Some(look.position), 0);
         while let Some(at) = position.filter(|_| seen < entries) {
             position = self.words.walk(at, |word| {
                 seen += 1;
                 // SAFETY: the table's words are live entries.
                 let entry = Entry::new(unsafe { Word::from_bits(word) });
-                let due = entry.expire_at().unwrap_or(u64::MAX);
-                let fields_due = entry.fields_due().unwrap_or(u64::MAX);
-                if due >= now {
-                    look.due = look.due.min(due);
+                let expiry = entry.expire_at().unwrap_or(u64::MAX);
+                let next_field_expiry = entry.next_field_expiry().unwrap_or(u64::MAX);
+                if expiry >= now {
+                    look.expiry = look.expiry.min(expiry);
                 }
-                if due.min(fields_due) < now {
+                if expiry.min(next_field_expiry) < now {
                     show(entry);
                 } else {
-                    look.due = look.due.min(fields_due);
+                    look.expiry = look.expiry.min(next_field_expiry);
                 }
             });
         }
         match position {
-            None => self.next_due.store(look.due, Ordering::Relaxed),
+            None => self.next_expiry.store(look.expiry, Ordering::Relaxed),
             Some(position) => {
                 look.position = position;
                 self.looking = Some(look);
@@ -163,9 +164,9 @@ impl SlotTable {
         self.field_expires.load(Ordering::Relaxed) as usize
     }
 
-    /// A time before which nothing in this table is due.
-    pub fn next_due(&self) -> u64 {
-        self.next_due.load(Ordering::Relaxed)
+    /// A time before which nothing in this table expires.
+    pub fn next_expiry(&self) -> u64 {
+        self.next_expiry.load(Ordering::Relaxed)
     }
 
     /// Visits the entries at `position` of a walk: see the docs of the table. `None` ends it.
@@ -215,15 +216,15 @@ impl SlotTable {
         Some(self.word_at(self.find(key)?))
     }
 
-    /// The word at a place that was just found.
+    /// The word at a position that was just found.
     #[inline]
-    pub(super) fn word_at(&self, place: Place) -> Word {
+    pub(super) fn word_at(&self, position: Position) -> Word {
         // SAFETY: the table's words are live entries.
-        unsafe { Word::from_bits(self.words.word(place)) }
+        unsafe { Word::from_bits(self.words.word(position)) }
     }
 
     #[inline]
-    pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<Position> {
         self.words.find(key.hash, |word| {
             // SAFETY: the table's words are live entries.
             base::bytes::same(unsafe { Word::from_bits(word) }.key(), key.bytes)

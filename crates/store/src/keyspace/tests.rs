@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::entry::{Entry, Value};
-use crate::gate::{Gate, Gates};
+use crate::locks::gate::{Gate, Gates};
 use crate::{Hash, Limits, Set, SetLimits, StringRef, StringValue, ValueMut, ValueRef};
 
 const DATABASES: usize = 3;
@@ -55,7 +55,7 @@ impl Content {
     }
 
     /// When the first field expires.
-    fn due(&self) -> Option<u64> {
+    fn expiry(&self) -> Option<u64> {
         match self {
             Content::Fields(fields) => fields.values().flatten().min().copied(),
             _ => None,
@@ -101,8 +101,8 @@ enum Step {
     FindOrPut(Name, Content),
     Grow(Name, Vec<u8>),
     Expire(Name, Option<u64>),
-    /// Deletes keys that are due at a time, after a look at this many entries.
-    DeleteDue(Name, u64, usize),
+    /// Deletes keys that have expired at a time, after a look at this many entries.
+    DeleteExpired(Name, u64, usize),
     Remove(Name),
     Swap(usize, usize),
     TakeAll(usize),
@@ -137,7 +137,7 @@ fn step() -> impl Strategy<Value = Step> {
         10 => (name(), prop::collection::vec(any::<u8>(), 1..40)).prop_map(|(name, added)| Step::Grow(name, added)),
         15 => (name(), expiry()).prop_map(|(name, at)| Step::Expire(name, at)),
         15 => (name(), 1u64..600, prop_oneof![1usize..10, Just(usize::MAX)])
-            .prop_map(|(name, now, entries)| Step::DeleteDue(name, now, entries)),
+            .prop_map(|(name, now, entries)| Step::DeleteExpired(name, now, entries)),
         20 => name().prop_map(Step::Remove),
         2 => (0..DATABASES, 0..DATABASES).prop_map(|(one, other)| Step::Swap(one, other)),
         1 => (0..DATABASES).prop_map(Step::TakeAll),
@@ -182,7 +182,7 @@ impl Rig {
     fn act<T>(
         &mut self,
         name: Name,
-        act: impl FnOnce(&mut Held<'_, u32>, &Key<'_>, &mut BTreeMap<Name, Known>) -> T,
+        act: impl FnOnce(&mut LockedSlots<'_, u32>, &Key<'_>, &mut BTreeMap<Name, Known>) -> T,
     ) -> T {
         let bytes = name.bytes();
         let key = Key::new(&bytes);
@@ -191,19 +191,19 @@ impl Rig {
         match self.steps % 3 {
             0 => {
                 let inside = gate.enter();
-                let held = keyspace.try_hold(inside.presence(), &[key.slot], CLOCK);
-                act(&mut held.expect("nobody holds it"), &key, model)
+                let locked = keyspace.try_lock_slots(inside.pinned(), &[key.slot], CLOCK);
+                act(&mut locked.expect("nobody holds it"), &key, model)
             }
             1 => {
                 let reservation = keyspace.reserve();
                 let inside = gate.enter();
-                let held = keyspace.try_hold_every(inside.presence(), &reservation, CLOCK);
-                act(&mut held.expect("nobody holds any"), &key, model)
+                let locked = keyspace.try_lock_all(inside.pinned(), &reservation, CLOCK);
+                act(&mut locked.expect("nobody holds any"), &key, model)
             }
             _ => {
-                let closed = gates.close();
-                let mut held = keyspace.hold_all(&closed, CLOCK);
-                act(&mut held, &key, model)
+                let stopped = gates.stop_the_world();
+                let mut locked = keyspace.all_slots(&stopped, CLOCK);
+                act(&mut locked, &key, model)
             }
         }
     }
@@ -216,16 +216,16 @@ impl Rig {
     }
 
     fn put(&mut self, name: Name, content: Content, expire_at: Option<u64>) {
-        let version = self.act(name, |held, key, model| {
+        let version = self.act(name, |locked, key, model| {
             let value = content.value();
             let version = if model.contains_key(&name) {
-                let version = held.next_version(key.slot);
-                let mut entry = held.find_mut(name.database, key).expect("the model has it");
+                let version = locked.next_version(key.slot);
+                let mut entry = locked.find_mut(name.database, key).expect("the model has it");
                 drop(entry.replace(value, expire_at));
                 entry.set_version(version);
                 version
             } else {
-                held.insert(name.database, key, value, expire_at).version()
+                locked.insert(name.database, key, value, expire_at).version()
             };
             model.insert(name, Known { content, expire_at, version });
             version
@@ -234,9 +234,9 @@ impl Rig {
     }
 
     fn find_or_put(&mut self, name: Name, content: Content) {
-        let version = self.act(name, |held, key, model| {
-            let version = held.next_version(key.slot);
-            let (mut entry, added) = held.find_or_insert(name.database, key, || content.value());
+        let version = self.act(name, |locked, key, model| {
+            let version = locked.next_version(key.slot);
+            let (mut entry, added) = locked.find_or_insert(name.database, key, || content.value());
             assert_eq!(added, !model.contains_key(&name));
             entry.set_version(version);
             let known = model.entry(name).or_insert(Known { content, expire_at: None, version });
@@ -250,15 +250,15 @@ impl Rig {
         match step {
             Step::Put(name, content, expire_at) => self.put(name, content, expire_at),
             Step::FindOrPut(name, content) => self.find_or_put(name, content),
-            Step::Grow(name, added) => self.act(name, |held, key, model| {
-                let entry = held.find_mut(name.database, key);
+            Step::Grow(name, added) => self.act(name, |locked, key, model| {
+                let entry = locked.find_mut(name.database, key);
                 let (Some(mut entry), Some(known)) = (entry, model.get_mut(&name)) else { return };
                 match &mut known.content {
                     Content::Text(bytes) => {
                         let old = bytes.len();
                         bytes.extend_from_slice(&added);
-                        let place = entry.string_mut(bytes.len()).expect("it is a string");
-                        place[old..].copy_from_slice(&added);
+                        let position = entry.string_mut(bytes.len()).expect("it is a string");
+                        position[old..].copy_from_slice(&added);
                     }
                     Content::Members(members) => {
                         let ValueMut::Set(set) = entry.value_mut() else { panic!("it is a set") };
@@ -275,18 +275,18 @@ impl Rig {
                     }
                 }
             }),
-            Step::Expire(name, at) => self.act(name, |held, key, model| {
-                let entry = held.find_mut(name.database, key);
+            Step::Expire(name, at) => self.act(name, |locked, key, model| {
+                let entry = locked.find_mut(name.database, key);
                 assert_eq!(entry.is_some(), model.contains_key(&name));
                 let (Some(mut entry), Some(known)) = (entry, model.get_mut(&name)) else { return };
                 entry.set_expire_at(at);
                 known.expire_at = at;
             }),
-            Step::DeleteDue(name, now, entries) => self.act(name, |held, key, model| {
-                delete_due(held, key, model, name, now, entries);
+            Step::DeleteExpired(name, now, entries) => self.act(name, |locked, key, model| {
+                delete_expired_keys(locked, key, model, name, now, entries);
             }),
-            Step::Remove(name) => self.act(name, |held, key, model| {
-                let removed = held.remove(name.database, key);
+            Step::Remove(name) => self.act(name, |locked, key, model| {
+                let removed = locked.remove(name.database, key);
                 let known = model.remove(&name);
                 assert_eq!(removed.is_some(), known.is_some());
                 let (Some(removed), Some(known)) = (removed, known) else { return };
@@ -297,7 +297,7 @@ impl Rig {
                 drop(removed.into_value());
             }),
             Step::Swap(one, other) => {
-                self.keyspace.swap(&self.gates.close(), one, other);
+                self.keyspace.swap(&self.gates.stop_the_world(), one, other);
                 let model = std::mem::take(&mut self.model).into_iter().map(|(name, known)| {
                     let database = match name.database {
                         database if database == one => other,
@@ -309,7 +309,7 @@ impl Rig {
                 self.model = model.collect();
             }
             Step::TakeAll(database) => {
-                let taken = self.keyspace.take_all(&self.gates.close(), database);
+                let taken = self.keyspace.take_all(&self.gates.stop_the_world(), database);
                 let before = self.model.len();
                 self.model.retain(|name, _| name.database != database);
                 let taken: usize = taken.iter().map(SlotTable::len).sum();
@@ -331,7 +331,7 @@ impl Rig {
             assert_eq!(self.keyspace.len(database), known().count());
             assert_eq!(self.keyspace.is_empty(database), slots.is_empty());
             assert_eq!(self.keyspace.expires(database), expiring);
-            let timed = known().filter(|(_, known)| known.content.due().is_some()).count();
+            let timed = known().filter(|(_, known)| known.content.expiry().is_some()).count();
             assert_eq!(self.keyspace.field_expires(database), timed);
             assert!(self.keyspace.occupied(database).eq(slots.iter().copied()));
             match self.keyspace.random_slot(database) {
@@ -346,9 +346,9 @@ impl Rig {
 
     fn check_slot(&self, database: usize, slot: u16) {
         let inside = self.gate.enter();
-        let held = self.keyspace.try_hold(inside.presence(), &[slot], CLOCK);
-        let held = held.expect("nobody holds it");
-        let table = held.table(database, slot).expect("the slot is occupied");
+        let locked = self.keyspace.try_lock_slots(inside.pinned(), &[slot], CLOCK);
+        let locked = locked.expect("nobody holds it");
+        let table = locked.table(database, slot).expect("the slot is occupied");
         let mut left: BTreeMap<_, _> = self
             .model
             .iter()
@@ -360,8 +360,8 @@ impl Rig {
         let times = left.values().filter_map(|known| known.expire_at);
         assert_eq!(table.expires(), times.clone().count());
         assert_eq!(self.keyspace.slot_expires(database, slot), times.clone().count());
-        let times = times.chain(left.values().filter_map(|known| known.content.due()));
-        assert!(times.min().is_none_or(|first| table.next_due() <= first));
+        let times = times.chain(left.values().filter_map(|known| known.content.expiry()));
+        assert!(times.min().is_none_or(|first| table.next_expiry() <= first));
         let drawn = table.random().expect("the slot is occupied");
         assert!(left.contains_key(drawn.key()));
 
@@ -372,7 +372,7 @@ impl Rig {
                 assert_eq!(Content::of(entry.value()), known.content);
                 assert_eq!(entry.expire_at(), known.expire_at);
                 assert_eq!(entry.version(), known.version);
-                let found = held.find(database, &Key::new(entry.key())).expect("it was met");
+                let found = locked.find(database, &Key::new(entry.key())).expect("it was met");
                 assert_eq!(found.key().as_ptr(), entry.key().as_ptr());
             });
         }
@@ -380,9 +380,9 @@ impl Rig {
     }
 }
 
-/// Takes a step of a look for keys that are due, and deletes those that it shows.
-fn delete_due(
-    held: &mut Held<'_, u32>,
+/// Takes a step of a look for expired keys, and deletes those that it shows.
+fn delete_expired_keys(
+    locked: &mut LockedSlots<'_, u32>,
     key: &Key<'_>,
     model: &mut BTreeMap<Name, Known>,
     name: Name,
@@ -390,49 +390,49 @@ fn delete_due(
     entries: usize,
 ) {
     let in_slot = |other: &Name| (other.database, other.tag) == (name.database, name.tag);
-    let table = held.table_mut(name.database, key.slot);
+    let table = locked.table_mut(name.database, key.slot);
     let is_whole = table.looking.is_none();
-    let mut due: Vec<Box<[u8]>> = Vec::new();
-    let look = table.look_for_due(now, entries, |entry| due.push(entry.key().into()));
+    let mut expiry: Vec<Box<[u8]>> = Vec::new();
+    let look = table.look_for_expired(now, entries, |entry| expiry.push(entry.key().into()));
     assert!(look.finished || look.entries >= entries);
     let mut emptied = false;
-    for bytes in due {
+    for bytes in expiry {
         let key = Key::new(&bytes);
         let known = model.iter_mut().find(|(other, _)| in_slot(other) && *other.bytes() == *bytes);
         let (&shown, known) = known.expect("what is shown is there");
         let is_over = known.expire_at.is_some_and(|at| at < now);
-        let is_empty = !is_over && remove_due_fields(held, &key, shown.database, known, now);
+        let is_empty = !is_over && remove_expired_fields(locked, &key, shown.database, known, now);
         // The hash's own expiry lies in the future, so the expiry of its fields was looked at.
         emptied |= is_empty && known.expire_at.is_some();
         if is_over || is_empty {
-            assert!(held.remove(shown.database, &key).is_some());
+            assert!(locked.remove(shown.database, &key).is_some());
             model.remove(&shown);
         }
     }
     if look.finished && is_whole {
         let times = model.iter().filter(|(other, _)| in_slot(other));
-        let first = times.flat_map(|(_, known)| [known.expire_at, known.content.due()]);
+        let first = times.flat_map(|(_, known)| [known.expire_at, known.content.expiry()]);
         let first = first.flatten().min();
         assert!(first.is_none_or(|first| first >= now), "all that were due are gone");
-        let next = held.table_mut(name.database, key.slot).next_due();
+        let next = locked.table_mut(name.database, key.slot).next_expiry();
         let first = first.unwrap_or(u64::MAX);
         assert!(next == first || (emptied && next < first), "{next} is told, and it is {first}");
     }
 }
 
-/// Removes the fields of a hash that are due. Returns whether none is left.
-fn remove_due_fields(
-    held: &mut Held<'_, u32>,
+/// Removes the fields of a hash that have expired. Returns whether none is left.
+fn remove_expired_fields(
+    locked: &mut LockedSlots<'_, u32>,
     key: &Key<'_>,
     database: usize,
     known: &mut Known,
     now: u64,
 ) -> bool {
     let Content::Fields(fields) = &mut known.content else { panic!("only hashes have fields") };
-    let mut entry = held.find_mut(database, key).expect("what is shown is there");
+    let mut entry = locked.find_mut(database, key).expect("what is shown is there");
     let ValueMut::Hash(hash) = entry.value_mut() else { panic!("it is a hash") };
-    let due = hash.due(now, usize::MAX);
-    assert!(!due.is_empty() && due.iter().all(|field| hash.remove(field)));
+    let expiry = hash.expired(now, usize::MAX);
+    assert!(!expiry.is_empty() && expiry.iter().all(|field| hash.remove(field)));
     entry.note_fields();
     fields.retain(|_, at| at.is_none_or(|at| at >= now));
     fields.is_empty()
@@ -459,15 +459,15 @@ fn slots_are_locked_all_or_none() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slots: &[u16]| keyspace.try_hold(inside.presence(), slots, CLOCK);
-    let held = try_hold(&[3, 7]).expect("nobody else is there");
-    assert!(held.covers(3) && held.covers(7) && !held.covers(4));
-    assert!(try_hold(&[1, 5, 7, 9]).is_none());
-    drop(try_hold(&[1, 5, 9]).expect("the failed attempt let go of 1 and 5"));
-    let detached = held.detach();
-    assert!(try_hold(&[7]).is_none(), "locks on their way are locks");
-    drop(keyspace.attach(inside.presence(), detached));
-    drop(try_hold(&[3, 7]).expect("unlocked again"));
+    let try_lock_slots = |slots: &[u16]| keyspace.try_lock_slots(inside.pinned(), slots, CLOCK);
+    let locked = try_lock_slots(&[3, 7]).expect("nobody else is there");
+    assert!(locked.contains(3) && locked.contains(7) && !locked.contains(4));
+    assert!(try_lock_slots(&[1, 5, 7, 9]).is_none());
+    drop(try_lock_slots(&[1, 5, 9]).expect("the failed attempt let go of 1 and 5"));
+    let detached = locked.detach();
+    assert!(try_lock_slots(&[7]).is_none(), "locks on their way are locks");
+    drop(keyspace.attach(inside.pinned(), detached));
+    drop(try_lock_slots(&[3, 7]).expect("unlocked again"));
 }
 
 #[test]
@@ -475,114 +475,119 @@ fn slots_are_added_in_any_order_or_missed() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slots: &[u16]| keyspace.try_hold(inside.presence(), slots, CLOCK);
-    let (held, other) = (try_hold(&[7]).unwrap(), try_hold(&[5]).unwrap());
-    assert!(held.try_cover(9, None) && held.try_cover(3, None) && held.try_cover(9, None));
-    assert!(held.covers(3) && held.covers(9) && held.missed().is_none());
-    assert!(!held.try_cover(5, None) && held.missed() == Some(5) && !held.covers(5));
-    assert!(try_hold(&[3]).is_none() && try_hold(&[9]).is_none());
-    drop(held);
-    drop(try_hold(&[3, 7, 9]).expect("what was added is unlocked as well"));
+    let try_lock_slots = |slots: &[u16]| keyspace.try_lock_slots(inside.pinned(), slots, CLOCK);
+    let (locked, other) = (try_lock_slots(&[7]).unwrap(), try_lock_slots(&[5]).unwrap());
+    assert!(
+        locked.try_acquire(9, None) && locked.try_acquire(3, None) && locked.try_acquire(9, None)
+    );
+    assert!(locked.contains(3) && locked.contains(9) && locked.missed().is_none());
+    assert!(!locked.try_acquire(5, None) && locked.missed() == Some(5) && !locked.contains(5));
+    assert!(try_lock_slots(&[3]).is_none() && try_lock_slots(&[9]).is_none());
+    drop(locked);
+    drop(try_lock_slots(&[3, 7, 9]).expect("what was added is unlocked as well"));
     drop(other);
 }
 
 #[test]
-fn newcomers_keep_away_from_what_is_reserved() {
+fn newcomers_cannot_lock_reserved_slots() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slots: &[u16]| keyspace.try_hold(inside.presence(), slots, CLOCK);
+    let try_lock_slots = |slots: &[u16]| keyspace.try_lock_slots(inside.pinned(), slots, CLOCK);
     let (first, second) = (keyspace.reserve(), keyspace.reserve());
     assert!(first.is_first() && !second.is_first());
     let reserved = |own: &Reservation, slots: &[u16]| {
-        keyspace.try_hold_reserved(inside.presence(), own, slots, CLOCK)
+        keyspace.try_lock_reserved(inside.pinned(), own, slots, CLOCK)
     };
-    let holder = try_hold(&[5]).unwrap();
+    let holder = try_lock_slots(&[5]).unwrap();
     assert!(reserved(&first, &[3, 5, 7]).is_none());
-    drop(try_hold(&[3, 7]).expect("only what was found locked is reserved"));
+    drop(try_lock_slots(&[3, 7]).expect("only what was found locked is reserved"));
     drop(holder);
-    assert!(try_hold(&[5]).is_none() && try_hold(&[4, 5]).is_none(), "the slot is reserved");
-    let brief = keyspace.try_hold_briefly(inside.presence(), 5, CLOCK);
+    assert!(
+        try_lock_slots(&[5]).is_none() && try_lock_slots(&[4, 5]).is_none(),
+        "the slot is reserved"
+    );
+    let brief = keyspace.try_lock_briefly(inside.pinned(), 5, CLOCK);
     drop(brief.expect("a snapshot goes on, even while nobody can use the reservation"));
     assert!(keyspace.is_busy(5, None) && !keyspace.is_busy(5, Some(&first)));
-    let held = reserved(&first, &[3, 5, 7]).expect("all are free for whoever has reserved them");
+    let locked = reserved(&first, &[3, 5, 7]).expect("all are free for whoever has reserved them");
     drop(first);
-    assert!(try_hold(&[5]).is_none() && second.is_first());
-    drop(held);
-    drop(try_hold(&[5]).expect("neither locked nor reserved"));
-    drop(keyspace.try_hold_every(inside.presence(), &second, CLOCK).expect("all are free"));
+    assert!(try_lock_slots(&[5]).is_none() && second.is_first());
+    drop(locked);
+    drop(try_lock_slots(&[5]).expect("neither locked nor reserved"));
+    drop(keyspace.try_lock_all(inside.pinned(), &second, CLOCK).expect("all are free"));
     drop((second, keyspace.reserve()));
     assert!(keyspace.reserve().is_first(), "who has gone away is before nobody");
 }
 
 #[test]
-fn who_finds_one_slot_after_the_other_locked_reserves_all_that_it_needs() {
+fn a_command_reserves_each_slot_that_it_finds_locked() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slot| keyspace.try_hold(inside.presence(), &[slot], CLOCK);
+    let try_lock_slots = |slot| keyspace.try_lock_slots(inside.pinned(), &[slot], CLOCK);
     let reservation = keyspace.reserve();
-    for holder in (0..20).map_while(try_hold) {
-        assert!(keyspace.try_hold_every(inside.presence(), &reservation, CLOCK).is_none());
+    for holder in (0..20).map_while(try_lock_slots) {
+        assert!(keyspace.try_lock_all(inside.pinned(), &reservation, CLOCK).is_none());
         drop(holder);
     }
-    assert!(try_hold(16_383).is_none());
-    drop(keyspace.try_hold_every(inside.presence(), &reservation, CLOCK).expect("all are free"));
+    assert!(try_lock_slots(16_383).is_none());
+    drop(keyspace.try_lock_all(inside.pinned(), &reservation, CLOCK).expect("all are free"));
     drop(reservation);
-    drop(try_hold(16_383).expect("nobody keeps it"));
+    drop(try_lock_slots(16_383).expect("nobody keeps it"));
 }
 
-/// One command needs all slots while a long command holds one: commands that do not need the same slot
-/// do not wait.
+/// One command needs all slots while a long command holds one: commands that do not need the same
+/// slot do not wait.
 #[test]
-fn one_slot_that_is_held_for_long_keeps_nobody_from_the_others() {
+fn a_slot_locked_for_long_keeps_nobody_from_other_slots() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slot| keyspace.try_hold(inside.presence(), &[slot], CLOCK);
+    let try_lock_slots = |slot| keyspace.try_lock_slots(inside.pinned(), &[slot], CLOCK);
     let reservation = keyspace.reserve();
-    let try_hold_every = || keyspace.try_hold_every(inside.presence(), &reservation, CLOCK);
-    let long = try_hold(500).expect("it is free");
+    let try_lock_all = || keyspace.try_lock_all(inside.pinned(), &reservation, CLOCK);
+    let long = try_lock_slots(500).expect("it is free");
     for _ in 0..1000 {
-        assert!(try_hold_every().is_none());
+        assert!(try_lock_all().is_none());
         reservation.note_locked(500);
-        drop(try_hold(16_383).expect("it is free"));
+        drop(try_lock_slots(16_383).expect("it is free"));
     }
     // Also where many other slots were in the way before.
     drop(long);
-    for holder in (0..20).map_while(try_hold) {
-        assert!(try_hold_every().is_none());
+    for holder in (0..20).map_while(try_lock_slots) {
+        assert!(try_lock_all().is_none());
         drop(holder);
     }
-    let long = keyspace.try_hold_briefly(inside.presence(), 500, CLOCK).expect("it is free");
-    assert!(try_hold_every().is_none() && try_hold(16_383).is_none());
-    let tries = (0..10_000).take_while(|_| try_hold_every().is_none() && try_hold(7).is_none());
+    let long = keyspace.try_lock_briefly(inside.pinned(), 500, CLOCK).expect("it is free");
+    assert!(try_lock_all().is_none() && try_lock_slots(16_383).is_none());
+    let tries = (0..10_000).take_while(|_| try_lock_all().is_none() && try_lock_slots(7).is_none());
     assert!(tries.count() < 1000, "all are kept for nothing");
-    drop(try_hold(16_383).expect("it is free"));
+    drop(try_lock_slots(16_383).expect("it is free"));
     drop(long);
-    assert!(try_hold(500).is_none());
-    drop(try_hold_every().expect("all are free"));
+    assert!(try_lock_slots(500).is_none());
+    drop(try_lock_all().expect("all are free"));
 }
 
 /// The worker of a command that has reserved a slot may be busy with something else for seconds.
 #[test]
-fn nobody_keeps_away_from_what_nobody_tries_to_get() {
+fn a_reservation_that_nobody_uses_keeps_nobody_away() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slot| keyspace.try_hold(inside.presence(), &[slot], CLOCK);
+    let try_lock_slots = |slot| keyspace.try_lock_slots(inside.pinned(), &[slot], CLOCK);
     let reservation = keyspace.reserve();
-    let try_reserved = || keyspace.try_hold_reserved(inside.presence(), &reservation, &[5], CLOCK);
-    let holder = try_hold(5);
+    let try_reserved = || keyspace.try_lock_reserved(inside.pinned(), &reservation, &[5], CLOCK);
+    let holder = try_lock_slots(5);
     assert!(try_reserved().is_none());
     drop(holder);
-    assert!(try_hold(5).is_none());
+    assert!(try_lock_slots(5).is_none());
     keyspace.reserved.lapse();
     assert!(!keyspace.is_busy(5, None));
-    let holder = try_hold(5).expect("nobody else wants it now");
+    let holder = try_lock_slots(5).expect("nobody else wants it now");
     assert!(try_reserved().is_none());
     drop(holder);
-    assert!(try_hold(5).is_none(), "it is wanted again");
+    assert!(try_lock_slots(5).is_none(), "it is wanted again");
     drop(try_reserved().expect("it is free"));
 }
 
@@ -593,8 +598,8 @@ fn a_command_cannot_touch_what_it_did_not_name() {
     let key = Key::new(b"somewhere");
     let gate = Gates::new().register();
     let inside = gate.enter();
-    let held = keyspace.try_hold(inside.presence(), &[key.slot ^ 1], CLOCK);
-    held.expect("nobody else is there").find(0, &key);
+    let locked = keyspace.try_lock_slots(inside.pinned(), &[key.slot ^ 1], CLOCK);
+    locked.expect("nobody else is there").find(0, &key);
 }
 
 #[test]
@@ -602,24 +607,68 @@ fn attachments_belong_to_slots_and_not_to_databases() {
     let (keyspace, gates) = (Keyspace::<u32>::new(2), Gates::new());
     let gate = gates.register();
     let inside = gate.enter();
-    let held = keyspace.try_hold(inside.presence(), &[9], CLOCK);
-    let mut held = held.expect("nobody else is there");
-    assert!(held.attachment(9).is_none());
-    *held.attachment_mut(9) = Some(Box::new(41));
-    drop(held);
+    let locked = keyspace.try_lock_slots(inside.pinned(), &[9], CLOCK);
+    let mut locked = locked.expect("nobody else is there");
+    assert!(locked.attachment(9).is_none());
+    *locked.attachment_mut(9) = Some(Box::new(41));
+    drop(locked);
     drop(inside);
-    keyspace.swap(&gates.close(), 0, 1);
-    keyspace.take_all(&gates.close(), 0);
+    keyspace.swap(&gates.stop_the_world(), 0, 1);
+    keyspace.take_all(&gates.stop_the_world(), 0);
     let inside = gate.enter();
-    let held = keyspace.try_hold(inside.presence(), &[9], CLOCK);
-    let mut held = held.expect("nobody else is there");
-    assert_eq!(held.attachment_mut(9).take().as_deref(), Some(&41));
-    assert!(held.attachment(9).is_none());
+    let locked = keyspace.try_lock_slots(inside.pinned(), &[9], CLOCK);
+    let mut locked = locked.expect("nobody else is there");
+    assert_eq!(locked.attachment_mut(9).take().as_deref(), Some(&41));
+    assert!(locked.attachment(9).is_none());
+}
+
+#[test]
+fn two_keyspaces_exchange_their_data() {
+    let gates = Gates::new();
+    let (own, mut other) = (Keyspace::<u32>::new(3), Keyspace::<u32>::new(3));
+    let key = Key::new(b"key");
+    let put = |keyspace: &Keyspace<u32>, database, text: &'static [u8], clock| {
+        let gate = gates.register();
+        let inside = gate.enter();
+        let locked = keyspace.try_lock_slots(inside.pinned(), &[key.slot], clock);
+        let mut locked = locked.expect("nobody else is there");
+        *locked.attachment_mut(key.slot) = Some(Box::new(clock as u32));
+        locked.insert(database, &key, Value::String(StringValue::Plain(text.into())), Some(7));
+        locked.next_version(key.slot)
+    };
+    put(&own, 0, b"own", CLOCK);
+    let newest = put(&own, 1, b"own", 2 * CLOCK);
+    put(&other, 0, b"other", CLOCK);
+    put(&other, 2, b"other", CLOCK);
+    own.exchange(&gates.stop_the_world(), &mut other);
+    let content = |keyspace: &Keyspace<u32>| {
+        let gate = gates.register();
+        let inside = gate.enter();
+        let locked = keyspace.try_lock_slots(inside.pinned(), &[key.slot], CLOCK);
+        let mut locked = locked.expect("nobody else is there");
+        let texts = [0, 1, 2].map(|database| {
+            let entry = locked.find(database, &key)?;
+            match entry.value() {
+                ValueRef::String(text) => Some(text.bytes().to_vec()),
+                _ => None,
+            }
+        });
+        (texts, locked.attachment(key.slot).copied(), locked.next_version(key.slot))
+    };
+    let (texts, attachment, version) = content(&own);
+    assert_eq!(texts.map(|text| text.unwrap_or_default()), [&b"other"[..], b"", b"other"]);
+    assert_eq!(attachment, Some(2 * CLOCK as u32), "it belongs to the slot");
+    assert!(version > newest);
+    let lengths = |keyspace: &Keyspace<u32>| [0, 1, 2].map(|index| keyspace.len(index));
+    assert_eq!((lengths(&own), lengths(&other)), ([1, 0, 1], [1, 1, 0]));
+    assert_eq!(own.expires(2), 1);
+    let (texts, ..) = content(&other);
+    assert_eq!(texts.map(|text| text.unwrap_or_default()), [&b"own"[..], b"own", b""]);
 }
 
 /// The amount under a key.
-fn amount(held: &Held<'_, ()>, key: &Key<'_>) -> i64 {
-    match held.find(0, key).map(Entry::value) {
+fn amount(locked: &LockedSlots<'_, ()>, key: &Key<'_>) -> i64 {
+    match locked.find(0, key).map(Entry::value) {
         Some(ValueRef::String(StringRef::Int(amount))) => amount,
         other => panic!("an amount is an integer: {other:?}"),
     }
@@ -640,17 +689,18 @@ fn move_amounts(keyspace: &Keyspace<()>, gates: &Gates, accounts: &[Vec<u8>], se
         let slots = if slots[0] == slots[1] { &slots[..1] } else { &slots[..] };
         loop {
             let inside = gate.enter();
-            if let Some(mut held) = keyspace.try_hold(inside.presence(), slots, CLOCK) {
+            if let Some(mut locked) = keyspace.try_lock_slots(inside.pinned(), slots, CLOCK) {
                 let changes =
-                    [(&from, -1), (&to, 1)].map(|(key, by)| (key, amount(&held, key) + by));
+                    [(&from, -1), (&to, 1)].map(|(key, by)| (key, amount(&locked, key) + by));
                 for (key, amount) in changes {
-                    // Inserted anew at times, so that tables shrink and grow while other threads read.
+                    // Inserted anew at times, so that tables shrink and grow while other threads
+                    // read.
                     let value = Value::String(StringValue::Int(amount));
                     if round % 3 == 0 {
-                        drop(held.remove(0, key));
-                        held.insert(0, key, value, None);
+                        drop(locked.remove(0, key));
+                        locked.insert(0, key, value, None);
                     } else {
-                        let mut entry = held.find_mut(0, key).expect("accounts stay");
+                        let mut entry = locked.find_mut(0, key).expect("accounts stay");
                         drop(entry.replace(value, None));
                     }
                 }
@@ -668,10 +718,15 @@ fn sums_are_never_torn() {
     let accounts: Vec<_> = (0..8).map(|index| format!("account:{index}").into_bytes()).collect();
     for account in &accounts {
         let value = Value::String(StringValue::Int(100));
-        keyspace.hold_all(&gates.close(), CLOCK).insert(0, &Key::new(account), value, None);
+        keyspace.all_slots(&gates.stop_the_world(), CLOCK).insert(
+            0,
+            &Key::new(account),
+            value,
+            None,
+        );
     }
-    let sum = |held: Held<'_, ()>| -> i64 {
-        accounts.iter().map(|account| amount(&held, &Key::new(account))).sum()
+    let sum = |locked: LockedSlots<'_, ()>| -> i64 {
+        accounts.iter().map(|account| amount(&locked, &Key::new(account))).sum()
     };
     let moving = AtomicBool::new(true);
     thread::scope(|scope| {
@@ -680,34 +735,34 @@ fn sums_are_never_torn() {
             .map(|seed| scope.spawn(move || move_amounts(keyspace, gates, accounts, seed)))
             .collect();
         let (sum, moving) = (&sum, &moving);
-        let by_program = scope.spawn(move || {
+        let by_exclusive = scope.spawn(move || {
             let gate = gates.register();
             while moving.load(Ordering::Relaxed) {
                 let reservation = keyspace.reserve();
-                let held = std::iter::repeat_with(|| {
+                let locked = std::iter::repeat_with(|| {
                     let inside = gate.enter();
-                    let held = keyspace.try_hold_every(inside.presence(), &reservation, CLOCK);
-                    held.map(sum)
+                    let locked = keyspace.try_lock_all(inside.pinned(), &reservation, CLOCK);
+                    locked.map(sum)
                 });
-                assert_eq!(held.flatten().next(), Some(800));
+                assert_eq!(locked.flatten().next(), Some(800));
                 drop(reservation);
                 thread::yield_now();
             }
         });
-        let by_gates = scope.spawn(move || {
+        let by_stopped_world = scope.spawn(move || {
             while moving.load(Ordering::Relaxed) {
-                let closed = gates.close();
-                assert_eq!(sum(keyspace.hold_all(&closed, CLOCK)), 800);
-                drop(closed);
+                let stopped = gates.stop_the_world();
+                assert_eq!(sum(keyspace.all_slots(&stopped, CLOCK)), 800);
+                drop(stopped);
                 thread::yield_now();
             }
         });
         let moved: Vec<_> = movers.into_iter().map(|mover| mover.join()).collect();
         moving.store(false, Ordering::Relaxed);
         assert!(moved.iter().all(Result::is_ok));
-        assert!(by_program.join().is_ok() && by_gates.join().is_ok());
+        assert!(by_exclusive.join().is_ok() && by_stopped_world.join().is_ok());
     });
-    assert_eq!(sum(keyspace.hold_all(&gates.close(), CLOCK)), 800);
+    assert_eq!(sum(keyspace.all_slots(&gates.stop_the_world(), CLOCK)), 800);
     // SAFETY: no other thread is left.
     unsafe { crate::table::retire::collect(|| true) };
 }

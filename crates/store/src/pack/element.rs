@@ -1,7 +1,8 @@
 //! One element of a packed block, as it is read.
 //!
-//! A listpack stores what looks like an integer as an integer. "Looks like" is strict: the text must
-//! be exactly what printing the integer gives, so that nothing is lost ("0123" and "+1" stay text).
+//! A listpack stores what looks like an integer as an integer. "Looks like" is strict: the text
+//! must be exactly what printing the integer gives, so that nothing is lost ("0123" and "+1" stay
+//! text).
 
 use base::num::{i64_len, parse_i64, write_i64};
 use smallvec::SmallVec;
@@ -56,8 +57,8 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Whether the element's text is `text`. One comparison; for many against the same text, prepare
-    /// a [`Needle`].
+    /// Whether the element's text is `text`. One comparison; for many against the same text,
+    /// prepare a [`Needle`].
     #[inline]
     pub fn equals(&self, text: &[u8]) -> bool {
         match *self {

@@ -250,7 +250,8 @@ fn decode_long(bytes: &[u8], at: usize) -> (Element<'_>, usize) {
     }
 }
 
-/// Where the entry after the one at `at` of a valid listpack begins: [`decode`] without the element.
+/// Where the entry after the one at `at` of a valid listpack begins: [`decode`] without the
+/// element.
 #[inline]
 pub(super) fn next(bytes: &[u8], at: usize) -> usize {
     let first = bytes[at];

@@ -1,9 +1,8 @@
 //! A packed block or a boxed value behind one pointer.
 //!
-//! Most collections are small: one packed block, and nothing else worth an allocation, so that the
-//! handle is the block's own pointer and costs nothing. A large one is a table, or a directory of
-//! nodes, in a box. The lowest bit of the pointer, which is free as both are aligned to 8, tells them
-//! apart.
+//! Most collections are small: one packed block and no other allocation, so the handle is the
+//! block's own pointer and costs nothing. A large one is a table, or a directory of nodes, in a
+//! box. The lowest bit of the pointer, which is free as both are aligned to 8, tells them apart.
 
 #![allow(unsafe_code)]
 
@@ -147,9 +146,9 @@ impl<P: Thin, T> Drop for PackedOr<P, T> {
     }
 }
 
-/// The packed block of a small collection with two such forms, in eight bytes: an `A`, or a listpack
-/// with another layout than the first, which the second lowest bit of the pointer marks. For a set the
-/// first is an intset, and for a hash a listpack of fields whose values stay.
+/// The packed block of a small collection with two such forms, in eight bytes: an `A`, or a
+/// listpack with another layout than the first, which the second lowest bit of the pointer marks.
+/// For a set the first is an intset, and for a hash a listpack of fields whose values stay.
 ///
 /// Invariants: without the tag `pointer` is the representation of an owned `A`; with it, that of an
 /// owned [`Listpack`] after the tag is taken off.
@@ -246,8 +245,8 @@ fn tagged(pointer: NonNull<u8>) -> NonNull<u8> {
     pointer.map_addr(|address| address | LISTPACK_TAG)
 }
 
-/// The listpack of an [`EitherBlock`], for change. Afterwards the owner gets the block's address, which
-/// may have changed.
+/// The listpack of an [`EitherBlock`], for change. Afterwards the owner gets the block's address,
+/// which may have changed.
 pub(crate) struct ListpackMut<'a> {
     listpack: ManuallyDrop<Listpack>,
     home: &'a mut NonNull<u8>,

@@ -203,8 +203,8 @@ impl Intset {
         true
     }
 
-    /// Adds a value that needs a greater width than all members, so it is less or greater than all of
-    /// them.
+    /// Adds a value that needs a greater width than all members, so it is less or greater than all
+    /// of them.
     fn widen_with(&mut self, value: i64) {
         let (width, len) = (width_of(value), self.len());
         let mut wider = ThinBytes::new(header(width, len + 1));

@@ -25,9 +25,9 @@ impl Format for ListpackFormat {
 
 /// A sequence of short strings and integers in one heap block, in Redis's listpack format.
 ///
-/// Eight bytes, as `Option<Listpack>` is. Reading is [`ListpackSlice`]'s. Every change costs time in
-/// the size of the block; callers convert to another form when it grows beyond a configured bound,
-/// and ask [`fits`](Self::fits) before they add: past 4 GiB an insertion panics.
+/// Eight bytes, as `Option<Listpack>` is. Reading is [`ListpackSlice`]'s. Every change costs time
+/// in the size of the block; callers convert to another form when it grows beyond a configured
+/// bound, and ask [`fits`](Self::fits) before they add: past 4 GiB an insertion panics.
 #[repr(transparent)]
 #[derive(Clone)]
 pub struct Listpack(ThinBytes<ListpackFormat>);
@@ -188,8 +188,8 @@ impl Listpack {
         }
     }
 
-    /// Replaces `old` bytes at offset `at` by `new` bytes, which are returned to be written, and sets
-    /// the count of elements.
+    /// Replaces `old` bytes at offset `at` by `new` bytes, which are returned to be written, and
+    /// sets the count of elements.
     fn open(&mut self, at: usize, old: usize, new: usize, count: usize) -> &mut [u8] {
         let total = self.total_bytes();
         let header = header(total - old + new, count);

@@ -1,15 +1,15 @@
 //! Packed collections: small data types as one heap block each.
 //!
 //! A collection of a few dozen members costs more in pointers than in data, so small hashes, sets,
-//! sorted sets and the nodes of lists are byte blocks that are searched front to back. The bytes are
-//! those of Redis's own `listpack` and `intset`, so a dump takes them, and a restore gives them, as
-//! they are.
+//! sorted sets and the nodes of lists are byte blocks that are searched front to back. The bytes
+//! are those of Redis's own `listpack` and `intset`, so a dump takes them, and a restore gives
+//! them, as they are.
 //!
 //! Dunlin adds the ownership around the bytes:
 //!
-//! * [`Listpack`] and [`Intset`] are one thin pointer to a block that stores nothing but the format:
-//!   the length stands in the format's header, and the capacity is what the allocator gives for that
-//!   length ([`good_size`]), so there is no field for either.
+//! * [`Listpack`] and [`Intset`] are one thin pointer to a block that stores nothing but the
+//!   format: the length stands in the format's header, and the capacity is what the allocator gives
+//!   for that length ([`good_size`]), so there is no field for either.
 //! * [`ListpackSlice`] is to `Listpack` what `str` is to `String`: all reading lives there, and the
 //!   nodes of a list read through it as well.
 //! * `Node` is a list's block: the same bytes with free room on both sides, so that a push at the

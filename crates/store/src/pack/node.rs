@@ -5,10 +5,10 @@
 //! | references  | block size      | start        | free room | listpack     | free room |
 //! +-------------+-----------------+--------------+-----------+--------------+-----------+
 //! ```
-//! A plain listpack is cheap to append to and dear to prepend to, for all of it moves. Here a push at
-//! either end writes the new entry next to the last one and moves nothing; the listpack's header is
-//! written anew in front of it, so the bytes are at any time ready to be dumped. When one side has no
-//! room left, the listpack moves once and takes the room of the other side.
+//! Appending to a plain listpack is cheap, but prepending moves all of it. Here a push at either
+//! end writes the new entry beside the last one and moves nothing. The listpack's header is written
+//! anew at its front, so the bytes can be dumped at any time. When one side has no room left, the
+//! listpack moves once and takes the room of the other side.
 //!
 //! Nodes are shared with snapshots: a clone counts, and the next change copies the block first.
 
@@ -53,14 +53,14 @@ pub(crate) enum Growth {
 
 /// A shared handle to one block: eight bytes.
 ///
-/// Invariants: the block was allocated with `size` bytes, all initialised; from `start` lies a valid
-/// listpack that ends inside the block; code that changes anything except the count has the only
-/// handle.
+/// Invariants: the block was allocated with `size` bytes, all initialised; from `start` lies a
+/// valid listpack that ends inside the block; code that changes anything except the count has the
+/// only handle.
 #[repr(transparent)]
 pub(crate) struct Node(NonNull<Head>);
 
-// SAFETY: the count is atomic, and everything else is changed only through the only handle (`parts_mut`
-// makes sure), so handles may move to and be read from any thread.
+// SAFETY: the count is atomic, and everything else is changed only through the only handle
+// (`parts_mut` makes sure), so handles may move to and be read from any thread.
 unsafe impl Send for Node {}
 // SAFETY: as above; `&Node` gives out shared slices only.
 unsafe impl Sync for Node {}
@@ -142,8 +142,8 @@ impl Node {
             *self = self.copied();
         }
         let len = self.block_size() - HEAD_BYTES;
-        // SAFETY: this is the only handle (none can be made while it is borrowed mutably), so nothing
-        // else reads the block; `start` and the bytes after the head do not overlap.
+        // SAFETY: this is the only handle (none can be made while it is borrowed mutably), so
+        // nothing else reads the block; `start` and the bytes after the head do not overlap.
         unsafe {
             let start = &mut (*self.0.as_ptr()).start;
             (start, std::slice::from_raw_parts_mut(self.0.add(1).cast().as_ptr(), len))
@@ -178,8 +178,8 @@ impl Node {
         self.push_if(end, element, growth, |_| true);
     }
 
-    /// [`Node::push`], if `fits` accepts the listpack's present size. Returns whether it did: one look
-    /// at the header serves both.
+    /// [`Node::push`], if `fits` accepts the listpack's present size. Returns whether it did: one
+    /// look at the header serves both.
     #[inline]
     pub(crate) fn push_if(
         &mut self,
@@ -235,8 +235,8 @@ impl Node {
         debug_assert_eq!(at, end);
     }
 
-    /// Replaces the element at `position` where it lies, if the new one takes as many bytes. Returns
-    /// whether it did.
+    /// Replaces the element at `position` where it lies, if the new one takes as many bytes.
+    /// Returns whether it did.
     #[inline]
     pub(crate) fn overwrite(&mut self, position: Position, element: &Encoded<'_>) -> bool {
         let at = position.offset();
@@ -312,7 +312,8 @@ impl Node {
         self.shrink_if_sparse();
     }
 
-    /// Removes up to `limit` elements that match, the ones nearest to `from` first. Returns how many.
+    /// Removes up to `limit` elements that match, the ones nearest to `from` first. Returns how
+    /// many.
     pub(crate) fn remove_matches(&mut self, needle: &Needle<'_>, from: End, limit: usize) -> usize {
         let mut spans: SmallVec<[Range<usize>; 16]> = SmallVec::new();
         let (bytes, end) = (self.as_bytes(), self.end());
@@ -343,7 +344,8 @@ impl Node {
         spans.len()
     }
 
-    /// Removes one entry per range of offsets; the ranges ascend. All that stays moves at most once.
+    /// Removes one entry per range of offsets; the ranges ascend. All that stays moves at most
+    /// once.
     fn remove_spans(&mut self, spans: &[Range<usize>]) {
         let Some(first) = spans.first() else { return };
         let total = self.total_bytes();
@@ -470,8 +472,9 @@ impl Node {
         }
     }
 
-    /// Moves the listpack, into a greater block if need be, so that this side gets most of the room.
-    /// The other side keeps a quarter if it had any: lists pushed at both ends must not move each time.
+    /// Moves the listpack, into a greater block if need be, so that this side gets most of the
+    /// room. The other side keeps a quarter if it had any: lists pushed at both ends must not move
+    /// each time.
     #[cold]
     fn rearrange(&mut self, side: End, needed: usize, growth: Growth) {
         let total = self.total_bytes();

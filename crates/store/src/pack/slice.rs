@@ -25,7 +25,8 @@ pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
 /// The size no packed collection may reach; beyond it, convert to the unpacked form.
 pub const MAX_LISTPACK_BYTES: usize = 1 << 30;
 
-/// Where an entry begins: an offset into the block, good until the block is changed before or at it.
+/// Where an entry begins: an offset into the block, good until the block is changed before or at
+/// it.
 ///
 /// A stale position reads a wrong element or panics; it never reads outside the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,8 +115,9 @@ impl ListpackSlice {
     #[inline]
     pub(super) fn trusted(bytes: &[u8]) -> &Self {
         debug_assert!(bytes.len() >= EMPTY_BYTES && header_total(bytes) == bytes.len());
-        // SAFETY: `ListpackSlice` is a transparent wrapper of `[u8]`, so the layout and the lifetime
-        // of the reference stay as they are. Broken contents could cause a panic, not a foreign read.
+        // SAFETY: `ListpackSlice` is a transparent wrapper of `[u8]`, so the layout and the
+        // lifetime of the reference stay as they are. Broken contents could cause a panic, not a
+        // foreign read.
         unsafe { &*(std::ptr::from_ref(bytes) as *const ListpackSlice) }
     }
 
@@ -141,7 +143,8 @@ impl ListpackSlice {
     }
 
     /// The count to write after this many elements are added and removed. Once the header says
-    /// "unknown" it keeps saying so: counting at each change would cost more than counting when asked.
+    /// "unknown" it keeps saying so: counting at each change would cost more than counting when
+    /// asked.
     #[inline]
     pub(super) fn count_after(&self, added: usize, removed: usize) -> usize {
         match header_count(&self.0) {
@@ -282,8 +285,8 @@ impl ListpackSlice {
         Elements { bytes: &self.0, front: HEADER_BYTES, back }
     }
 
-    /// Position of the first element whose text is `text`, comparing one element and skipping `skip`
-    /// after it (1: only the fields of field-value pairs).
+    /// Position of the first element whose text is `text`, comparing one element and skipping
+    /// `skip` after it (1: only the fields of field-value pairs).
     #[inline]
     pub fn find(&self, text: &[u8], skip: usize) -> Option<Position> {
         self.find_from(self.first()?, &Needle::new(text), skip)
@@ -349,7 +352,7 @@ pub struct Elements<'a> {
 impl Elements<'_> {
     /// Where the next element begins, or the end.
     #[inline]
-    pub(crate) fn place(&self) -> Position {
+    pub(crate) fn current_position(&self) -> Position {
         Position::at(self.front)
     }
 

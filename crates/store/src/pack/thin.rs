@@ -19,15 +19,15 @@ pub(super) trait Format {
     /// Size of [`Header`](Self::Header).
     const HEADER_BYTES: usize;
 
-    /// Length of the whole block, header included, as its first [`HEADER_BYTES`](Self::HEADER_BYTES)
-    /// state it: a pure function of these bytes.
+    /// Length of the whole block, header included, as its first
+    /// [`HEADER_BYTES`](Self::HEADER_BYTES) state it: a pure function of these bytes.
     fn total(header: &[u8]) -> usize;
 }
 
 /// An owned block of format `F`.
 ///
-/// Invariants: the allocation has `good_size(total)` bytes, of which the first `total`, as stated by
-/// the header, are initialised. The header changes only together with the allocation.
+/// Invariants: the allocation has `good_size(total)` bytes, of which the first `total`, as stated
+/// by the header, are initialised. The header changes only together with the allocation.
 #[repr(transparent)]
 pub(super) struct ThinBytes<F: Format> {
     start: NonNull<u8>,

@@ -17,18 +17,18 @@
 //! stays valid through any number of splits and merges: whatever was in the table from the start
 //! of a walk to its end is visited at least once.
 //!
-//! Buckets and the table's root are atomics that are written under the owner's lock alone. The
-//! only readers without it are [`Table::prefetch_entry`] and its kin, which bring cache lines near
-//! before a batch of commands runs; blocks that they could be reading are handed to [`super::retire`]
+//! Buckets and the table's root are atomics that are written under the owner's lock alone. The only
+//! readers without it are [`Table::prefetch_entry`] and its kin, which prefetch cache lines before
+//! a batch of commands runs; blocks that they could be reading are handed to [`super::retire`]
 //! rather than freed at once.
 //!
-//! Those readers decide the orderings. They follow pointers to blocks that may have been made a moment
-//! ago, so a pointer to a block is stored with `Release` and loaded by them with `Acquire`: they see
-//! what the block was filled with before, its capacity above all. They believe nothing else: the number
-//! of buckets, tags and words may be older or newer than the pointer, so an index is checked against
-//! the bound that came with the pointer, a pointer to a further bucket is told from a word by a bit of
-//! its own, and a word is an address to prefetch, never to read. All other accesses are the owner's,
-//! whose lock orders them, hence `Relaxed`. `len` is a figure alone.
+//! Those readers decide the orderings. They follow pointers to blocks that may have been made a
+//! moment ago, so a pointer to a block is stored with `Release` and loaded by them with `Acquire`:
+//! they see what the block was filled with before, its capacity above all. They believe nothing
+//! else: the number of buckets, tags and words may be older or newer than the pointer, so an index
+//! is checked against the bound that came with the pointer, a pointer to a further bucket is told
+//! from a word by a bit of its own, and a word is an address to prefetch, never to read. All other
+//! accesses are the owner's, whose lock orders them, hence `Relaxed`. `len` is a metric alone.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -38,9 +38,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::retire;
-use crate::sync;
+use crate::locks::sync;
 
-mod near;
+mod prefetch;
 #[cfg(test)]
 mod tests;
 mod visit;
@@ -49,8 +49,8 @@ mod visit;
 const WORDS: usize = 7;
 /// The capacity of a table whose only bucket is a small one.
 const ONE_SMALL: u32 = 0;
-/// Words in the only bucket of a small table: half a cache line. With a few keys per slot, most tables
-/// of a keyspace are small.
+/// Words in the only bucket of a small table: half a cache line. With a few keys per slot, most
+/// tables of a keyspace are small.
 const FEW: usize = 3;
 /// Buckets in a segment: the unit in which big tables grow (4 kB).
 const SEGMENT: u32 = 64;
@@ -106,8 +106,8 @@ impl<'t> Bucket<'t> {
     /// A word that the bucket has: where its tag is not zero, or below its room.
     fn word(self, index: usize) -> &'t AtomicU64 {
         debug_assert!(index < FEW || self.meta().load(Relaxed) & SMALL == 0);
-        // SAFETY: this many words lie after the first one, because the callers make sure of it: tags
-        // beyond the room of a small bucket are always zero.
+        // SAFETY: this many words lie after the first one, because the callers make sure of it:
+        // tags beyond the room of a small bucket are always zero.
         unsafe { self.at.add(1 + index).as_ref() }
     }
 
@@ -145,7 +145,7 @@ impl<'t> Bucket<'t> {
     /// The bucket is of a `SHARED` table, and the caller inside its gate.
     #[inline]
     unsafe fn next_unlocked(self) -> Option<Bucket<'t>> {
-        // Of a block of one small bucket this is never so.
+        // A block of one small bucket never chains.
         if !Self::chained(self.meta().load(Relaxed)) {
             return None;
         }
@@ -156,7 +156,8 @@ impl<'t> Bucket<'t> {
         }
         #[cfg(feature = "explore")]
         retire::look_at(link & POINTER);
-        // SAFETY: it was a part of the table just now, and retired blocks outlive the caller's gate.
+        // SAFETY: it was a part of the table just now, and retired blocks outlive the caller's
+        // gate.
         unsafe { Self::linked(link) }
     }
 
@@ -222,8 +223,8 @@ impl<'t> Bucket<'t> {
         std::iter::successors(self.next(), |bucket| bucket.next()).count() as u64
     }
 
-    /// Appends to the chain that begins here, making a further bucket when all are full. Returns how
-    /// many further buckets there are if one was made, else 0.
+    /// Appends to the chain that begins here, making a further bucket when all are full. Returns
+    /// how many further buckets there are if one was made, else 0.
     fn push(self, tag: u8, word: u64) -> u64 {
         let (mut bucket, mut further, mut made) = (self, 0, 0);
         loop {
@@ -240,11 +241,12 @@ impl<'t> Bucket<'t> {
         }
     }
 
-    /// Moves the last word of a full bucket to a new bucket, and puts a pointer to that bucket in its
-    /// place.
+    /// Moves the last word of a full bucket to a new bucket, and puts a pointer to that bucket in
+    /// its place.
     fn chain(self) {
         let further = allocate_buckets(1);
-        // SAFETY: `further` was allocated as one zeroed bucket just now, and is part of the table now.
+        // SAFETY: `further` was allocated as one zeroed bucket just now, and is part of the table
+        // now.
         let bucket = unsafe { Bucket::at(further) };
         let meta = self.meta().load(Relaxed);
         bucket.set(0, Self::tag(meta, WORDS - 1), self.word(WORDS - 1).load(Relaxed));
@@ -267,9 +269,9 @@ impl<'t> Bucket<'t> {
             }
             bucket = here.next();
         }
-        // First the further buckets leave the table, and then they are freed: a reader without the lock that
-        // enters its gate in between must not find them. Nor must one that sees the bucket chained anew
-        // before it sees the new link.
+        // First the further buckets leave the table, and then they are freed: a reader without the
+        // lock that enters its gate in between must not find them. Nor must one that sees the
+        // bucket chained anew before it sees the new link.
         if cut.is_some() {
             self.word(WORDS - 1).store(0, Relaxed);
         }
@@ -282,7 +284,8 @@ impl<'t> Bucket<'t> {
     }
 }
 
-/// The layout of a block of this many buckets; [`ONE_SMALL`] stands for a single one of [`FEW`] words.
+/// The layout of a block of this many buckets; [`ONE_SMALL`] stands for a single one of [`FEW`]
+/// words.
 fn bucket_layout(count: u32) -> Layout {
     match count {
         ONE_SMALL => Layout::new::<HalfLine>(),
@@ -303,9 +306,9 @@ fn allocate_buckets(count: u32) -> NonNull<Line> {
     block
 }
 
-/// Whether this many words call for another bucket. A single bucket may be filled completely, and so
-/// may one bucket that it chains: most tables of a sparse keyspace are such, and a chain leaves no
-/// outgrown block behind.
+/// Whether this many words call for another bucket. A single bucket may be filled completely, and
+/// so may one bucket that it chains: most tables of a sparse keyspace are such, and a chain leaves
+/// no outgrown block behind.
 fn is_full(words: u64, buckets: u64) -> bool {
     if buckets == 1 {
         words > 2 * WORDS as u64 - 1
@@ -314,8 +317,8 @@ fn is_full(words: u64, buckets: u64) -> bool {
     }
 }
 
-/// How many buckets a table of one segment allocates when it needs `buckets`: the allocator's own size
-/// classes, four to a doubling, so that nothing is rounded up and growing copies little.
+/// How many buckets a table of one segment allocates when it needs `buckets`: the allocator's own
+/// size classes, four to a doubling, so that nothing is rounded up and growing copies little.
 fn segment_capacity(buckets: u32) -> u32 {
     if buckets <= 8 {
         return buckets.max(1);
@@ -401,7 +404,7 @@ impl Root {
 
 /// Where a word lies; valid until the table is changed.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     home: u32,
     bucket: NonNull<AtomicU64>,
     index: usize,
@@ -418,8 +421,8 @@ pub(crate) struct Table<const SHARED: bool = false> {
     buckets: AtomicU32,
     /// Atomic, because threads count keys without the lock.
     len: AtomicU32,
-    /// An exclusive reference to a table excludes other owners, not the readers without the lock: the
-    /// compiler must not take it for the only way to these words.
+    /// An exclusive reference to a table excludes other owners, not the readers without the lock:
+    /// the compiler must not take it for the only way to these words.
     _read_beside: PhantomPinned,
 }
 
@@ -492,7 +495,7 @@ impl<const SHARED: bool> Table<SHARED> {
 
     /// Finds the word with this hash for which `same` is true.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u64) -> bool) -> Option<Place> {
+    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u64) -> bool) -> Option<Position> {
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {
             return None;
@@ -509,7 +512,7 @@ impl<const SHARED: bool> Table<SHARED> {
                 candidates &= candidates - 1;
                 let live = index < Bucket::room(meta) && Bucket::tag(meta, index) != 0;
                 if live && same(here.word(index).load(Relaxed)) {
-                    return Some(Place { home, bucket: here.at, index });
+                    return Some(Position { home, bucket: here.at, index });
                 }
             }
             bucket = here.next();
@@ -517,18 +520,18 @@ impl<const SHARED: bool> Table<SHARED> {
         None
     }
 
-    /// The word at a place that `find` gave, with the table unchanged since.
+    /// The word at a position that `find` gave, with the table unchanged since.
     #[inline]
-    pub(crate) fn word(&self, place: Place) -> u64 {
-        // SAFETY: places are made by `find` and used before the table changes (see `Place`).
-        unsafe { Bucket::at(place.bucket.cast()) }.word(place.index).load(Relaxed)
+    pub(crate) fn word(&self, position: Position) -> u64 {
+        // SAFETY: positions are made by `find` and used before the table changes (see `Position`).
+        unsafe { Bucket::at(position.bucket.cast()) }.word(position.index).load(Relaxed)
     }
 
     /// Replaces a word by another one with the same hash.
     #[inline]
-    pub(crate) fn replace(&mut self, place: Place, word: u64) {
+    pub(crate) fn replace(&mut self, position: Position, word: u64) {
         // SAFETY: as in `word`.
-        unsafe { Bucket::at(place.bucket.cast()) }.word(place.index).store(word, Relaxed);
+        unsafe { Bucket::at(position.bucket.cast()) }.word(position.index).store(word, Relaxed);
     }
 
     /// Adds a word that is not there yet. `hash_of` gives the hashes of words that have to move.
@@ -559,7 +562,8 @@ impl<const SHARED: bool> Table<SHARED> {
         }
     }
 
-    /// How many further buckets the longest chain has at most; possibly more if it is [`LONGEST_MAX`].
+    /// How many further buckets the longest chain has at most; possibly more if it is
+    /// [`LONGEST_MAX`].
     fn longest_chain(&self) -> u64 {
         self.bucket(0).meta().load(Relaxed) >> LONGEST_SHIFT
     }
@@ -570,13 +574,13 @@ impl<const SHARED: bool> Table<SHARED> {
         meta.store(meta.load(Relaxed) & !LONGEST | longest, Relaxed);
     }
 
-    /// Removes and returns the word at a place that `find` gave.
-    pub(crate) fn remove(&mut self, place: Place) -> u64 {
-        let word = self.word(place);
-        // SAFETY: as in `word`: the place's bucket is there.
-        unsafe { Bucket::at(place.bucket.cast()) }.set_tag(place.index, 0);
+    /// Removes and returns the word at a position that `find` gave.
+    pub(crate) fn remove(&mut self, position: Position) -> u64 {
+        let word = self.word(position);
+        // SAFETY: as in `word`: the bucket of the position is there.
+        unsafe { Bucket::at(position.bucket.cast()) }.set_tag(position.index, 0);
         self.len.store(self.len.load(Relaxed) - 1, Relaxed);
-        self.compact_chain(self.bucket(place.home));
+        self.compact_chain(self.bucket(position.home));
         if self.is_empty() {
             self.release();
         } else if (self.len() as u64) < u64::from(self.buckets.load(Relaxed)) * MERGE_BELOW
@@ -600,7 +604,8 @@ impl<const SHARED: bool> Table<SHARED> {
             (further, chain) = (next, chain + 1);
             words += further.count();
         }
-        // A chain of n further buckets has room for up to 6n + 7 words; rebuilding is due at 6n + 1.
+        // A chain of n further buckets has room for up to 6n + 7 words; rebuilding is due at 6n +
+        // 1.
         if words <= chain * (WORDS - 1) + 1 {
             let mut kept = Vec::with_capacity(words);
             home.drain(|tag, word| kept.push((tag, word)), Self::free);

@@ -1,4 +1,4 @@
-//! The structures that everything bigger than a packed block consists of.
+//! The structures of everything that is larger than a packed block.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,8 +10,8 @@ pub mod retire;
 static RESIZING: AtomicBool = AtomicBool::new(true);
 
 /// Makes the tables of keys keep their sizes, whatever enters and leaves them, or lets them follow
-/// again: DEBUG DICT-RESIZING. Chains grow meanwhile. A table follows at its next changes, one bucket
-/// at each.
+/// again: DEBUG DICT-RESIZING. Chains grow meanwhile. A table follows at its next changes, one
+/// bucket at each.
 pub fn set_resizing(on: bool) {
     RESIZING.store(on, Ordering::Relaxed);
 }

@@ -42,7 +42,7 @@ pub struct Ranked<I> {
     len: usize,
 }
 
-/// The path from the root to a place in a leaf: the child taken at each level, then a position.
+/// The path from the root to a position in a leaf: the child taken at each level, then a position.
 struct Path {
     children: [u8; MAX_DEPTH],
     depth: usize,
@@ -194,8 +194,8 @@ impl<I: RankedItem> Ranked<I> {
     pub fn remove_ranks(&mut self, start: usize, end: usize, mut removed: impl FnMut(I)) {
         let end = end.min(self.len);
         let mut left = end.saturating_sub(start);
-        // `removed` may free its element at once: an element leaves its leaf first, and the nodes above
-        // that still name it are mended before anything reads through it.
+        // `removed` may free its element at once: an element leaves its leaf first, and the nodes
+        // above that still name it are mended before anything reads through it.
         while left > 0 {
             let path = self.path_to(start).expect("ranks below the length are present");
             left -= self.remove_run(&path, left, &mut removed);
@@ -259,8 +259,8 @@ impl<I: RankedItem> Ranked<I> {
         self.rank_at(&self.search(|_, item| before(item)))
     }
 
-    /// The place after the last element that is `before`, a prefix of the order. Unless that is the
-    /// very beginning, the previous element is in the same leaf.
+    /// The position after the last element that is `before`, a prefix of the order. Unless that is
+    /// the very beginning, the previous element is in the same leaf.
     #[inline]
     fn search(&self, before: impl Fn(f64, &I) -> bool) -> Path {
         let mut path = Path::new();
@@ -280,14 +280,14 @@ impl<I: RankedItem> Ranked<I> {
         }
     }
 
-    /// The place after the last element that is not above (score, member).
+    /// The position after the last element that is not above (score, member).
     fn search_up_to(&self, score: f64, member: &[u8]) -> Path {
         self.search(|other_score, other| {
             other_score < score || (other_score == score && other.member() <= member)
         })
     }
 
-    /// The place of the element with this score and member.
+    /// The position of the element with this score and member.
     fn find(&self, score: f64, member: &[u8]) -> Option<Path> {
         let mut path = self.search_up_to(score, member);
         let item = self.item_before(&path)?;
@@ -295,7 +295,7 @@ impl<I: RankedItem> Ranked<I> {
         (item.score() == score && item.member() == member).then_some(path)
     }
 
-    /// The element in front of a place, when it is in the same leaf.
+    /// The element in front of a position, when it is in the same leaf.
     fn item_before(&self, path: &Path) -> Option<I> {
         Some(self.leaf(path)[path.position.checked_sub(1)?])
     }
@@ -314,7 +314,7 @@ impl<I: RankedItem> Ranked<I> {
         items
     }
 
-    /// The number of elements in front of a place.
+    /// The number of elements in front of a position.
     fn rank_at(&self, path: &Path) -> usize {
         let mut rank = path.position;
         let mut node = &self.root;
@@ -406,9 +406,9 @@ impl<I: RankedItem> Ranked<I> {
 }
 
 impl<I: RankedItem> Ranked<I> {
-    /// Asserts the invariants: ascending order; counts and recorded first elements that agree with the
-    /// children; one depth for all leaves; arrays of the planned capacity; and at least `MINIMUM`
-    /// entries in each node, except the root and the nodes of the right edge.
+    /// Asserts the invariants: ascending order; counts and recorded first elements that agree with
+    /// the children; one depth for all leaves; arrays of the planned capacity; and at least
+    /// `MINIMUM` entries in each node, except the root and the nodes of the right edge.
     ///
     /// # Panics
     /// If one of them is violated.

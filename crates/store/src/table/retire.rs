@@ -1,15 +1,16 @@
 //! Blocks that are out of use but that a thread without the lock may still be looking at.
 //!
-//! Workers look at bucket tables without a lock only inside their gate, and keep nothing from one turn
-//! to the next. A block may therefore be freed as soon as every gate has been open once after the block
-//! was taken out of its table; a thread that stays inside for long says when it looks at none. The caller of [`collect`] passes the function that waits for that.
+//! Workers look at bucket tables without a lock only inside their gate, and keep nothing from one
+//! turn to the next. A block may therefore be freed as soon as every gate has been open once after
+//! the block was taken out of its table; a thread that stays inside for long says when it looks at
+//! no table. The caller of [`collect`] passes the function that waits for that.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::sync::Mutex;
+use crate::locks::sync::Mutex;
 
 struct Block(NonNull<u8>, Layout);
 
@@ -33,8 +34,8 @@ pub fn waiting_bytes() -> usize {
     RETIRED_BYTES.load(Relaxed)
 }
 
-/// Bytes that were freed and that count as waiting until this is dropped. Until then the caller tells
-/// the counter of used memory about them, so that they are not taken for data meanwhile.
+/// Bytes that were freed and that count as waiting until this is dropped. Until then the caller
+/// tells the counter of used memory about them, so that they are not taken for data meanwhile.
 pub struct Freed(usize);
 
 impl Drop for Freed {
@@ -71,8 +72,8 @@ pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) -> Freed {
 
 #[cfg(not(feature = "explore"))]
 fn free(Block(block, layout): Block) {
-    // SAFETY: no thread can reach the block from a table any more, and by the promise of the caller of
-    // `collect` none still has it from before.
+    // SAFETY: no thread can reach the block from a table any more, and by the promise of the caller
+    // of `collect` none still has it from before.
     unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
 }
 
@@ -90,7 +91,7 @@ fn free(Block(block, _): Block) {
 /// A thread without the lock has found a block in a table, and reads it only now.
 #[cfg(feature = "explore")]
 pub(crate) fn look_at(block: u64) {
-    crate::sync::point();
-    crate::sync::check_seen(block);
+    crate::locks::sync::point();
+    crate::locks::sync::check_seen(block);
     assert!(!FREED.with_borrow(|freed| freed.contains(&block)), "the block was freed");
 }

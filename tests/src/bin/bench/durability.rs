@@ -1,8 +1,8 @@
 //! The cost of durability: processor time and throughput with an append-only file, and how long it
 //! takes to load files.
 //!
-//! Throughput is compared as time passed per request, so that in all rows less is better. It is noise
-//! on a machine that does other things; the rows with processor time are not.
+//! Throughput is compared as time passed per request, so that in all rows less is better. It is
+//! noise on a machine that does other things; the rows with processor time are not.
 
 use std::process::Command;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Reads over HTTP: beside RESP, beside a service in Go before Redis, and of views beside a database.
+//! Reads over HTTP: beside RESP, beside a service in Go before Redis, and of views beside a
+//! database.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! Measures the server beside Redis and Valkey on this machine, and prints how each figure compares
-//! with the bar that the project has set for it.
+//! with the goal that the project has set for it.
 //!
 //! Throughput on a machine that also does other things is noise; the server's processor time per
 //! operation repeats. So each load runs against both servers in turn, with the server and the load

@@ -19,8 +19,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Gives the server as many processors as it has threads, and the load the next one. If there are
-    /// too few, they share the last.
+    /// Gives the server as many processors as it has threads, and the load the next one. If there
+    /// are too few, they share the last.
     pub(crate) fn new(threads: usize) -> Result<Places> {
         let allowed = sched_getaffinity(None)?;
         let all: Vec<_> =

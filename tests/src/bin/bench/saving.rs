@@ -1,5 +1,5 @@
-//! How a snapshot or a rewrite affects clients: requests at a steady pace while nothing is saved and
-//! while something is, under writes without pause.
+//! How a snapshot or a rewrite affects clients: requests at a steady pace while nothing is saved
+//! and while something is, under writes without pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -125,8 +125,8 @@ fn save(client: &mut Client, way: &str, pid: u32) -> Result<(f64, Vec<f64>, u64)
     anyhow::bail!("{way} did not end")
 }
 
-/// Sends requests at a steady pace until `over`, or for this long. A time counts from when the request
-/// was due.
+/// Sends requests at a steady pace until `over`, or for this long. A time counts from when the
+/// request was due.
 fn probe(server: &Server, keys: usize, over: &AtomicBool, most: Duration) -> Result<Vec<f64>> {
     // With a higher priority than the load on the same processor, if that is allowed.
     let _ = rustix::process::setpriority_process(None, -15);

@@ -82,8 +82,9 @@ pub(crate) fn beside_rivals(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Lets consumers of a group take entries and acknowledge them. Each is a connection, and all of them
-/// send before any of them receives. Microseconds of processor time for each round of both commands.
+/// Lets consumers of a group take entries and acknowledge them. Each is a connection, and all of
+/// them send before any of them receives. Microseconds of processor time for each round of both
+/// commands.
 fn consume(server: &Server, rounds: usize, consumers: usize) -> Result<f64> {
     let mut client = server.connect()?;
     client.call(&["DEL", "work"])?;
@@ -199,8 +200,8 @@ fn turns_of_50_ms(client: &mut Client) -> Result<String> {
     Ok(format!("{:.0}", 0.05 / begun.elapsed().as_secs_f64() * 1e6))
 }
 
-/// Milliseconds that GETs took, in order, of a connection whose worker runs no script: connections are
-/// tried until one is not kept waiting.
+/// Milliseconds that GETs took, in order, of a connection whose worker runs no script: connections
+/// are tried until one is not kept waiting.
 fn reads(server: &Server, count: usize) -> Result<Vec<f64>> {
     let mut read = {
         let mut client = (0..8).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;

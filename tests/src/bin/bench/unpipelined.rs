@@ -1,8 +1,8 @@
 //! Requests that wait for their replies, by few connections and by many, from a heavy and a light
 //! client.
 //!
-//! A server that saves system calls may keep clients waiting for that, and a client that takes long
-//! itself hides it. So throughput and the median of latency count as well as processor time.
+//! A server may save system calls by letting clients wait, and a slow client hides such waits. So
+//! throughput and median latency count as well as processor time.
 
 use std::path::PathBuf;
 use std::process::Command;

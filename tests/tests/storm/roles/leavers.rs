@@ -1,4 +1,5 @@
-//! Clients that leave in every state. When all have left, the server has neither connections nor memory of them.
+//! Clients that leave in every state. When all have left, the server has neither connections nor
+//! memory of them.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! Messages: each publisher's come in its order, and none is left out.
+//! Messages: those of each publisher come in order, and none is left out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

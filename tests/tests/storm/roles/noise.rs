@@ -1,4 +1,5 @@
-//! Noise: random commands and large values, so that the others do not have the server for themselves.
+//! Noise: random commands and large values, so that the others do not have the server for
+//! themselves.
 
 use tests::grammar;
 

@@ -1,4 +1,4 @@
-//! Queues: an element is popped once, by one client, also by those that wait for it.
+//! Queues: an element is popped once, by one client, whether or not the client has waited for it.
 
 use tests::client::Reply;
 

@@ -1,4 +1,5 @@
-//! Registers: a reader sees the last value that was acknowledged, or a newer one, and pairs never torn.
+//! Registers: a reader sees the last value that was acknowledged, or a newer one, and never a torn
+//! pair.
 
 use tests::client::Reply;
 

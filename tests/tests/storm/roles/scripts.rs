@@ -1,5 +1,6 @@
-//! Scripts that take long: others are served meanwhile, and what they read and write stays whole. Scripts that
-//! want what others hold begin again, and their handlers of errors hear nothing of it.
+//! Scripts that take long: other clients are served meanwhile, and what scripts read and write
+//! stays atomic. Scripts that need slots of others begin again, and their error handlers are not
+//! called for that.
 
 use std::sync::atomic::Ordering;
 

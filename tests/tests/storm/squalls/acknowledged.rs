@@ -1,5 +1,6 @@
-//! A process that is killed while large writes go on beside small ones, or while a write to the file stalls: what
-//! it has acknowledged under `everysec` or `no` is in the hands of the system, so it is there again.
+//! A process is killed while it does large and small writes, or while a write to the file stalls.
+//! What it has acknowledged under `everysec` or `no` was given to the system, so it is there after
+//! a restart.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! Deadlines behind slow scripts: a lock lives its time from when its command ran, and nobody gives up early.
+//! Deadlines after slow scripts: a lock's time to live counts from when its command ran, and no
+//! waiting client gives up early.
 //!
-//! When a command ran is not known to a client. But it ran after a script whose mark the command before it
-//! has read, and that was not before the script had taken its time. So what is asserted is always a lower
+//! A client does not know when its command ran. But the command before it has read the mark of a
+//! script, so the command ran after that script had taken its time. So every assertion is a lower
 //! bound, which a busy machine only makes easier to keep.
 
 use std::thread::sleep;
@@ -13,15 +14,15 @@ use tests::server::{Server, Target};
 
 use super::{Gust, done, text, with_server};
 
-/// Takes so many seconds of processor time, and sets a mark.
+/// Takes this many seconds of processor time, and sets a mark.
 const SPIN: &str = "local t=os.clock()+tonumber(ARGV[1]) while os.clock()<t do end \
                     return redis.call('set',KEYS[1],'x')";
-/// How long the script takes that lets the others gather, so that one turn has them all, and how long the one
-/// that holds them up.
+/// How long the script takes that lets the others gather, so that one turn has them all, and how
+/// long the one that holds them up.
 const GATHERING: f64 = 0.05;
 const HOLDING: f64 = 0.25;
-/// By how much at least a script that took so long puts off what is behind it. The processor time of the
-/// process, which it waits for, is that of all its threads.
+/// By how much at least a script that took so long puts off what is behind it. The processor time
+/// of the process, which it waits for, is that of all its threads.
 const CERTAIN: Duration = Duration::from_millis(200);
 
 pub(super) fn blow(gust: &mut Gust) -> Result<()> {
@@ -41,8 +42,9 @@ struct Behind {
     held_up: Duration,
 }
 
-/// Plays rounds whose deadlines are a little shorter than what scripts have just taken. Who counts from
-/// before the scripts finds them over, and none of them is, because the scripts' time comes on top.
+/// Plays rounds whose deadlines are a little shorter than what scripts have just taken. Who counts
+/// from before the scripts finds them over, and none of them is, because the scripts' time comes on
+/// top.
 fn play(server: &Server, gust: &mut Gust) -> Result<()> {
     let mut held_up = Duration::from_secs_f64(GATHERING + HOLDING);
     let mut rounds = 0;

@@ -1,5 +1,5 @@
-//! Two servers, and a directory that is moved while one of them uses it: neither destroys what the other has
-//! acknowledged.
+//! Two servers, and a directory that is moved while one of them uses it: neither destroys what the
+//! other has acknowledged.
 
 use std::fs;
 use std::path::Path;

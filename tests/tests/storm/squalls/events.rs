@@ -1,5 +1,5 @@
-//! Clients of several threads make and remove the same few keys, and a listener hears of each key what a key can
-//! go through: made, removed, made, removed.
+//! Clients of several threads create and remove the same few keys, and a subscriber gets the events
+//! of each key in an order that is possible: created, removed, created, removed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

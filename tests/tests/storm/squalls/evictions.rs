@@ -1,5 +1,5 @@
-//! A cache at its limit whose append-only file is slow, or that takes large values which fit: no more is evicted
-//! than what comes in its place.
+//! A cache at its memory limit whose append-only file is slow, or that gets large values which fit:
+//! it evicts no more than the size of the new data.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use super::{Gust, done, integer, stalling_writes, together, with_server};
 /// Keys of the cache, and the bytes of each value.
 const KEYS: usize = 20_000;
 const VALUE: usize = 200;
-/// Keys that may be evicted beyond those that make room: the limit is judged in steps, and buffers of
-/// clients count.
+/// Keys that may be evicted beyond those that make room: the limit is judged in steps, and buffers
+/// of clients count.
 const SLACK: i64 = KEYS as i64 / 10;
 /// Bytes that clients, the queue of the file and the tables may take for some time.
 const PASSING: u64 = 4 << 20;
@@ -141,7 +141,7 @@ fn take_large_values(gust: &mut Gust) -> Result<()> {
     with_server(result, &mut server)
 }
 
-/// Holds how many keys there are against how many there were before so many came.
+/// Compares the number of keys with the number before this many came.
 fn judge(client: &mut Client, before: i64, came: i64, what: &str) -> Result<()> {
     let after = integer(client, "DBSIZE")?;
     let evicted = before + came - after;

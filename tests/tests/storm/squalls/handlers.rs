@@ -1,5 +1,5 @@
-//! Scripts that answer errors by loops: SCRIPT KILL and SHUTDOWN end them all the same, and when others hold
-//! the slots that a script wants, its handlers hear nothing of it.
+//! Scripts whose error handlers loop: SCRIPT KILL and SHUTDOWN end them all the same. When other
+//! threads hold the slots that a script needs, its handlers are not called.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tests::server::{Server, Target};
 use super::{Gust, done, is_busy, text, together, with_server};
 
 /// How long the end of a script may take that was told to end, or of a process.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// A handler that never ends.
 const LOOP: &str = "function(e) while true do end end";
 /// Keys that scripts contend for.
@@ -149,7 +149,8 @@ fn load_endless(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// A script runs, and the process is told to end. A signal waits for the script, which is then killed.
+/// A script runs, and the process is told to end. A signal waits for the script, which is then
+/// killed.
 fn end_process(server: &mut Server, script: &str, by_signal: bool) -> Result<()> {
     let (mut runner, mut other) = (server.connect()?, server.connect()?);
     runner.send(&["EVAL", script, "1", "key"])?;

@@ -1,4 +1,5 @@
-//! CLIENT KILL is a fence: once it has been answered, nothing of that client is run, served or delivered.
+//! CLIENT KILL is a fence: once it has been answered, nothing of that client is run, served or
+//! delivered.
 
 use anyhow::{Result, ensure};
 use tests::client::{Client, Reply, encode};
@@ -63,7 +64,8 @@ fn kill(killer: &mut Client, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// A command that waits for an element, what gives it one, and how many are left when nobody took it.
+/// A command that waits for an element, what gives it one, and how many are left when nobody took
+/// it.
 struct Wait {
     wait: String,
     give: String,

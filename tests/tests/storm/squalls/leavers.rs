@@ -1,5 +1,5 @@
-//! Clients that leave, whatever they are doing: each is noticed, while others are paused as well, and none is
-//! given an element afterwards.
+//! Clients that leave, whatever they are doing: each is noticed, while others are paused as well,
+//! and none is given an element afterwards.
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use tests::server::{Server, Target};
 use super::{Gust, connect, done, integer, send, with_server};
 
 /// How long the server may take to notice. Nothing else goes on.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Clients that leave in one round.
 const CLIENTS: usize = 24;
 

@@ -1,5 +1,5 @@
-//! Scripts that want more memory than there is, while the limit moves: each ends with an error, and the
-//! process and its other scripts go on.
+//! Scripts that want more memory than there is, while the limit moves: each ends with an error, and
+//! the process and its other scripts go on.
 
 use anyhow::{Result, ensure};
 use tests::client::Reply;
@@ -7,7 +7,8 @@ use tests::server::{Server, Target};
 
 use super::{Gust, done, together, with_server};
 
-/// What fills a part of the memory first, so that there is something to collect. `N` is how much of it.
+/// What fills a part of the memory first, so that there is something to collect. `N` is how much of
+/// it.
 const FILL: &[&str] = &[
     "",
     "local t={} for i=1,N do t[i]='s'..i end ",

@@ -1,8 +1,8 @@
-//! Squalls: short lives of one process, each with the settings and the clients under which one kind of mistake
-//! shows within seconds. The storm has them between its lives, and each is a test of its own.
+//! Squalls: short lives of one process, each with the settings and the clients that show one kind
+//! of mistake within seconds. The storm has them between its lives, and each is a test of its own.
 //!
-//! A squall never blames the server for being slow: it states only what must hold on any machine, and it
-//! gives up on an answer after a time that no busy machine explains.
+//! A squall never blames the server for being slow: it states only what must hold on any machine,
+//! and it gives up on an answer after a time that no busy machine explains.
 
 mod acknowledged;
 mod deadlines;
@@ -13,8 +13,8 @@ mod handlers;
 mod kills;
 pub(crate) mod leavers;
 mod memory;
-mod relief;
 mod web;
+mod yielding;
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ pub(crate) struct Squall {
 /// All kinds, in the order in which a storm has them.
 pub(crate) const ALL: &[Squall] = &[
     Squall { name: "memory", blow: memory::blow },
-    Squall { name: "relief", blow: relief::blow },
+    Squall { name: "yielding", blow: yielding::blow },
     Squall { name: "handlers", blow: handlers::blow },
     Squall { name: "kills", blow: kills::blow },
     Squall { name: "leavers", blow: leavers::blow },
@@ -156,8 +156,8 @@ fn send(stream: &mut TcpStream, commands: &[Vec<&str>]) {
     let _ = stream.write_all(&request);
 }
 
-/// A program that stalls some writes of the append-only file below a directory, if it is there. `when`
-/// counts the writes of each thread.
+/// A program that stalls some writes of the append-only file below a directory, if it is there.
+/// `when` counts the writes of each thread.
 fn stalling_writes(directory: &str, seconds: u64, when: &str) -> Option<Vec<String>> {
     let is_there = Command::new("strace").arg("--version").output().is_ok();
     if !is_there {
@@ -190,7 +190,7 @@ mod tests_of_each {
 
     #[test]
     fn slow_scripts_spare_the_pipelines_beside_them() -> Result<()> {
-        short("relief")
+        short("yielding")
     }
 
     #[test]

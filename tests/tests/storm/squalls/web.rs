@@ -1,5 +1,5 @@
-//! Requests over HTTP of a few hundred bytes whose answers are large, from clients that read them, read slowly or
-//! leave: the memory of the process stays within a bound that the values give.
+//! Requests over HTTP of a few hundred bytes whose answers are large, from clients that read them,
+//! read slowly or leave: the memory of the process stays within a bound that the values give.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::TcpStream;
@@ -95,7 +95,7 @@ fn ask(port: u16, mut gust: Gust) -> Result<()> {
     Ok(())
 }
 
-/// Reads up to so many bytes, with rests of so many milliseconds. Returns how many came.
+/// Reads up to this many bytes, with rests of this many milliseconds. Returns how many came.
 fn read(stream: &mut TcpStream, most: usize, milliseconds: u64) -> Result<usize> {
     let mut buffer = vec![0; 256 * 1024];
     let mut total = 0;

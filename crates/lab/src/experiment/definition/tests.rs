@@ -29,13 +29,13 @@ fn error(text: &str) -> String {
 }
 
 fn first_case(definition: &Definition) -> Case {
-    let facts = RunFacts {
+    let context = RunContext {
         ports: (6400..6410).collect(),
         directory: PathBuf::from("/data"),
         repetition: 0,
     };
     let point = definition.points().remove(0);
-    definition.case(0, &point, &facts).expect("all cases were filled in before")
+    definition.case(0, &point, &context).expect("all cases were filled in before")
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn kinds_become_targets_and_can_be_chosen() {
 }
 
 #[test]
-fn those_beside_a_target_have_ports_and_directories_of_their_own() {
+fn processes_beside_a_target_have_their_own_ports_and_directories() {
     let text = started(
         "store = \"data\"\nfiles = { \"a.txt\" = \"{data.port} {http_port}\" }\n\
          [[target.beside]]\nname = \"gone\"\non = false\nkind = \"redis\"\n\
@@ -320,6 +320,53 @@ fn those_beside_a_target_have_ports_and_directories_of_their_own() {
     let case = first_case(&definition(&missing));
     let Origin::Missing(reason) = case.target.origin else { panic!("{:?}", case.target.origin) };
     assert_eq!(reason, "nobody-wrote-this is not installed on this machine");
+}
+
+#[test]
+fn a_load_goes_to_the_process_that_it_names_where_there_is_one() {
+    let text = started(
+        "[[target.beside]]\nname = \"one\"\nkind = \"limit\"\n\
+         [[target.beside]]\nname = \"two\"\nkind = \"dunlin\"\nprobe = \"replica\"",
+    );
+    let to = |name: &str| text.replace("[[load]]", &format!("[[load]]\nto = \"{name}\""));
+    let case = first_case(&definition(&to("two")));
+    assert_eq!(case.loads[0].to, Some(1));
+    let [one, two] = &case.target.beside[..] else { panic!("{:?}", case.target.beside) };
+    // A replica of a kind that has another port for HTTP is given one of its own.
+    assert_eq!((one.http_port, two.http_port), (None, Some(6405)));
+    assert_eq!(first_case(&definition(&text)).loads[0].to, None);
+    let gone = to("two").replace("name = \"two\"", "name = \"two\"\non = false");
+    assert_eq!(first_case(&definition(&gone)).loads[0].to, None);
+    let unknown = Definition::new("small.toml", &to("twoo"), &Choice::default());
+    let message = unknown.expect_err("nothing is called that").to_string();
+    assert!(message.contains("'twoo'; did you mean 'two'?"), "{message}");
+}
+
+#[test]
+fn a_replica_attaches_where_there_is_one() {
+    let text = started("[[target.beside]]\nname = \"copy\"\nkind = \"limit\"");
+    let with = |more: &str| format!("{text}\n[[event]]\nat = 1\n{more}\n");
+    let attach = with("do = \"attach\"\nreplica = \"copy\"");
+    let case = first_case(&definition(&attach));
+    let expected = Action::Attach { replica: 0, name: "copy".to_owned() };
+    assert_eq!(case.events[0].action, expected);
+    let gone = attach.replace("name = \"copy\"", "name = \"copy\"\non = false");
+    assert_eq!(first_case(&definition(&gone)).events, []);
+    for (wrong, message) in [
+        ("do = \"attach\"", "which replica attaches?"),
+        ("do = \"attach\"\nreplica = \"copi\"", "did you mean 'copy'?"),
+        ("do = \"kill\"\nreplica = \"copy\"", "it means nothing to 'kill'"),
+    ] {
+        assert!(error(&with(wrong)).contains(message), "{}", error(&with(wrong)));
+    }
+}
+
+#[test]
+fn samples_are_of_all_processes_or_of_the_store() {
+    let with = |of: &str| started("") + &format!("[sample]\nof = \"{of}\"\n");
+    assert!(!first_case(&definition(&with("all"))).sampling.is_of_store);
+    assert!(first_case(&definition(&with("store"))).sampling.is_of_store);
+    assert!(error(&with("some")).contains("'some' is neither all nor store"));
 }
 
 #[test]
@@ -363,9 +410,12 @@ fn a_target_is_measured_where_it_is_on() {
                   mode = { by = \"fsync\", none = \"a\", else = \"b\" }\n\
                   [matrix]\nfsync = [\"none\", \"always\"]\n";
     let definition = definition(&text.replace("[[target]]", &format!("{values}[[target]]")));
-    let facts = RunFacts { ports: Vec::new(), directory: PathBuf::new(), repetition: 0 };
-    let measured: Vec<bool> =
-        definition.points().iter().map(|point| definition.is_measured(0, point, &facts)).collect();
+    let context = RunContext { ports: Vec::new(), directory: PathBuf::new(), repetition: 0 };
+    let measured: Vec<bool> = definition
+        .points()
+        .iter()
+        .map(|point| definition.is_measured(0, point, &context))
+        .collect();
     assert_eq!(measured, [true, false]);
 }
 
@@ -412,11 +462,11 @@ fn a_value_depends_on_a_swept_parameter() {
     let text =
         format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
     let definition = definition(&text);
-    let facts = RunFacts { ports: vec![1; 9], directory: PathBuf::new(), repetition: 0 };
+    let context = RunContext { ports: vec![1; 9], directory: PathBuf::new(), repetition: 0 };
     let cases: Vec<Case> = definition
         .points()
         .iter()
-        .map(|point| definition.case(0, point, &facts).expect("it is right"))
+        .map(|point| definition.case(0, point, &context).expect("it is right"))
         .collect();
     assert_eq!((cases[0].loads.len(), cases[0].loads[0].plan.seconds), (1, Some(1.0)));
     assert_eq!((cases[1].loads.len(), cases[1].loads[0].plan.seconds), (2, Some(2.0)));

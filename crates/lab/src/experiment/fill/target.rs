@@ -6,7 +6,7 @@ use base::size::parse_size;
 use toml::Spanned;
 
 use super::super::error::{FileError, guess};
-use super::super::file::{Field, TargetSection};
+use super::super::file::{Field, File, TargetSection};
 use super::super::scope::Scope;
 use crate::targets::cpus;
 use crate::targets::kinds::{self, KINDS, Kind};
@@ -98,6 +98,26 @@ fn names_beside(section: &TargetSection, scope: &Scope<'_>) -> Result<Vec<String
     section.beside.iter().map(name).collect()
 }
 
+/// The process beside a target that a load names, if this target has it. A name that no target
+/// knows is a mistake.
+pub(super) fn addressee(
+    name: &Spanned<String>,
+    file: &File,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<Option<usize>, FileError> {
+    let beside = file.targets.iter().flat_map(|section| &section.get_ref().beside);
+    let names = beside.filter_map(|beside| beside.get_ref().name.as_ref().map(Spanned::get_ref));
+    let known: Vec<&str> = names.map(String::as_str).collect();
+    let (text, offset) = (name.get_ref(), name.span().start);
+    if !known.contains(&text.as_str()) {
+        let message =
+            format!("no process beside a target is '{text}'{}", guess(text, known.into_iter()));
+        return Err(scope.error_at(offset, message));
+    }
+    Ok(target.beside.iter().position(|beside| beside.name == *text))
+}
+
 fn is_file_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
@@ -151,7 +171,8 @@ fn process(
     let probe = probe(section, kind, scope)?;
     let mut options = texts(&section.options)?;
     let mut http_port = None;
-    if let Some(option) = kind.and_then(|kind| kind.http).filter(|_| probe == Probe::Http) {
+    let answers_http = matches!(probe, Probe::Http | Probe::Replica);
+    if let Some(option) = kind.and_then(|kind| kind.http).filter(|_| answers_http) {
         let own = || scope.values.get("http_port").cloned().unwrap_or_default();
         let port = options.entry(option.to_owned()).or_insert_with(own);
         http_port = port.parse().ok();
@@ -255,8 +276,8 @@ fn address_origin(field: &Field, scope: &Scope<'_>) -> Result<Origin, FileError>
     }
 }
 
-/// The processors that a process may use, and its shares of them and of the memory: `0-3` is a list,
-/// `0.1` a share of one processor, and `0.1 of 0` both.
+/// The processors that a process may use, and its shares of them and of the memory: `0-3` is a
+/// list, `0.1` a share of one processor, and `0.1 of 0` both.
 fn shares(section: &TargetSection, scope: &Scope<'_>) -> Result<(Vec<usize>, Limits), FileError> {
     let (mut cpus, mut limits) = (Vec::new(), Limits::default());
     if let Some(field) = &section.cpus {

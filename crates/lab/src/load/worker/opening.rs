@@ -9,7 +9,8 @@ use super::Worker;
 use crate::load::connection::State;
 use crate::load::descriptors;
 
-/// After this time a lost connection is opened again, and after this time once more, in nanoseconds.
+/// After this time a lost connection is opened again, and after this time once more, in
+/// nanoseconds.
 const REOPEN_PAUSE: u64 = 50_000_000;
 
 impl Worker<'_> {

@@ -1,6 +1,6 @@
-//! Charts as SVG: lines and bars, in a size that a phone can show and two of which stand side by side
-//! on a desk. Colours are names that the page (or the file itself, when a chart stands alone) fills
-//! in, so that the same drawing is right on light and on dark paper.
+//! Charts as SVG: lines and bars. A chart fits a phone, and two charts fit side by side on a
+//! desktop screen. Colours are names that the page (or the file itself, when a chart stands alone)
+//! fills in, so the same drawing suits light and dark backgrounds.
 
 mod bars;
 mod canvas;

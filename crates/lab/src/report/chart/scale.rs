@@ -119,8 +119,8 @@ fn percent(share: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The smallest round number (1, 2, 5 and their tenfolds; powers of two for bytes) that is not below
-/// `least`. Things that are counted have no fractions.
+/// The smallest round number (1, 2, 5 and their tenfolds; powers of two for bytes) that is not
+/// below `least`. Things that are counted have no fractions.
 fn step(least: f64, unit: Unit) -> f64 {
     if !least.is_finite() || least <= 0.0 {
         return 1.0;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_ones_lie_a_step_apart() {
+    fn nines_of_a_percentile_are_a_step_apart() {
         let scale = Scale::Rarity { high: 0.9999 };
         assert_eq!(labels(&scale, Unit::Percent, 9), ["50", "90", "99", "99.9", "99.99"]);
         assert!((scale.place(0.99) - 0.5).abs() < 1e-9);

@@ -62,8 +62,8 @@ fn facets(analysis: &Analysis<'_>, parameter: &str) -> Vec<(String, Vec<usize>)>
     facets
 }
 
-/// A chart per facet. They share a scale, so that one may look from one to the other, unless figures
-/// are so far apart that the small ones would be flat.
+/// A chart per facet. They share a scale, so that one may look from one to the other, unless
+/// figures are so far apart that the small ones would be flat.
 fn line_charts(context: &Context<'_>, figure: &Figure, parameter: &str) -> Vec<Chart> {
     let mut facets: Vec<Facet> = facets(context.analysis, parameter)
         .into_iter()

@@ -1,16 +1,16 @@
 //! Requests that wait for changes, or follow them.
 //!
-//! Both begin with the command CHANGES. A request that waits for a key blocks in it, and reads the key
-//! when something has happened. A request that follows gets its head when its position is known to be
-//! kept. From then on changes are written as Server-Sent Events into the connection's output, by the
-//! thread that tells followers, or by the connection's own worker while it is behind.
+//! Both begin with the command CHANGES. A request that waits for a key blocks in it, and reads the
+//! key when something has happened. A request that follows gets its head when its position is known
+//! to be kept. From then on changes are written as Server-Sent Events into the connection's output,
+//! by the thread that tells followers, or by the connection's own worker while it is behind.
 
-use engine::changes::change::Change;
-use engine::changes::listeners::Listener;
-use engine::changes::telling::{Form, Reading};
+use commands::http::metadata::Metadata;
+use engine::changes::delivery::{Form, Reading};
 use engine::engine::Engine;
-use engine::http::Facts;
-use engine::persistence::backlog::{Gone, Position};
+use engine::journal::backlog::{Gone, Position};
+use engine::journal::change::Change;
+use engine::session::followers::Follower;
 use http::answer::{Answer, Envelope};
 use http::json;
 use http::reply::{Piece, Pieces};
@@ -52,8 +52,8 @@ fn write_id(position: &str, output: &mut Vec<u8>) {
     output.push(b'\n');
 }
 
-/// Writes the head of an answer that follows changes, and the position that it follows from. Returns the
-/// offset of the position.
+/// Writes the head of an answer that follows changes, and the position that it follows from.
+/// Returns the offset of the position.
 pub(super) fn begin_events(
     position: &[u8],
     envelope: &Envelope,
@@ -103,8 +103,8 @@ fn told_position<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
 
 /// Lets a follower read on, for a while. Returns whether the next changes are not kept any more, so
 /// that the connection ends.
-pub(in crate::net) fn read_on(engine: &Engine, listener: &Listener, output: &mut Output) -> bool {
-    let reading = engine.read_on(listener, &ChangeEvents, output);
+pub(in crate::net) fn read_on(engine: &Engine, follower: &Follower, output: &mut Output) -> bool {
+    let reading = engine.read_on(follower, &ChangeEvents, output);
     if let Reading::Gone(Gone { oldest, newest }) = &reading {
         let error = "GONE the client was too slow: read the keys anew, and follow from newest";
         let mut text = b"event: gone\ndata: ".to_vec();
@@ -136,13 +136,13 @@ pub(super) struct Wait {
     since: Vec<u8>,
     /// The client named no position, so it only wants to hear of the key, not of positions.
     from_now: bool,
-    /// When it gives up, in milliseconds of the steady clock.
+    /// When it gives up, in milliseconds of the monotonic clock.
     deadline: u64,
     stage: Stage,
 }
 
 /// The next step after a reply to a waiting request.
-pub(super) enum Step {
+pub(super) enum NextStep {
     /// Another command.
     Runs(OwnedArguments),
     /// Read the key with these words.
@@ -156,8 +156,8 @@ pub(super) enum Step {
 }
 
 impl Wait {
-    /// A request for a key that waits from a position on, or without one from now on. If the client names
-    /// versions that it has, the key is looked at first.
+    /// A request for a key that waits from a position on, or without one from now on. If the client
+    /// names versions that it has, the key is looked at first.
     pub(super) fn new(
         key: &[u8],
         database: usize,
@@ -171,15 +171,15 @@ impl Wait {
     }
 
     /// The first command.
-    pub(super) fn first(&self, steady: u64) -> OwnedArguments {
+    pub(super) fn first(&self, monotonic: u64) -> OwnedArguments {
         match self.stage {
             Stage::Asks => [&b"CHANGES"[..], b"SINCE", b"$", b"COUNT", b"0"].iter().collect(),
-            _ => self.wait(steady),
+            _ => self.wait(monotonic),
         }
     }
 
-    fn wait(&self, steady: u64) -> OwnedArguments {
-        let left = self.deadline.saturating_sub(steady).max(1).to_string();
+    fn wait(&self, monotonic: u64) -> OwnedArguments {
+        let left = self.deadline.saturating_sub(monotonic).max(1).to_string();
         let (database, left) = (self.database.to_string(), left.as_bytes());
         let words: [&[u8]; 11] = [
             b"CHANGES",
@@ -197,9 +197,9 @@ impl Wait {
         words.iter().collect()
     }
 
-    fn read(&mut self, stage: Stage) -> Step {
+    fn read(&mut self, stage: Stage) -> NextStep {
         self.stage = stage;
-        Step::Reads([&b"GET"[..], &self.key].iter().collect())
+        NextStep::Reads([&b"GET"[..], &self.key].iter().collect())
     }
 
     /// The position from which to wait for the next change.
@@ -207,17 +207,17 @@ impl Wait {
         Some(self.since.as_slice().into())
     }
 
-    /// Takes the reply of the last command. `tags` are those of the versions that the client has, if it
-    /// names any.
-    pub(super) fn take(&mut self, reply: &Output, tags: Option<&Tags>, steady: u64) -> Step {
+    /// Takes the reply of the last command. `tags` are those of the versions that the client has,
+    /// if it names any.
+    pub(super) fn take(&mut self, reply: &Output, tags: Option<&Tags>, monotonic: u64) -> NextStep {
         match self.stage {
-            Stage::Reads => return Step::Answer,
+            Stage::Reads => return NextStep::Answer,
             Stage::Looks => {
                 if has_changed(reply, tags) {
-                    return Step::Answer;
+                    return NextStep::Answer;
                 }
                 self.stage = Stage::Waits;
-                return Step::Runs(self.wait(steady));
+                return NextStep::Runs(self.wait(monotonic));
             }
             Stage::Asks | Stage::Waits => {}
         }
@@ -227,14 +227,14 @@ impl Wait {
         let Some(position) = position_of(&mut pieces) else {
             return match Pieces::new(&bytes).next() {
                 // The waiting was ended by an operator.
-                Some(Piece::Null) => Step::Nothing,
+                Some(Piece::Null) => NextStep::Nothing,
                 // More has happened at once than is kept, so it is unknown whether the key was
                 // concerned.
                 Some(Piece::Error(text)) if self.from_now && text.starts_with(b"GONE ") => {
                     self.since = told_position(text, NEWEST).to_vec();
                     self.read(Stage::Reads)
                 }
-                _ => Step::Failed,
+                _ => NextStep::Failed,
             };
         };
         if self.from_now || !matches!(self.stage, Stage::Asks) {
@@ -244,10 +244,10 @@ impl Wait {
         match self.stage {
             Stage::Asks if tags.is_some() => self.read(Stage::Looks),
             Stage::Waits if happened => self.read(Stage::Reads),
-            Stage::Waits if steady >= self.deadline => Step::Nothing,
+            Stage::Waits if monotonic >= self.deadline => NextStep::Nothing,
             _ => {
                 self.stage = Stage::Waits;
-                Step::Runs(self.wait(steady))
+                NextStep::Runs(self.wait(monotonic))
             }
         }
     }
@@ -257,9 +257,8 @@ impl Wait {
 fn has_changed(reply: &Output, tags: Option<&Tags>) -> bool {
     let mut pieces = Pieces::new(reply.first_slice());
     match (pieces.next(), pieces.next()) {
-        (Some(Piece::Array(_)), Some(Piece::Bytes(facts))) => {
-            Facts::read(facts).is_none_or(|facts| tags.is_none_or(|tags| !tags.has(facts.version)))
-        }
+        (Some(Piece::Array(_)), Some(Piece::Bytes(metadata))) => Metadata::read(metadata)
+            .is_none_or(|metadata| tags.is_none_or(|tags| !tags.has(metadata.version))),
         _ => true,
     }
 }

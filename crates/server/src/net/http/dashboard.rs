@@ -1,7 +1,7 @@
 //! The dashboard: one page with its style and its script, which browsers get as they are.
 //!
-//! The page contains no data. Its script asks for data with the same requests as any client, and sends
-//! the password if there is one. So the page itself needs no password.
+//! The page contains no data. Its script asks for data with the same requests as any client, and
+//! sends the password if there is one. So the page itself needs no password.
 
 use http::request::Head;
 
@@ -11,15 +11,15 @@ const PAGE: &str = include_str!("dashboard/page.html");
 const STYLE: &str = include_str!("dashboard/page.css");
 const SCRIPT: &str = include_str!("dashboard/page.js");
 
-/// Only these three files run in the page, and it talks only to this server. A value of a key that got
-/// into it as markup would have no effect.
+/// Only these three files run in the page, and it talks only to this server. A value of a key that
+/// got into it as markup would have no effect.
 const POLICY: &[u8] =
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Whether a request is for one of the files. At `/` only browsers get the page: `/` is an address for
-/// commands, too.
+/// Whether a request is for one of the files. At `/` only browsers get the page: `/` is an address
+/// for commands, too.
 pub(super) fn is_asked_for(head: &Head<'_>, path: &[u8]) -> bool {
     if !matches!(head.method, "GET" | "HEAD") {
         return false;

@@ -1,32 +1,38 @@
 //! A request on its way to its answer.
 
+mod choice;
+mod choosing;
+mod get_request;
+mod next;
 mod streaming;
 mod view;
 mod walks;
-mod want;
+mod withheld;
 
 use std::sync::Arc;
 
 use base::limits;
-use engine::changes::filter::Filter;
-use engine::http::{ABSENT, CREATED, Facts, REPLACED, UNCONDITIONAL};
-use engine::session::{Session, Transaction};
+use commands::http::metadata::{ABSENT, CREATED, Metadata, REPLACED, UNCONDITIONAL};
+use engine::journal::filter::Filter;
+use engine::session::sync::SyncWait;
+use engine::session::{Session, Transaction, User};
 use http::answer::{Answer, Envelope, JSON};
 use http::reply::{Piece, Pieces};
 use http::request::Refusal;
 use http::tag::{Tag, Tags, Variant};
 use http::translation::{Form, Progress, Strings, Translation};
-use resp::args::OwnedArguments;
 use resp::output::Output;
 use resp::reply::Reply;
 
-use super::changes::{Step, Wait, begin_events, position_of, told_gone};
-use super::etcd::answer::{Step as EventStep, Watch, answer_node};
+use super::changes::{NextStep, Wait, begin_events, position_of, told_gone};
+use super::etcd::answer::{EventStep, Watch, answer_node};
 use super::prepared::{Prepared, in_own_words};
 
+pub(super) use choice::Choice;
+pub(super) use get_request::{GetOptions, GetRequest, PlainGet};
+pub(super) use next::Next;
 use streaming::Streaming;
 pub(super) use walks::{List, Tree};
-pub(super) use want::{Get, Question, Want};
 
 /// The form in which a client that sends commands gets replies.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +46,15 @@ pub(super) enum Kind {
     /// It is answered already.
     Ready(Box<Prepared>),
     /// GET or HEAD of a key.
-    Get(Want),
+    Get(GetRequest),
     /// PUT, PATCH, POST or DELETE of a key.
     Write,
     /// Figures, in the format of OpenMetrics or in the older one of Prometheus.
     Metrics { open: bool },
     /// One command.
     One(Style),
-    /// Commands one after the other: how many replies are still to come, those that have come, and whether
-    /// the head of the answer is written.
+    /// Commands one after the other: how many replies are still to come, those that have come, and
+    /// whether the head of the answer is written.
     Pipeline { style: Style, left: usize, replies: Box<Streaming>, begun: bool },
     /// Commands as one, with EXEC after them.
     Transaction { style: Style, left: usize, begun: bool, condition: Condition },
@@ -65,7 +71,7 @@ pub(super) enum Kind {
     /// A key with all keys below it.
     Tree(Box<Tree>),
     /// A key that is waited for.
-    Wait(Box<Wait>, Option<Box<Get>>),
+    Wait(Box<Wait>, Option<Box<GetOptions>>),
     /// Changes from a position on, without an end.
     Follow(Box<Filter>),
     /// A node of the tree of `/v2/keys`.
@@ -116,33 +122,27 @@ pub(super) struct Exchange {
     pub(super) envelope: Envelope,
     kind: Kind,
     database: usize,
-}
-
-/// The next step after a reply.
-pub(super) enum Next {
-    /// The answer is written.
-    Answered,
-    /// More replies are to come.
-    Waits,
-    /// Run this; its reply comes next.
-    Runs(OwnedArguments),
-    /// Read a key with these words, as GET of a key does.
-    Reads(OwnedArguments),
-    /// The head of the answer is written: changes after this offset follow.
-    Follows(Filter, u64),
-    /// Wait for an event of the tree with these words.
-    Watches(OwnedArguments),
-    /// The same, after the written part is sent.
-    GoesOn(OwnedArguments),
-    /// The answer is begun, and goes on as the client takes it.
-    Streams(Box<Streaming>),
-    /// The answer breaks off.
-    Breaks,
+    /// What the client has chosen for this request.
+    choice: Option<Box<Choice>>,
+    /// The session's last write before the first command of the request.
+    written_before: Option<u64>,
+    /// What the answer is going to wait for.
+    withholds: Option<SyncWait>,
+    /// An answer that waits for the durability which the client has chosen.
+    withheld: Option<Box<withheld::Withheld>>,
 }
 
 impl Exchange {
     pub(super) fn new(envelope: Envelope, kind: Kind, database: usize) -> Exchange {
-        Exchange { envelope, kind, database }
+        Exchange {
+            envelope,
+            kind,
+            database,
+            choice: None,
+            written_before: None,
+            withholds: None,
+            withheld: None,
+        }
     }
 
     pub(super) fn prepared(envelope: Envelope, prepared: Prepared) -> Exchange {
@@ -156,12 +156,17 @@ impl Exchange {
     }
 
     /// The question that is all of the request apart from its key, if it has so simple an answer.
-    pub(super) fn question(&self) -> Option<Question> {
+    pub(super) fn question(&self) -> Option<PlainGet> {
         let Envelope { head, close, keeps_1_0, origin, id, position, .. } = &self.envelope;
         let is_said_in_head = origin.is_some() || id.is_some() || position.is_some();
         match &self.kind {
-            Kind::Get(Want::Plain(question))
-                if !(*head || *close || *keeps_1_0 || is_said_in_head || self.database != 0) =>
+            Kind::Get(GetRequest::Plain(question))
+                if self.choice.is_none()
+                    && !(*head
+                        || *close
+                        || *keeps_1_0
+                        || is_said_in_head
+                        || self.database != 0) =>
             {
                 Some(*question)
             }
@@ -246,9 +251,10 @@ impl Exchange {
     }
 
     /// Prepares the session for its next command.
-    pub(super) fn begin(&mut self, session: &mut Session) {
+    pub(super) fn begin(&mut self, monotonic: u64, session: &mut Session) {
+        self.choose(monotonic, session);
         // Requests without permission were refused before they got here.
-        session.authenticated = true;
+        session.user = User::Default;
         if session.database != self.database {
             session.select(self.database);
         }
@@ -270,7 +276,7 @@ impl Exchange {
     /// Takes the reply of a command, and writes the answer if it was the last.
     pub(super) fn take_reply(
         &mut self,
-        (now, steady): (u64, u64),
+        (now, monotonic): (u64, u64),
         reply: &mut Output,
         output: &mut Output,
     ) -> Next {
@@ -282,7 +288,7 @@ impl Exchange {
                 return take_of_wait(
                     (wait, get.as_deref()),
                     envelope,
-                    (now, steady),
+                    (now, monotonic),
                     reply,
                     output,
                 );
@@ -378,6 +384,9 @@ impl Exchange {
 
     /// Answers that the server stops, in place of the answer.
     pub(super) fn stop(mut self, times: (u64, u64), output: &mut Output) {
+        if self.stop_withheld(times.0, output) {
+            return;
+        }
         let mut reply = Output::new();
         Reply::new(&mut reply, true).error(b"STOPPING the server stops");
         match self.kind {
@@ -394,31 +403,31 @@ impl Exchange {
 
 /// The next step of a request that waits for a key.
 fn take_of_wait(
-    (wait, get): (&mut Wait, Option<&Get>),
+    (wait, get): (&mut Wait, Option<&GetOptions>),
     envelope: &mut Envelope,
-    (now, steady): (u64, u64),
+    (now, monotonic): (u64, u64),
     reply: &mut Output,
     output: &mut Output,
 ) -> Next {
     let tags = get.and_then(|get| get.none_match.as_ref());
-    match wait.take(reply, tags, steady) {
-        Step::Runs(argv) => return Next::Runs(argv),
-        Step::Reads(argv) => return Next::Reads(argv),
-        Step::Answer => {
+    match wait.take(reply, tags, monotonic) {
+        NextStep::Runs(argv) => return Next::Runs(argv),
+        NextStep::Reads(argv) => return Next::Reads(argv),
+        NextStep::Answer => {
             envelope.position = wait.position();
             return answer_get((None, get), envelope, now, reply, output);
         }
-        Step::Nothing => {
+        NextStep::Nothing => {
             envelope.position = wait.position();
             Answer::begin(output, envelope, 304, now).empty();
         }
-        Step::Failed => answer_error(Pieces::new(&reply.bytes()), envelope, now, output),
+        NextStep::Failed => answer_error(Pieces::new(&reply.bytes()), envelope, now, output),
     }
     Next::Answered
 }
 
-/// Writes a reply in the form that the client takes: at once, or piece by piece if it is long. `say` adds to
-/// the head of the answer.
+/// Writes a reply in the form that the client takes: at once, or piece by piece if it is long.
+/// `say` adds to the head of the answer.
 fn answer_in(
     form: Translation,
     (status, content_type): (u16, &str),
@@ -480,7 +489,8 @@ fn take_of_pipeline(reply: &mut Output, replies: &mut Streaming) {
     replies.add(&mut own);
 }
 
-/// Answers what has come of several commands, if that is all, or so much that the client is to take it first.
+/// Answers what has come of several commands, if that is all, or so much that the client is to take
+/// it first.
 fn go_on_with_pipeline(
     replies: &mut Streaming,
     (is_last, begun): (bool, &mut bool),
@@ -593,7 +603,7 @@ fn take_of_tree(
     Some(Next::Answered)
 }
 
-/// The answer of figures.
+/// The answer of metrics.
 fn answer_metrics(
     pieces: &mut Pieces<'_>,
     open: bool,
@@ -627,7 +637,10 @@ fn answer_count(
 /// The status that corresponds to an error.
 fn status_of(text: &[u8]) -> u16 {
     match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
-        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" | b"STOPPING" => 503,
+        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" | b"STOPPING" | b"STALE" => 503,
+        b"NODURABLE" => 504,
+        b"NOHISTORY" => 412,
+        b"READONLY" => 421,
         b"OOM" => 507,
         b"DATABASE" => 502,
         b"NOAUTH" => 401,
@@ -653,27 +666,27 @@ fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &
 
 /// How a key is.
 struct State<'s> {
-    facts: Facts<'s>,
+    metadata: Metadata<'s>,
     now: u64,
 }
 
 impl State<'_> {
-    /// Tells the client the version, and for how long it may keep the answer. `variant` is the form of a
-    /// value that has several.
+    /// Tells the client the version, and for how long it may keep the answer. `variant` is the form
+    /// of a value that has several.
     #[inline]
     fn write(&self, variant: Option<Variant>, answer: &mut Answer<'_>) {
         match variant {
-            None => answer.version(self.facts.version),
+            None => answer.version(self.metadata.version),
             Some(variant) => {
                 // A cache keeps each form for clients that ask for it.
                 answer.header("Vary", b"Accept");
-                // A hash of which a field has expired has no version of which a client could say that it
-                // is still the same.
-                let version = Some(self.facts.version).filter(|version| *version > 0);
+                // A hash of which a field has expired has no version of which a client could say
+                // that it is still the same.
+                let version = Some(self.metadata.version).filter(|version| *version > 0);
                 answer.represents(version.map(|version| Tag::new(version, variant)));
             }
         }
-        match self.facts.expire_at {
+        match self.metadata.expire_at {
             None => answer.header("Cache-Control", b"no-cache"),
             Some(expire_at) => self.write_age(answer, expire_at),
         }
@@ -681,7 +694,7 @@ impl State<'_> {
 
     fn write_age(&self, answer: &mut Answer<'_>, expire_at: u64) {
         // Versions are microseconds of Unix time, or were before something pushed them further.
-        let written = self.facts.version / 1000;
+        let written = self.metadata.version / 1000;
         let age = self.now.saturating_sub(written) / 1000;
         let left = expire_at.saturating_sub(self.now) / 1000;
         let lifetime = format!("max-age={}", left.saturating_add(age));
@@ -693,16 +706,16 @@ impl State<'_> {
 /// The answer to GET and HEAD of a key.
 #[inline]
 fn answer_get(
-    want: (Option<Tag>, Option<&Get>),
+    want: (Option<Tag>, Option<&GetOptions>),
     envelope: &mut Envelope,
     now: u64,
     reply: &mut Output,
     output: &mut Output,
 ) -> Next {
     let bytes = reply.first_slice();
-    let mut pieces = match Facts::usual(bytes) {
-        Some((facts, rest)) if facts.type_name == STRING => {
-            let found = (facts, &mut Pieces::new(rest));
+    let mut pieces = match Metadata::usual(bytes) {
+        Some((metadata, rest)) if metadata.type_name == STRING => {
+            let found = (metadata, &mut Pieces::new(rest));
             if answer_string(found, want, envelope, now, reply, output).is_none() {
                 answer_error(Pieces::new(b""), envelope, now, output);
             }
@@ -721,18 +734,19 @@ fn answer_get(
             return Next::Answered;
         }
     }
-    let facts = match pieces.next() {
-        Some(Piece::Bytes(facts)) => Facts::read(facts),
+    let metadata = match pieces.next() {
+        Some(Piece::Bytes(metadata)) => Metadata::read(metadata),
         _ => None,
     };
-    let answered = match facts {
-        Some(facts) if facts.type_name == STRING => {
-            answer_string((facts, &mut pieces), want, envelope, now, reply, output)
+    let answered = match metadata {
+        Some(metadata) if metadata.type_name == STRING => {
+            answer_string((metadata, &mut pieces), want, envelope, now, reply, output)
                 .map(|()| Next::Answered)
         }
-        Some(facts) => {
-            let (type_name, version, expire_at) = (facts.type_name, facts.version, facts.expire_at);
-            let facts = Facts { version, expire_at, type_name, content_type: None };
+        Some(metadata) => {
+            let (type_name, version, expire_at) =
+                (metadata.type_name, metadata.version, metadata.expire_at);
+            let metadata = Metadata { version, expire_at, type_name, content_type: None };
             let cursor = match pieces.next() {
                 Some(Piece::Bytes(cursor)) => Some(Some(cursor.to_vec())),
                 Some(Piece::Null) => Some(None),
@@ -741,7 +755,7 @@ fn answer_get(
             let taken = pieces.taken();
             cursor.map(|cursor| {
                 reply.advance(taken);
-                let state = State { facts, now };
+                let state = State { metadata, now };
                 answer_collection((&state, cursor), want, envelope, reply, output)
             })
         }
@@ -756,17 +770,17 @@ fn answer_get(
 /// The name of the type whose values are answered as they are.
 const STRING: &str = "string";
 
-/// Answers a client whose conditions are not met, or who has the value already. Returns whether that is
-/// so. `variant` is the form of a value that has several.
+/// Answers a client whose conditions are not met, or that has the value already. Returns whether it
+/// has answered. `variant` is the form of a value that has several.
 #[inline]
 fn answer_condition(
     state: &State<'_>,
-    (unless, get): (Option<Tag>, Option<&Get>),
+    (unless, get): (Option<Tag>, Option<&GetOptions>),
     variant: Option<Variant>,
     envelope: &Envelope,
     output: &mut Output,
 ) -> bool {
-    let version = state.facts.version;
+    let version = state.metadata.version;
     if get.is_some_and(|get| get.matches.as_ref().is_some_and(|tags| !tags.has(version))) {
         let mut answer = Answer::begin(output, envelope, 412, state.now);
         answer.version(version);
@@ -792,7 +806,7 @@ fn answer_condition(
 /// Answers a collection, of which the reply has the elements.
 fn answer_collection(
     (state, cursor): (&State<'_>, Option<Vec<u8>>),
-    want: (Option<Tag>, Option<&Get>),
+    want: (Option<Tag>, Option<&GetOptions>),
     envelope: &mut Envelope,
     reply: &mut Output,
     output: &mut Output,
@@ -817,7 +831,7 @@ fn answer_collection(
     let form = Translation::new(form);
     answer_in(form, (200, content_type), envelope, state.now, (reply, output), |answer| {
         state.write(variant, answer);
-        answer.header("X-Type", state.facts.type_name.as_bytes());
+        answer.header("X-Type", state.metadata.type_name.as_bytes());
         if let Some(cursor) = cursor {
             answer.header("X-Cursor", &cursor);
         }
@@ -832,14 +846,14 @@ enum Value<'v> {
 
 #[inline]
 fn answer_string(
-    (facts, pieces): (Facts<'_>, &mut Pieces<'_>),
-    want: (Option<Tag>, Option<&Get>),
+    (metadata, pieces): (Metadata<'_>, &mut Pieces<'_>),
+    want: (Option<Tag>, Option<&GetOptions>),
     envelope: &Envelope,
     now: u64,
     reply: &Output,
     output: &mut Output,
 ) -> Option<()> {
-    let state = State { facts, now };
+    let state = State { metadata, now };
     if answer_condition(&state, want, None, envelope, output) {
         return Some(());
     }
@@ -859,18 +873,18 @@ fn answer_string(
 fn write_string(
     value: &Value<'_>,
     state: &State<'_>,
-    get: Option<&Get>,
+    get: Option<&GetOptions>,
     envelope: &Envelope,
     output: &mut Output,
 ) {
-    let content = state.facts.content_type;
+    let content = state.metadata.content_type;
     let content_type = content.unwrap_or(b"application/octet-stream");
     let bytes = match value {
         Value::Here(bytes) => *bytes,
         Value::Apart(buffer) => buffer,
     };
     let asked = get.and_then(|get| {
-        let version = state.facts.version;
+        let version = state.metadata.version;
         get.range.filter(|_| get.if_range.as_ref().is_none_or(|tags| tags.has(version)))
     });
     let part = asked.map(|range| part_of(bytes.len() as u64, range));
@@ -903,7 +917,8 @@ fn write_string(
     }
 }
 
-/// Where a range begins and ends in a text of this many bytes; `None` when it contains none of them.
+/// Where a range begins and ends in a text of this many bytes; `None` when it contains none of
+/// them.
 fn part_of(length: u64, (first, last): (Option<u64>, Option<u64>)) -> Option<(u64, u64)> {
     let (from, to) = match (first, last) {
         (Some(first), Some(last)) => (first, last.saturating_add(1).min(length)),

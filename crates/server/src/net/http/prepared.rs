@@ -47,8 +47,8 @@ impl Prepared {
     }
 }
 
-/// An error of a command, as this server says it to clients of its own addresses: some have the words of
-/// Redis, which clients of Redis look for.
+/// An error of a command, as this server says it to clients of its own addresses: some have the
+/// words of Redis, which clients of Redis look for.
 pub(super) fn in_own_words(text: &[u8]) -> Cow<'_, [u8]> {
     let Some(at) = memchr::memmem::find(text, b"Redis") else { return Cow::Borrowed(text) };
     let rest = in_own_words(&text[at + b"Redis".len()..]);

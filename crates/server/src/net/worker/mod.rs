@@ -1,19 +1,20 @@
 //! A worker and its turn.
 //!
-//! A turn is a sequence of phases over batches: wait, open the mail, read and parse, execute, run what
-//! needs more than slot locks, send, close, look at the clock. Commands of all readable connections are
-//! executed as one batch, inside the worker's gate. Their data is prefetched into the cache a window
-//! ahead, so that cache misses overlap instead of adding up. While many connections are busy, or wait
-//! for a sync, a turn begins with a short pause: see [`super::coalesce`].
+//! A turn is a sequence of phases over batches: wait, take the messages, read and parse, execute,
+//! run what needs more than slot locks, send, close, look at the clock. Commands of all readable
+//! connections are executed as one batch, inside the worker's gate. Their data is prefetched into
+//! the cache a window ahead, so that cache misses overlap instead of adding up. While many
+//! connections are busy, or wait for a sync, a turn begins with a short pause: see
+//! [`super::coalesce`].
 //!
 //! This file is the turn. [`intake`] has the incoming side, [`execution`] runs commands, and
-//! [`delivery`] has the outgoing side. [`relief`] serves other connections while a script runs for
-//! long.
+//! [`delivery`] has the outgoing side. [`yielding`] serves other connections while a script runs
+//! for long.
 
 mod delivery;
 mod execution;
 mod intake;
-mod relief;
+mod yielding;
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,37 +26,37 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, Cache};
 use base::clock::Ticks;
 use base::limits;
+use engine::clients::memory_limit;
 use engine::engine::Engine;
 use engine::host::LogLevel;
-use engine::run::turn::Turn;
-use engine::session::memory_limit;
+use engine::turn::Turn;
 use hashbrown::HashMap;
-use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
 use views::Offer;
 
-use super::batch::Batch;
+use super::batch::CommandBatch;
 use super::coalesce::Coalescing;
 use super::connection::Connection;
 use super::mailbox::{Mailbox, WAKE, Wakers};
 use super::protocol::Protocol;
 use super::timers::Timers;
+use super::transport::Readiness;
 
-/// Connections that are read, executed and answered together. The input of many more does not stay in
-/// the processor's cache until it is executed.
+/// Connections that are read, executed and answered together. The input of many more does not stay
+/// in the processor's cache until it is executed.
 const TOGETHER: usize = 64;
 /// The longest sleep: idle connections and requests to stop are looked at this often.
 const TICK: Duration = Duration::from_millis(100);
-/// The longest sleep during a sync, without a look at the sockets: a client that does not depend on the
-/// sync may have come.
-const NAP_MAX: Duration = Duration::from_micros(500);
-/// How long a turn may take, in nanoseconds, before the rest of it is put off: requests that have come
-/// meanwhile are served in between.
+/// The longest sleep during a sync, without a look at the sockets: a client that does not depend on
+/// the sync may have come.
+const SLEEP_MAX: Duration = Duration::from_micros(500);
+/// How long a turn may take, in nanoseconds, before the rest of it is put off: requests that have
+/// come meanwhile are served in between.
 const TURN_NS: u64 = 5_000_000;
-/// Connections that read on in kept changes in one turn, at most, and how long they may take together,
-/// in nanoseconds. A client that follows a few keys takes some ten microseconds, one that follows all a
-/// hundred times that.
+/// Connections that read on in kept changes in one turn, at most, and how long they may take
+/// together, in nanoseconds. A client that follows a few keys takes some ten microseconds, one that
+/// follows all a hundred times that.
 const READS_ON_PER_TURN: usize = 8;
 const READING_ON_NS: u64 = 2_000_000;
 /// Why a connection is closed whose replies tell of effects that the journal has lost.
@@ -65,39 +66,40 @@ const NOT_DURABLE: &str = "its replies could not be made durable";
 pub(super) struct Worker {
     engine: Arc<Engine>,
     offer: Cache<Arc<ArcSwap<Offer>>, Arc<Offer>>,
-    index: usize,
+    number: usize,
     poll: Poll,
     mailbox: Arc<Mailbox>,
+    wakers: Arc<Wakers>,
     turn: Box<Turn>,
     /// For connections that are served while a script keeps the thread busy.
-    relief_turn: Option<Box<Turn>>,
-    /// A script keeps the thread busy, and other clients are served meanwhile: see [`relief`].
+    yielded_turn: Option<Box<Turn>>,
+    /// A script keeps the thread busy, and other clients are served meanwhile: see [`yielding`].
     relieves: bool,
     /// How often that has begun.
-    reliefs: u64,
+    yields: u64,
     /// The connection whose script runs.
     away: Option<Away>,
     gate: Arc<Gate>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
-    places: HashMap<u64, usize>,
+    indexes: HashMap<u64, usize>,
     timers: Timers,
     /// Connections to look at in this turn.
     scheduled: Vec<usize>,
-    /// Those of earlier turns that have lasted too long.
+    /// Connections of earlier turns that were cut off because they lasted too long.
     late: Vec<usize>,
     /// Connections that wait for the journal.
     awaiting_journal: Vec<usize>,
     /// Connections whose commands wait for slots, in the order in which they were first tried.
     parked: Vec<usize>,
-    /// Connections that read on in the kept changes. The first is the one that has not done so for the
-    /// longest time.
+    /// Connections that read on in the kept changes. The first is the one that has not done so for
+    /// the longest time.
     behind: VecDeque<usize>,
     /// How many of them may read on in this turn.
     reads_on: usize,
     /// How many have done so in this turn, and for how many nanoseconds.
     reading_on: (u64, u64),
-    batch: Batch,
+    batch: CommandBatch,
     /// Read buffers without content, for the next connections that read.
     buffers: Vec<Vec<u8>>,
     next_tick: u64,
@@ -108,18 +110,19 @@ pub(super) struct Worker {
 
 /// Events at the socket of the connection whose script runs, while it is not in its place.
 struct Away {
-    place: usize,
-    is_http: bool,
+    index: usize,
+    /// Its client has given the script up when it ends its stream.
+    gives_up_at_end: bool,
     read_closed: bool,
     urgent: bool,
 }
 
 impl Away {
     /// Notes an event for a place without a connection.
-    fn note(&mut self, place: usize, event: &Event) {
-        if place == self.place {
-            self.read_closed |= event.is_read_closed();
-            self.urgent |= event.is_priority();
+    fn note(&mut self, index: usize, readiness: Readiness) {
+        if index == self.index {
+            self.read_closed |= readiness.read_closed;
+            self.urgent |= readiness.urgent;
         }
     }
 }
@@ -127,9 +130,9 @@ impl Away {
 impl Worker {
     pub(super) fn new(
         engine: Arc<Engine>,
-        wakers: &Wakers,
+        wakers: &Arc<Wakers>,
         offer: Arc<ArcSwap<Offer>>,
-        index: usize,
+        number: usize,
     ) -> io::Result<Worker> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
@@ -137,20 +140,21 @@ impl Worker {
         let wake = move || drop(waker.wake());
         let mailbox = wakers.register(wake);
         Ok(Worker {
-            index,
+            number,
             mailbox,
+            wakers: Arc::clone(wakers),
             poll,
-            turn: Box::new(Turn::new(&engine, &format!("worker-{index}"))),
-            relief_turn: None,
+            turn: Box::new(Turn::new(&engine, &format!("worker-{number}"))),
+            yielded_turn: None,
             relieves: false,
-            reliefs: 0,
+            yields: 0,
             away: None,
             gate: Arc::new(engine.gates.register()),
             engine,
             offer: Cache::new(offer),
             connections: Vec::new(),
             free: Vec::new(),
-            places: HashMap::new(),
+            indexes: HashMap::new(),
             timers: Timers::default(),
             scheduled: Vec::new(),
             late: Vec::new(),
@@ -159,7 +163,7 @@ impl Worker {
             behind: VecDeque::new(),
             reads_on: 0,
             reading_on: (0, 0),
-            batch: Batch::default(),
+            batch: CommandBatch::default(),
             buffers: Vec::new(),
             next_tick: 0,
             coalescing: Coalescing::default(),
@@ -192,8 +196,8 @@ impl Worker {
             self.mailbox.runs_slow_script.store(false, Relaxed);
         }
         self.note_events(events);
-        self.open_mail();
-        self.end_waits_that_are_due();
+        self.take_messages();
+        self.end_expired_waits();
         self.schedule_parked();
         self.schedule_behind();
         let batch = std::mem::take(&mut self.scheduled);
@@ -204,17 +208,17 @@ impl Worker {
         self.recycle(batch);
         self.tick();
         self.engine.evict_clients(&mut self.turn);
-        crate::memory::publish();
+        process::memory::publish();
         self.turn.end();
     }
 
-    /// Serves the connections of two lists, some of each by turns, so that neither late connections nor
-    /// new ones wait for all others. Ends when the turn has lasted for long. Returns how many of each
-    /// list need not be served any more.
+    /// Serves the connections of two lists, some of each by turns, so that neither late connections
+    /// nor new ones wait for all others. Ends when the turn has lasted for long. Returns how many
+    /// of each list need not be served any more.
     fn serve_by_turns(&mut self, lists: [&[usize]; 2]) -> [usize; 2] {
         // When replies wait for a sync, everything that has come should share one.
         let together = if self.turn.defers_replies() { usize::MAX } else { TOGETHER };
-        let (reliefs, all) = (self.reliefs, lists.map(<[usize]>::len));
+        let (yields, all) = (self.yields, lists.map(<[usize]>::len));
         let mut served = [0, 0];
         while served != all {
             for (list, at) in lists.iter().zip(&mut served) {
@@ -223,7 +227,7 @@ impl Worker {
                     self.serve(&list[*at..end]);
                     *at = end;
                 }
-                if self.reliefs != reliefs {
+                if self.yields != yields {
                     // All connections were listed anew, and served beside a script.
                     return all;
                 }
@@ -236,20 +240,20 @@ impl Worker {
     }
 
     /// Reads the input of these connections, executes it, and answers.
-    fn serve(&mut self, places: &[usize]) {
-        for &place in places {
-            self.read_and_parse(place);
+    fn serve(&mut self, indexes: &[usize]) {
+        for &index in indexes {
+            self.read_and_parse(index);
         }
-        self.note_scratch(places);
+        self.note_scratch(indexes);
         let (commands, parsed) = (self.batch.items.len(), Ticks::now());
         self.execute_batch();
         self.batch.clear();
         self.turn.announce_appends(&self.engine);
         let executed = Ticks::now();
-        for &place in places {
-            self.run_with_more_authority(place);
+        for &index in indexes {
+            self.run_with_more_access(index);
             self.turn.announce_appends(&self.engine);
-            self.send_and_reschedule(place);
+            self.send_and_reschedule(index);
         }
         if commands > 0 {
             let stages = &self.turn.stats.stages;
@@ -259,7 +263,8 @@ impl Worker {
         }
     }
 
-    /// Waits until there is something to do. Events at the sockets are in `events`, or noted already.
+    /// Waits until there is something to do. Events at the sockets are in `events`, or noted
+    /// already.
     fn wait(&mut self, events: &mut Events) {
         events.clear();
         if !self.scheduled.is_empty() || !self.late.is_empty() || !self.behind.is_empty() {
@@ -269,10 +274,10 @@ impl Worker {
             self.pause_for_slots();
             return self.poll(events, Duration::ZERO);
         }
-        let pause = self.coalescing.pause(self.turn.steady_us);
+        let pause = self.coalescing.pause(self.turn.monotonic_us);
         if self.coalescing.gathers() {
             if !self.awaiting_journal.is_empty() {
-                if !self.mailbox.nap(NAP_MAX) {
+                if !self.mailbox.sleep(SLEEP_MAX) {
                     self.poll(events, Duration::ZERO);
                 }
                 return;
@@ -283,18 +288,18 @@ impl Worker {
         }
         let idle = self.scheduled.is_empty();
         let timer =
-            || self.timers.wait(base::clock::steady_ms).map_or(TICK, |timer| timer.min(TICK));
+            || self.timers.wait(base::clock::monotonic_ms).map_or(TICK, |timer| timer.min(TICK));
         let timeout = if idle { self.mailbox.wait(timer()) } else { Duration::ZERO };
         self.poll(events, timeout);
     }
 
     /// Waits until a deferred command may be tried again, unless something comes before.
     fn pause_for_slots(&self) {
-        let next = |&place: &usize| self.connections[place].as_ref()?.pending.next_try();
+        let next = |&index: &usize| self.connections[index].as_ref()?.pending.next_try();
         let next = self.parked.iter().filter_map(next).min();
         let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Finer than the milliseconds that a poll has.
-        crate::process::system::wait_readable(&self.poll, pause.unwrap_or_default());
+        process::system::wait_readable(&self.poll, pause.unwrap_or_default());
     }
 
     /// Looks again at commands that wait for slots.
@@ -304,20 +309,20 @@ impl Worker {
         }
         let now = Instant::now();
         let mut parked = std::mem::take(&mut self.parked);
-        parked.retain(|&place| {
-            let Some(connection) = &mut self.connections[place] else { return false };
+        parked.retain(|&index| {
+            let Some(connection) = &mut self.connections[index] else { return false };
             let waits = connection.pending.next_try().is_some_and(|next| next > now);
             if !waits {
                 connection.listed_as_parked = false;
-                self.schedule(place);
+                self.schedule(index);
             }
             waits
         });
         self.parked = parked;
     }
 
-    /// Lets some of the followers that are behind read on. There may be thousands at once, when they
-    /// have all lost their connections: others are served in between.
+    /// Lets some of the followers that are behind read on. There may be thousands at once, when
+    /// they have all lost their connections: others are served in between.
     fn schedule_behind(&mut self) {
         let (count, ns) = std::mem::take(&mut self.reading_on);
         // As many as there was time for last time.
@@ -326,10 +331,10 @@ impl Worker {
             _ => ((count * READING_ON_NS / ns) as usize).clamp(1, READS_ON_PER_TURN),
         };
         for _ in 0..self.reads_on {
-            let Some(place) = self.behind.pop_front() else { return };
-            if let Some(connection) = &mut self.connections[place] {
+            let Some(index) = self.behind.pop_front() else { return };
+            if let Some(connection) = &mut self.connections[index] {
                 connection.listed_as_behind = false;
-                self.schedule(place);
+                self.schedule(index);
             }
         }
     }
@@ -354,30 +359,28 @@ impl Worker {
 
     fn note_events(&mut self, events: &Events) {
         for event in events {
-            let Token(place) = event.token();
+            let Token(index) = event.token();
             if event.token() == WAKE {
                 continue;
             }
-            let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
-                self.away.iter_mut().for_each(|away| away.note(place, event));
+            let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
+                self.away.iter_mut().for_each(|away| away.note(index, event.into()));
                 continue;
             };
-            connection.readable |= event.is_readable() || event.is_read_closed();
-            if event.is_readable() {
+            let readiness = Readiness::from(event);
+            if readiness.readable {
                 self.coalescing.note_event(&mut connection.counted_in_window);
             }
-            connection.read_closed |= event.is_read_closed();
-            connection.urgent |= event.is_priority();
-            connection.writable |= event.is_writable();
-            self.schedule(place);
+            connection.note_readiness(readiness);
+            self.schedule(index);
         }
     }
 
-    fn schedule(&mut self, place: usize) {
-        if let Some(connection) = &mut self.connections[place]
+    fn schedule(&mut self, index: usize) {
+        if let Some(connection) = &mut self.connections[index]
             && !std::mem::replace(&mut connection.scheduled, true)
         {
-            self.scheduled.push(place);
+            self.scheduled.push(index);
         }
     }
 
@@ -391,52 +394,51 @@ impl Worker {
 
     /// Now and then: idle connections, paused connections, limits that only time exceeds.
     fn tick(&mut self) {
-        if self.turn.steady < self.next_tick {
+        if self.turn.monotonic < self.next_tick {
             return;
         }
-        self.next_tick = self.turn.steady + TICK.as_millis() as u64;
+        self.next_tick = self.turn.monotonic + TICK.as_millis() as u64;
         self.give_back_space();
-        self.engine.clean_slots(self.gate.enter().presence());
+        // What the connections of the last batch had was counted until it had run.
+        self.note_scratch(&[]);
+        self.engine.clean_slots(self.gate.enter().pinned());
         let timeout = u64::from(self.turn.config.timeout) * 1000;
         // Connections that were idle when the limit was set have to be counted too.
         self.limits_client_memory = memory_limit(&self.turn.config).is_some();
-        for place in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[place] else { continue };
+        for index in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[index] else { continue };
             if self.limits_client_memory {
                 self.engine.clients.count_memory(&connection.session.client);
             }
             // Publishers go by it, and it may have been changed since the client was served.
             connection.session.limit_output(&self.turn.config, &mut connection.output);
-            if connection.is_idle_beyond(timeout, self.turn.steady) {
-                connection.doom = Some("it was idle for longer than timeout");
+            if connection.is_idle_beyond(timeout, self.turn.monotonic) {
+                connection.close_reason = Some("it was idle for longer than timeout");
             }
-            let defers = connection.defers_input() || connection.unparsed;
-            if let Protocol::Http(http) = &mut connection.protocol {
-                if defers {
-                    http.wait_for_turn(self.turn.steady);
-                } else if http.end_slow_request(&connection.input, self.turn.steady) {
-                    self.schedule(place);
-                    continue;
-                }
+            let waits = connection.defers_input() || connection.unparsed;
+            if connection.protocol.refuse_late(&connection.input, self.turn.monotonic, waits) {
+                self.schedule(index);
+                continue;
             }
-            if connection.is_stuck(self.turn.steady) {
-                connection.doom = Some("its client does not take the answer");
+            if connection.is_stuck(self.turn.monotonic) {
+                connection.close_reason = Some("its client does not take the answer");
             }
             let overdue = connection.over_soft_limit_since.is_some();
             let lingers = connection.is_lingering();
-            if connection.doom.is_some() || overdue || lingers || !connection.pending.runs() {
-                self.schedule(place);
+            if connection.close_reason.is_some() || overdue || lingers || !connection.pending.runs()
+            {
+                self.schedule(index);
             }
         }
     }
 
-    /// If a limit is set, tells the engine how much space requests are read and parsed in. The buffers
-    /// of connections count as far as they belong to this turn only.
+    /// If a limit is set, tells the engine how much space requests are read and parsed in. The
+    /// buffers of connections count as far as they belong to this turn only.
     fn note_scratch(&mut self, batch: &[usize]) {
         if self.turn.config.maxmemory == 0 {
-            return;
+            return self.engine.note_scratch(&mut self.turn, 0);
         }
-        let connections = batch.iter().filter_map(|&place| self.connections[place].as_ref());
+        let connections = batch.iter().filter_map(|&index| self.connections[index].as_ref());
         let lent: usize = connections
             .map(|connection| connection.input.capacity().min(2 * limits::READ_PER_TURN))
             .sum();

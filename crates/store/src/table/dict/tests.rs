@@ -7,7 +7,7 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 29)
 }
 
-fn find<const SHARED: bool>(table: &Table<SHARED>, word: u64) -> Option<Place> {
+fn find<const SHARED: bool>(table: &Table<SHARED>, word: u64) -> Option<Position> {
     table.find(mix(word), |candidate| candidate == word)
 }
 
@@ -25,8 +25,8 @@ proptest! {
                     table.insert(mix(word), word, mix);
                 }
             } else if model.remove(&word) {
-                let place = find(&table, word).expect("the model has it");
-                prop_assert_eq!(table.remove(place), word);
+                let position = find(&table, word).expect("the model has it");
+                prop_assert_eq!(table.remove(position), word);
             }
             prop_assert_eq!(table.len(), model.len());
         }
@@ -51,8 +51,8 @@ proptest! {
                     next += 1;
                     table.insert(mix(next), next, mix);
                 } else if next > end {
-                    let place = find(&table, next).expect("not removed yet");
-                    table.remove(place);
+                    let position = find(&table, next).expect("not removed yet");
+                    table.remove(position);
                     next -= 1;
                 }
             }
@@ -73,8 +73,8 @@ fn grows_past_one_segment_and_gives_it_back() {
     assert!(table.random(base::rng::below).is_some());
     (1..=20_000u64).for_each(|word| prefetch_all(&table, mix(word)));
     (1..=20_000u64).for_each(|word| {
-        let place = find(&table, word).expect("was put in");
-        table.remove(place);
+        let position = find(&table, word).expect("was put in");
+        table.remove(position);
     });
     assert_eq!(table.memory(), 0);
     assert_eq!(table.walk(0, |_| panic!("nothing is left")), None);
@@ -82,7 +82,7 @@ fn grows_past_one_segment_and_gives_it_back() {
     unsafe { retire::collect(|| true) };
 }
 
-/// Brings near what a hash leads to, as a batch does step by step.
+/// Prefetches what a hash leads to, as a batch does step by step.
 fn prefetch_all(table: &Table<true>, hash: u64) {
     table.prefetch_bucket(hash);
     if table.prefetch_entry(hash) {
@@ -91,7 +91,7 @@ fn prefetch_all(table: &Table<true>, hash: u64) {
 }
 
 #[test]
-fn a_reader_without_the_lock_is_sent_behind_full_buckets() {
+fn a_reader_without_the_lock_finds_chained_buckets() {
     let mut table = Table::<true>::new();
     // All in one bucket, of which the last word gives way to a further one.
     let hash = |word: u64| word << 56 | 7;
@@ -104,8 +104,8 @@ fn a_reader_without_the_lock_is_sent_behind_full_buckets() {
     assert_eq!(behind, [7, 8, 9]);
     behind.into_iter().for_each(|word| table.prefetch_chained(hash(word)));
     for word in 5..=9u64 {
-        let place = table.find(hash(word), |found| found == word).expect("was put in");
-        table.remove(place);
+        let position = table.find(hash(word), |found| found == word).expect("was put in");
+        table.remove(position);
     }
     assert!(!table.prefetch_entry(hash(9)), "it is chained no more");
     table.drain(|_| ());
@@ -119,13 +119,13 @@ struct Watched(std::cell::UnsafeCell<Table<true>>);
 // SAFETY: one thread makes exclusive references, one after another; the others only prefetch.
 unsafe impl Sync for Watched {}
 
-/// Growth through all forms of the root and back, while one thread reads without the lock and another
-/// frees what was retired. Miri looks for what could go wrong: `make miri`.
+/// Growth through all forms of the root and back, while one thread reads without the lock and
+/// another frees what was retired. Miri looks for what could go wrong: `make miri`.
 #[test]
 fn a_reader_without_the_lock_sees_whole_blocks() {
     const WORDS: u64 = if cfg!(miri) { 430 } else { 4000 };
     let table = Watched(std::cell::UnsafeCell::new(Table::new()));
-    let gates = crate::gate::Gates::new();
+    let gates = crate::locks::gate::Gates::new();
     let under_way = std::sync::atomic::AtomicBool::new(true);
     std::thread::scope(|scope| {
         let (table, gates, under_way) = (&table, &gates, &under_way);
@@ -138,8 +138,8 @@ fn a_reader_without_the_lock_sees_whole_blocks() {
                 if step <= WORDS {
                     table.insert(mix(step), step, mix);
                 } else {
-                    let place = find(table, step - WORDS).expect("was put in");
-                    table.remove(place);
+                    let position = find(table, step - WORDS).expect("was put in");
+                    table.remove(position);
                 }
                 drop(inside);
             }
@@ -175,8 +175,8 @@ fn hashes_that_agree_still_chain() {
     let mut table = Table::<false>::new();
     (1..=100u64).for_each(|word| table.insert(7, word, |_| 7));
     for word in 1..=100u64 {
-        let place = table.find(7, |candidate| candidate == word).expect("chained");
-        table.remove(place);
+        let position = table.find(7, |candidate| candidate == word).expect("chained");
+        table.remove(position);
     }
     assert!(table.is_empty());
 }
@@ -194,8 +194,8 @@ fn lopsided(first: u64) -> impl Fn(u64) -> u64 {
     move |word| if word < first { mix(word) } else { 5 }
 }
 
-/// Draws until every word was drawn. With this many draws, a word of `len` is missed with a chance of
-/// one in five hundred million.
+/// Draws until every word was drawn. With this many draws, a word of `len` is missed with a chance
+/// of one in five hundred million.
 fn assert_all_are_drawn(table: &Table) {
     let (len, mut rng) = (table.len(), base::rng::Rng::from_seed(24));
     let mut seen = BTreeSet::new();
@@ -251,8 +251,8 @@ fn draws_are_quick_again_when_a_long_chain_is_gone() {
         let hash_of = lopsided(2_001);
         let mut table = table_of(1..=2_000 + long, &hash_of);
         for word in 2_001..=2_000 + long {
-            let place = table.find(5, |candidate| candidate == word).expect("was put in");
-            table.remove(place);
+            let position = table.find(5, |candidate| candidate == word).expect("was put in");
+            table.remove(position);
         }
         let before = table.longest_chain();
         assert!(before > 9, "{before} further buckets");
@@ -277,8 +277,8 @@ fn a_count_of_words_does_not_wrap() {
     table.insert(2, 2, mix);
 }
 
-/// Goes through all numbers of words that a table of keys has while its bucket is small, and beyond,
-/// there and back, and finds every word each time.
+/// Goes through all numbers of words that a table of keys has while its bucket is small, and
+/// beyond, there and back, and finds every word each time.
 #[test]
 fn a_small_bucket_becomes_a_full_one_and_keeps_its_words() {
     let mut table = Table::<true>::new();
@@ -293,8 +293,8 @@ fn a_small_bucket_becomes_a_full_one_and_keeps_its_words() {
         assert_eq!(block(&table) == 32, last <= FEW as u64, "{last} words");
     }
     for last in (1..=20).rev() {
-        let place = find(&table, last).expect("it is there");
-        assert_eq!(table.remove(place), last);
+        let position = find(&table, last).expect("it is there");
+        assert_eq!(table.remove(position), last);
         table.check(mix);
         assert!((1..last).all(|word| find(&table, word).is_some()));
     }
@@ -303,8 +303,8 @@ fn a_small_bucket_becomes_a_full_one_and_keeps_its_words() {
     for word in 1..100u64 {
         table.insert(mix(word), word, mix);
         if word > 3 {
-            let place = find(&table, word - 3).expect("it is there");
-            table.remove(place);
+            let position = find(&table, word - 3).expect("it is there");
+            table.remove(position);
         }
         table.check(mix);
         let mut walked = Vec::new();

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{LONGEST_MAX, Table, WORDS, address, depth_of, prefetch, prefetch_words};
 
-/// Places drawn and brought near together when a word is chosen at random.
+/// Positions drawn and prefetched together when a word is chosen at random.
 const DRAWN_AT_ONCE: usize = 4;
-/// After this many draws, all words are counted instead. One place in three to ten has a word, so all
-/// draws fail only when chains have become much shorter than the longest ever was. Counting then lowers
-/// that bound.
+/// After this many draws, all words are counted instead. One place in three to ten has a word, so
+/// all draws fail only when chains have become much shorter than the longest ever was. Counting
+/// then lowers that bound.
 const DRAWS: usize = 32;
 
 impl<const SHARED: bool> Table<SHARED> {
@@ -24,8 +24,8 @@ impl<const SHARED: bool> Table<SHARED> {
         Self::behind(position, index, buckets)
     }
 
-    /// Prefetches the next `count` buckets of a walk and the entries of their words, so that visiting
-    /// them does not wait for each.
+    /// Prefetches the next `count` buckets of a walk and the entries of their words, so that
+    /// visiting them does not wait for each.
     pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
         let buckets = self.buckets.load(Relaxed);
         let next = |at: &u32| Self::behind(*at, Self::walked(*at, buckets), buckets);
@@ -59,8 +59,8 @@ impl<const SHARED: bool> Table<SHARED> {
         address(hash, buckets).0
     }
 
-    /// Visits all words that were in a bucket when the table had `former` buckets, and others that are
-    /// beside them now.
+    /// Visits all words that were in a bucket when the table had `former` buckets, and others that
+    /// are beside them now.
     pub(crate) fn for_each_of_former(&self, home: u32, former: u32, mut visit: impl FnMut(u64)) {
         let depth = depth_of(home, former);
         let begin = u64::from(home.reverse_bits());
@@ -78,9 +78,10 @@ impl<const SHARED: bool> Table<SHARED> {
 
     /// A word chosen with equal chances; `below(n)` yields a number under n.
     ///
-    /// By rejection: a bucket and a place in a chain as long as the longest are drawn until there is a
-    /// word at the place. Every word has one such place, hence the same chance as all others. When the
-    /// draws go on for too long, the word is found by counting, which gives equal chances too.
+    /// By rejection: a bucket and a place in a chain as long as the longest are drawn until there
+    /// is a word at the place. Every word has one such place, hence the same chance as all others.
+    /// When the draws go on for too long, the word is found by counting, which gives equal chances
+    /// too.
     pub(crate) fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<u64> {
         let buckets = u64::from(self.buckets.load(Relaxed));
         if buckets == 0 {
@@ -100,7 +101,7 @@ impl<const SHARED: bool> Table<SHARED> {
                 prefetch(bucket.at.as_ptr().cast());
                 (bucket, below(places) as usize)
             });
-            let word = drawn.iter().find_map(|(bucket, place)| bucket.nth(*place));
+            let word = drawn.iter().find_map(|(bucket, position)| bucket.nth(*position));
             if word.is_some() {
                 return word;
             }

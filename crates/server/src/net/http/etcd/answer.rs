@@ -1,13 +1,14 @@
-//! Answers of `/v2/keys` and the addresses that belong to it, in the form that clients of etcd know.
+//! Answers of `/v2/keys` and the addresses that belong to it, in the form that clients of etcd
+//! know.
 //!
-//! A client that waits for an event gets the head of the answer first, and the event in a chunk when
-//! there is one: clients may have a short timeout for the head and a long one for the event. A stream
-//! goes on from event to event, at the pace at which the client reads: the next one is looked for when
-//! most of the last one is sent.
+//! A client that waits for an event gets the head of the answer at once, and the event in a chunk
+//! when it happens: clients may have a short timeout for the head and a long one for the event. A
+//! stream goes on from event to event, at the pace at which the client reads: the next event is
+//! looked up when most of the last one is sent.
 
 use std::sync::Arc;
 
-use engine::nodes::kept::place;
+use engine::nodes::kept::directory_key;
 use etcd::error::Error;
 use etcd::request::Wait;
 use http::answer::{Answer, Envelope, JSON, chunk, chunk_shared, last_chunk};
@@ -21,7 +22,8 @@ use crate::net::http::prepared::in_own_words;
 /// Elections that there were.
 const TERM: u64 = 1;
 
-/// The contents of a reply: the status, the index of the tree, the index of the event, and the body.
+/// The contents of a reply: the status, the index of the tree, the index of the event, and the
+/// body.
 struct Said<'r> {
     status: u16,
     index: u64,
@@ -96,7 +98,7 @@ pub(in crate::net::http) fn answer_node(
 }
 
 /// The next step after a reply to a request that waits for an event.
-pub(in crate::net::http) enum Step {
+pub(in crate::net::http) enum EventStep {
     /// The answer is written.
     Answered,
     /// Wait for an event with these words.
@@ -134,11 +136,12 @@ impl Watch {
         self.stream || !self.chunked
     }
 
-    /// The command that looks for an event; once the head of the answer is written, it waits for one.
+    /// The command that looks for an event; once the head of the answer is written, it waits for
+    /// one.
     pub(in crate::net::http) fn command(&self) -> OwnedArguments {
         let scope: &[u8] = if self.recursive { b"ALL" } else { b"ONE" };
         let mode: &[u8] = if self.begun { b"NEXT" } else { b"FIND" };
-        let (key, since) = (place(b"/"), self.since.to_string());
+        let (key, since) = (directory_key(b"/"), self.since.to_string());
         let words: [&[u8]; 6] = [b"NODEWAIT", &key, &self.path, scope, since.as_bytes(), mode];
         words.iter().collect()
     }
@@ -150,7 +153,7 @@ impl Watch {
         envelope: &Envelope,
         now: u64,
         output: &mut Output,
-    ) -> Step {
+    ) -> EventStep {
         // Without a string that is stored elsewhere, the first slice is everything.
         let (bytes, apart) = (reply.first_slice(), reply.first_shared());
         let said = Said::read(Pieces::new(bytes), apart).filter(|said| said.status < 400);
@@ -161,7 +164,7 @@ impl Watch {
             } else {
                 answer_node(reply, envelope, now, output);
             }
-            return Step::Answered;
+            return EventStep::Answered;
         };
         if !std::mem::replace(&mut self.begun, true) {
             let answer = said.begin(envelope, now, output);
@@ -175,7 +178,7 @@ impl Watch {
                 self.since = self.since.max(said.index.saturating_add(1));
             }
         }
-        let Some(event) = said.body else { return Step::Waits(self.command()) };
+        let Some(event) = said.body else { return EventStep::Waits(self.command()) };
         match event {
             Body::Here(event) if self.chunked => chunk(output, event),
             Body::Here(event) => output.push(event),
@@ -184,10 +187,10 @@ impl Watch {
         }
         if !self.stream {
             self.end(output);
-            return Step::Answered;
+            return EventStep::Answered;
         }
         self.since = said.event.saturating_add(1);
-        Step::GoesOn(self.command())
+        EventStep::GoesOn(self.command())
     }
 
     fn end(&self, output: &mut Output) {

@@ -10,8 +10,8 @@ pub(super) const CLUSTER: &str = "64756e6c696e3a00";
 /// See [`CLUSTER`].
 pub(in crate::net::http) const MEMBER: &str = "64756e6c696e3a01";
 
-/// Whether an address is one that clients of etcd ask for. Clients whose own address of the server ends
-/// in a slash write two slashes.
+/// Whether an address is one that clients of etcd ask for. Clients whose own address of the server
+/// ends in a slash write two slashes.
 pub(in crate::net::http) fn is_own(path: &[u8]) -> bool {
     with_one_slash(path).starts_with(b"/v2/") || matches!(path, b"/version" | b"/health")
 }

@@ -1,7 +1,8 @@
-//! Requests about all keys that begin with the same bytes: SCAN finds them, one step after the other.
+//! Requests about all keys that begin with the same bytes: SCAN finds them, one step after the
+//! other.
 
 use base::limits;
-use engine::http::{FAILED, REPLACED, UNCONDITIONAL};
+use commands::http::metadata::{FAILED, REPLACED, UNCONDITIONAL};
 use http::json;
 use http::reply::{Piece, Pieces};
 use http::translation::{self, Form, Strings};
@@ -58,8 +59,8 @@ impl List {
         self.looks_at = (keys, keys.to_string());
     }
 
-    /// Chooses how many keys the next step looks at, after one that has found so many names: as many as
-    /// have the rest of the names, if the others are like these.
+    /// Chooses how many keys the next step looks at, after a step that has found this many names:
+    /// as many as should contain the missing names, if the next keys are like these.
     fn look_for_the_rest(&mut self, names: usize) {
         let looked_at = self.looks_at.0;
         self.look_at(match names {

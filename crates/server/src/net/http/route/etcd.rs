@@ -1,6 +1,6 @@
 //! `/v2/keys` and the addresses that belong to it: which command a request becomes.
 
-use engine::nodes::kept::place;
+use engine::nodes::kept::directory_key;
 use etcd::form::Form;
 use etcd::media;
 use etcd::path;
@@ -110,7 +110,7 @@ impl Route<'_> {
         };
         self.word(b"NODE");
         // All keys of the tree share this slot.
-        self.word(&place(path::split(path).0));
+        self.word(&directory_key(path::split(path).0));
         self.word(method);
         self.word(path);
         for (name, value) in form.each() {
@@ -152,7 +152,7 @@ impl Route<'_> {
             }
             b"/v2/stats/store" => {
                 allow(head, "GET")?;
-                engine.nodes.figures()
+                engine.nodes.metrics()
             }
             b"/v2/stats/self" => {
                 allow(head, "GET")?;
@@ -190,7 +190,7 @@ impl Route<'_> {
 
     fn about_member(&self) -> Vec<u8> {
         let engine = self.intake.engine;
-        let up = self.intake.steady.saturating_sub(engine.started_at);
+        let up = self.intake.monotonic.saturating_sub(engine.started_at);
         let mut started = Vec::new();
         etcd::date::write(&mut started, base::clock::now_ms().saturating_sub(up).cast_signed());
         let leader = json(|object| {

@@ -1,8 +1,8 @@
 //! Requests that wait for changes, or follow them.
 
 use base::limits;
-use engine::changes::filter::{Filter, Keys};
-use engine::persistence::backlog::Position;
+use engine::journal::backlog::Position;
+use engine::journal::filter::{Filter, Keys};
 use http::request::Head;
 use http::target::Target;
 
@@ -46,11 +46,11 @@ impl Route<'_> {
             }
             Ok(true)
         })?;
-        let deadline = self.intake.steady.saturating_add(timeout);
+        let deadline = self.intake.monotonic.saturating_add(timeout);
         let get = get(head);
         let has_versions = get.as_ref().is_some_and(|get| get.none_match.is_some());
         let wait = Wait::new(&key, database, (since.as_deref(), has_versions), deadline);
-        wait.first(self.intake.steady).view().iter().for_each(|word| self.word(word));
+        wait.first(self.intake.monotonic).view().iter().for_each(|word| self.word(word));
         self.add_named(first)?;
         Ok((Kind::Wait(Box::new(wait), get), database))
     }

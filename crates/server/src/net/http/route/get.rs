@@ -4,10 +4,10 @@ use http::request::Head;
 use http::tag::{self, Tags, Variant};
 use http::weight;
 
-use crate::net::http::exchange::Get;
+use crate::net::http::exchange::GetOptions;
 
 /// The options of a GET besides its address, if it has any.
-pub(super) fn get(head: &Head<'_>) -> Option<Box<Get>> {
+pub(super) fn get(head: &Head<'_>) -> Option<Box<GetOptions>> {
     let has_accept = head.header("accept").is_some_and(|accept| accept != b"*/*");
     let tags = |name, strong| {
         let mut lists = head.all(name).peekable();
@@ -25,7 +25,7 @@ pub(super) fn get(head: &Head<'_>) -> Option<Box<Get>> {
         tags => tags,
     });
     let form = if has_accept { accepted(head) } else { Some(Variant::Plain) };
-    Some(Box::new(Get { none_match, matches, range, if_range, form }))
+    Some(Box::new(GetOptions { none_match, matches, range, if_range, form }))
 }
 
 /// The form in which a client wants a collection: the one with the largest weight, or the first of
@@ -38,13 +38,13 @@ fn accepted(head: &Head<'_>) -> Option<Variant> {
     ];
     let mut best: Option<(u16, usize, Variant)> = None;
     for (content_type, form) in forms {
-        let Some((weight, place)) = weight::of_type(head.all("accept"), content_type) else {
+        let Some((weight, position)) = weight::of_type(head.all("accept"), content_type) else {
             continue;
         };
-        let is_better =
-            best.is_none_or(|(most, first, _)| weight > most || (weight == most && place < first));
+        let is_better = best
+            .is_none_or(|(most, first, _)| weight > most || (weight == most && position < first));
         if weight > 0 && is_better {
-            best = Some((weight, place, form));
+            best = Some((weight, position, form));
         }
     }
     // An empty list takes anything.

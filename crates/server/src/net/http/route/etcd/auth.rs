@@ -1,5 +1,5 @@
-//! `/v2/auth`: users and roles of etcd, which are absent. Questions are answered as by an etcd without
-//! any.
+//! `/v2/auth`: users and roles of etcd, which are absent. Questions are answered as by an etcd
+//! without any.
 
 use etcd::json::Object;
 use etcd::path;

@@ -1,5 +1,5 @@
-//! `/v2/members`: there is one member, and no other can be added. Requests are checked as etcd checks
-//! them.
+//! `/v2/members`: there is one member, and no other can be added. Requests are checked as etcd
+//! checks them.
 
 use etcd::member;
 

@@ -1,0 +1,363 @@
+//! Metrics for Prometheus and other programs that read its format.
+
+use std::fmt::{Display, Write};
+use std::sync::atomic::Ordering::Relaxed;
+
+use engine::command::args::Args;
+use engine::command::error::CommandResult;
+use engine::engine::Context;
+use engine::files::append_only::LastStatus;
+use engine::session::pubsub::Kind;
+
+/// Upper bounds of the buckets of a histogram, in nanoseconds. Each bound is near one of the
+/// engine's own buckets, which are within 3 %.
+const BOUNDS: [u64; 16] = [
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    10_000_000,
+    50_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+
+/// Hot keys that are shown: each is a series of its own for the collecting program.
+const HOT_KEYS: usize = 10;
+/// The least share of commands that makes a key hot.
+const HOT_KEY_SHARE: f64 = 0.01;
+/// Characters of a hot key that are shown.
+const HOT_KEY_CHARS: usize = 64;
+
+/// The metrics as text: families of metrics, one after the other.
+struct Page {
+    text: String,
+    /// Written as OpenMetrics, not in the older format of Prometheus.
+    open: bool,
+}
+
+impl Page {
+    /// Begins a family. In OpenMetrics, the name of a counter's family is without its suffix.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let name = if self.open { name.strip_suffix("_total").unwrap_or(name) } else { name };
+        self.text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        let unit =
+            ["seconds", "bytes"].into_iter().find(|unit| name.ends_with(&format!("_{unit}")));
+        if let Some(unit) = unit.filter(|_| self.open) {
+            self.text += &format!("# UNIT {name} {unit}\n");
+        }
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        // Writing to a string does not fail.
+        let _ = match labels {
+            "" => writeln!(self.text, "{name} {value}"),
+            labels => writeln!(self.text, "{name}{{{labels}}} {value}"),
+        };
+    }
+
+    /// A histogram of which at least `calls` are known.
+    fn histogram(
+        &mut self,
+        name: &str,
+        labels: &str,
+        counts: Vec<(u64, u64)>,
+        nanoseconds: u64,
+        calls: u64,
+    ) {
+        let mut seen = 0;
+        let mut counts = counts.into_iter().peekable();
+        for bound in BOUNDS {
+            // A bucket of the engine belongs where its middle does.
+            while let Some((_, count)) = counts.next_if(|(upper, _)| *upper <= bound + bound / 32) {
+                seen += count;
+            }
+            let labels = format!("{labels},le=\"{}\"", bound as f64 / 1e9);
+            self.sample(&format!("{name}_bucket"), &labels, seen);
+        }
+        // While it is being counted, one number may be ahead of the other.
+        let all = (seen + counts.map(|(_, count)| count).sum::<u64>()).max(calls);
+        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
+        self.sample(&format!("{name}_sum"), labels, seconds(nanoseconds));
+        self.sample(&format!("{name}_count"), labels, all);
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
+        self.sample(name, "", value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.family(name, "counter", help);
+        self.sample(name, "", value);
+    }
+}
+
+fn seconds(nanoseconds: u64) -> String {
+    format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+}
+
+/// The metrics: `OPEN` for OpenMetrics, `KEYLESS` without names of keys.
+pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let mut page = Page { text: String::new(), open: args.word("OPEN") };
+    let names_keys = !args.word("KEYLESS");
+    process(&mut page, cx);
+    connections(&mut page, cx);
+    followers(&mut page, cx);
+    durability(&mut page, cx);
+    replicas(&mut page, cx);
+    traffic(&mut page, cx);
+    keys(&mut page, cx);
+    memory(&mut page, cx);
+    persistence(&mut page, cx);
+    if names_keys {
+        hot_keys(&mut page, cx);
+    }
+    stages(&mut page, cx);
+    commands(&mut page, cx);
+    if page.open {
+        page.text += "# EOF\n";
+    }
+    cx.reply.bulk(page.text.as_bytes());
+    Ok(())
+}
+
+fn process(page: &mut Page, cx: &Context<'_>) {
+    let engine = cx.engine;
+    page.family("dunlin_build_info", "gauge", "The version that runs.");
+    let version = engine::VERSION;
+    page.sample("dunlin_build_info", &format!("version=\"{version}\""), 1);
+    let uptime = cx.db.monotonic.saturating_sub(engine.started_at);
+    let text = format!("{}.{:03}", uptime / 1000, uptime % 1000);
+    page.gauge("dunlin_uptime_seconds", "Time since the start.", text);
+    let cpu = engine.host.cpu_seconds();
+    let name = "dunlin_cpu_seconds_total";
+    page.family(name, "counter", "Processor time of the process.");
+    page.sample(name, "mode=\"user\"", cpu.user);
+    page.sample(name, "mode=\"system\"", cpu.system);
+    page.gauge("dunlin_threads", "Threads that run commands.", engine.host.process().workers);
+}
+
+fn connections(page: &mut Page, cx: &Context<'_>) {
+    let (engine, totals) = (cx.engine, cx.engine.stats.totals());
+    page.gauge("dunlin_connected_clients", "Connections.", engine.clients.len());
+    page.gauge("dunlin_blocked_clients", "Clients that wait.", engine.blocked_clients());
+    page.family("dunlin_listener_connections", "gauge", "Connections by the kind of listener.");
+    for (listener, count) in engine.clients.by_listener() {
+        page.sample("dunlin_listener_connections", &format!("listener=\"{listener}\""), count);
+    }
+    let most = cx.db.config.maxclients;
+    page.gauge("dunlin_max_clients", "Connections that are allowed.", most);
+    let help = "Connections that were accepted.";
+    page.counter("dunlin_connections_received_total", help, totals.connections_received);
+    let help = "Connections that were refused.";
+    page.counter("dunlin_connections_rejected_total", help, totals.rejected_connections);
+    let help = "Channels with subscribers.";
+    page.gauge("dunlin_pubsub_channels", help, engine.pubsub.len(Kind::Channel));
+}
+
+fn followers(page: &mut Page, cx: &Context<'_>) {
+    let metrics = cx.engine.followers.metrics();
+    let help = "Clients that follow changes.";
+    page.gauge("dunlin_changes_followers", help, metrics.following);
+    let help = "Clients that wait for one change.";
+    page.gauge("dunlin_changes_waiting", help, metrics.waiting);
+    let help = "Times that a client read too slowly to get changes at once, and read on by itself.";
+    page.counter("dunlin_changes_fallen_behind_total", help, metrics.fallen_behind);
+    let help = "Times that the next changes for a client were not kept any more.";
+    page.counter("dunlin_changes_given_up_total", help, metrics.given_up);
+    let kept = cx.engine.journal.changes().map_or(0, |backlog| backlog.bytes());
+    page.gauge("dunlin_changes_kept_bytes", "Memory of changes that are kept.", kept);
+}
+
+fn durability(page: &mut Page, cx: &Context<'_>) {
+    let choices = &cx.engine.choices;
+    let help = "Clients whose replies wait for the durability that they have chosen.";
+    page.gauge("dunlin_durability_waiting_clients", help, choices.holding.load(Relaxed));
+    let help = "Writes that were not as durable in time as their clients had chosen.";
+    page.counter("dunlin_durability_not_reached_total", help, choices.not_durable.load(Relaxed));
+    let help = "Clients that wait to read what is new enough.";
+    page.gauge("dunlin_durability_waiting_readers", help, choices.reading());
+    let help = "Reads that were refused because the data was too old.";
+    page.counter("dunlin_durability_stale_reads_total", help, choices.stale.load(Relaxed));
+}
+
+fn replicas(page: &mut Page, cx: &Context<'_>) {
+    let replicas = &cx.engine.replicas;
+    page.gauge("dunlin_connected_replicas", "Replicas that are connected.", replicas.len());
+    let help = "The most bytes that wait for a replica.";
+    let waiting = replicas.all().iter().map(|own| own.waiting.load(Relaxed)).max();
+    page.gauge("dunlin_replica_waiting_bytes", help, waiting.unwrap_or(0));
+    let help = "Share of the time for which writes wait for a replica that falls behind.";
+    let tenths = replicas.slowing.tenths();
+    page.gauge("dunlin_writers_slowed_ratio", help, format_args!("0.{tenths}"));
+    let help = "Time for which writers were slowed down for replicas.";
+    let slowed = replicas.counts.slowed_ms.load(Relaxed);
+    page.family("dunlin_writers_slowed_seconds_total", "counter", help);
+    page.sample("dunlin_writers_slowed_seconds_total", "", seconds(slowed * 1_000_000));
+}
+
+fn traffic(page: &mut Page, cx: &Context<'_>) {
+    let totals = cx.engine.stats.totals();
+    let help = "Commands that ran.";
+    page.counter("dunlin_commands_processed_total", help, totals.commands_processed);
+    let help = "Bytes received.";
+    page.counter("dunlin_network_input_bytes_total", help, totals.net_input_bytes);
+    let help = "Bytes sent.";
+    page.counter("dunlin_network_output_bytes_total", help, totals.net_output_bytes);
+    let name = "dunlin_view_requests_total";
+    page.family(
+        name,
+        "counter",
+        "Requests for results of databases, by where the result came from.",
+    );
+    page.sample(name, "result=\"hit\"", totals.view_hits);
+    page.sample(name, "result=\"stale\"", totals.view_stale);
+    page.sample(name, "result=\"miss\"", totals.view_misses);
+    let help = "Commands that found a slot locked and were tried again.";
+    page.counter("dunlin_commands_contended_total", help, totals.contended);
+    page.family("dunlin_errors_total", "counter", "Error replies by their code.");
+    let mut errors = cx.engine.stats.errors();
+    errors.sort_unstable();
+    for (code, count) in errors {
+        // Scripts make up codes as they like.
+        page.sample("dunlin_errors_total", &format!("code=\"{}\"", label(&code)), count);
+    }
+}
+
+fn keys(page: &mut Page, cx: &Context<'_>) {
+    let (keyspace, totals) = (&cx.engine.keyspace, cx.engine.stats.totals());
+    let used: Vec<usize> =
+        (0..keyspace.databases()).filter(|&database| keyspace.len(database) > 0).collect();
+    page.family("dunlin_keys", "gauge", "Keys of a database.");
+    for &database in &used {
+        page.sample("dunlin_keys", &format!("database=\"{database}\""), keyspace.len(database));
+    }
+    page.family("dunlin_keys_with_expiry", "gauge", "Keys of a database that expire.");
+    for &database in &used {
+        let labels = format!("database=\"{database}\"");
+        page.sample("dunlin_keys_with_expiry", &labels, keyspace.expires(database));
+    }
+    let help = "Reads that found their key.";
+    page.counter("dunlin_keyspace_hits_total", help, totals.keyspace_hits);
+    let help = "Reads that did not find their key.";
+    page.counter("dunlin_keyspace_misses_total", help, totals.keyspace_misses);
+    page.counter("dunlin_expired_keys_total", "Keys that expired.", totals.expired_keys);
+    page.counter("dunlin_evicted_keys_total", "Keys that were evicted.", totals.evicted_keys);
+}
+
+fn memory(page: &mut Page, cx: &Context<'_>) {
+    let overview = cx.engine.memory_overview(cx.slot_access.pinned());
+    page.gauge("dunlin_memory_used_bytes", "Memory in use.", overview.used);
+    page.gauge("dunlin_memory_peak_bytes", "The most memory ever in use.", overview.peak);
+    let help = "Memory of data.";
+    page.gauge("dunlin_memory_dataset_bytes", help, overview.dataset());
+    let resident = overview.metrics.process_resident;
+    page.gauge("dunlin_memory_resident_bytes", "Memory of the process.", resident);
+    page.gauge("dunlin_memory_clients_bytes", "Memory of clients' buffers.", overview.clients);
+    let help = "Memory that is allowed; 0 for any.";
+    page.gauge("dunlin_memory_max_bytes", help, cx.db.config.maxmemory);
+}
+
+fn persistence(page: &mut Page, cx: &Context<'_>) {
+    let engine = cx.engine;
+    let saving = engine.saving.metrics(cx.db.monotonic / 1000);
+    page.gauge("dunlin_loading", "Data is being loaded.", u8::from(engine.loading.is_on()));
+    let help = "Changes since the data was saved.";
+    page.gauge("dunlin_snapshot_unsaved_changes", help, engine.dirty());
+    let help = "When the data was saved, in seconds of Unix time.";
+    page.gauge("dunlin_snapshot_last_save_timestamp_seconds", help, saving.last_save);
+    let help = "The last save failed.";
+    page.gauge("dunlin_snapshot_last_failed", help, u8::from(saving.last_failed));
+    let help = "A save is under way.";
+    page.gauge("dunlin_snapshot_in_progress", help, u8::from(saving.in_progress));
+    let file = engine.storage.append_only();
+    let help = "There is an append-only file.";
+    page.gauge("dunlin_append_only_enabled", help, u8::from(file.writing.is_some()));
+    let help = "A rewrite of the append-only file is under way.";
+    let rewrites = file.rewrites.current_seconds.is_some();
+    page.gauge("dunlin_append_only_rewrite_in_progress", help, u8::from(rewrites));
+    let help = "The last rewrite of the append-only file failed.";
+    let failed = file.rewrites.last_status == LastStatus::Failed;
+    page.gauge("dunlin_append_only_rewrite_last_failed", help, u8::from(failed));
+    let help = "Writing to the append-only file has failed, so that writes are refused.";
+    let failed = file.last_write == LastStatus::Failed;
+    page.gauge("dunlin_append_only_write_failed", help, u8::from(failed));
+    let Some(writing) = file.writing else { return };
+    page.gauge("dunlin_append_only_size_bytes", "Size of the append-only file.", writing.size);
+    let help = "Bytes that were not written to the append-only file yet.";
+    page.gauge("dunlin_append_only_pending_bytes", help, writing.pending);
+    let name = "dunlin_append_only_sync_duration_seconds";
+    page.family(name, "summary", "Time that syncs of the append-only file took.");
+    let syncs = writing.syncs;
+    for (quantile, duration) in [("0.5", syncs.p50), ("0.99", syncs.p99), ("0.999", syncs.p99_9)] {
+        page.sample(name, &format!("quantile=\"{quantile}\""), seconds(duration));
+    }
+    page.sample(&format!("{name}_count"), "", syncs.count);
+}
+
+/// A text as the value of a label, with escapes.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn hot_keys(page: &mut Page, cx: &Context<'_>) {
+    let name = "dunlin_hot_key_commands_per_second";
+    page.family(name, "gauge", "Commands a second that name a key, of the keys most named.");
+    let mut told = Vec::new();
+    for hot in cx.engine.stats.hot_keys(cx.db.monotonic, HOT_KEYS) {
+        // Two long keys with the same beginning would give the same series twice.
+        let key: String = String::from_utf8_lossy(&hot.key).chars().take(HOT_KEY_CHARS).collect();
+        let labels = format!("database=\"{}\",key=\"{}\"", hot.database, label(&key));
+        if hot.share >= HOT_KEY_SHARE && !told.contains(&labels) {
+            page.sample(name, &labels, format!("{:.1}", hot.per_second));
+            told.push(labels);
+        }
+    }
+}
+
+fn stages(page: &mut Page, cx: &Context<'_>) {
+    let name = "dunlin_stage_duration_seconds";
+    let help = "Time that commands were in each part of their way: in the queue of their worker, in \
+                the batch that runs, waiting for a sync, and in the batch that is sent.";
+    page.family(name, "histogram", help);
+    for stage in cx.engine.stats.stages() {
+        let labels = format!("stage=\"{}\"", stage.name);
+        page.histogram(name, &labels, stage.counts, stage.nanoseconds, 0);
+    }
+}
+
+fn commands(page: &mut Page, cx: &Context<'_>) {
+    let stats = &cx.engine.stats;
+    let called: Vec<_> = cx
+        .engine
+        .commands
+        .rows()
+        .iter()
+        .map(|row| (row.command.full_name(), row.id, stats.command(row.id)))
+        .filter(|(_, _, counts)| counts.iter().any(|count| *count > 0))
+        .collect();
+    let name = "dunlin_command_duration_seconds";
+    page.family(name, "histogram", "Time that a command took, from its locks to its reply.");
+    for (command, row, [calls, nanoseconds, ..]) in &called {
+        let labels = format!("command=\"{command}\"");
+        page.histogram(name, &labels, stats.histogram(*row), *nanoseconds, *calls);
+    }
+    for (name, help, at) in [
+        ("dunlin_commands_rejected_total", "Calls that were refused before they ran.", 2),
+        ("dunlin_commands_failed_total", "Calls that ran and answered with an error.", 3),
+    ] {
+        page.family(name, "counter", help);
+        for (command, _, counts) in called.iter().filter(|(_, _, counts)| counts[at] > 0) {
+            page.sample(name, &format!("command=\"{command}\""), counts[at]);
+        }
+    }
+}

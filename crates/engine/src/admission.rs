@@ -1,0 +1,459 @@
+//! Whether a command may run, and when: the checks, in the order in which Redis makes them.
+//!
+//! Commands come from several places, and each kind of caller has one entry here:
+//!
+//! | what asks | entry |
+//! |---|---|
+//! | a connection, for each command | [`Engine::admit`] |
+//! | the fast path, for commands that `admit` would let run | [`Engine::admits_shortly`] |
+//! | EXEC, for each queued command | [`admit_queued`] |
+//! | EVAL and FCALL, for the script | [`admit_script`] |
+//! | a script, for each command that it calls | [`known_to_script`], [`admit_called`] |
+//! | a thread that serves a waiting client | [`admit_served`] |
+//! | HTTP, for a command that a request names | [`is_about_connection`], [`may_be_sent_by_any_page`] |
+
+use resp::args::Arguments;
+use store::gate::Pinned;
+
+use crate::command::error::{CommandError, CommandResult, printable};
+use crate::command::keys::collect_keys;
+use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, Spec};
+use crate::engine::{Context, Engine, Row};
+use crate::files::saving;
+use crate::persistence::durability;
+use crate::reclaim::eviction;
+use crate::script::shebang::{self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_WRITES, ScriptFlags};
+use crate::session::Session;
+use crate::session::user::User;
+use crate::turn::Turn;
+use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand};
+use crate::turn::request::Request;
+use config::{Config, Permission};
+
+/// Milliseconds after which a command that would change a held key tries again.
+const PAUSE_OF_HELD: u64 = 2;
+
+/// The result of the checks.
+pub(crate) enum Admission {
+    Run(&'static Row),
+    Queue(&'static Row),
+    Pause(u64),
+}
+
+impl Engine {
+    /// The checks before a command of a connection.
+    pub(crate) fn admit(
+        &self,
+        pinned: Pinned<'_>,
+        turn: &mut Turn,
+        session: &Session,
+        request: &Request<'_>,
+    ) -> Result<Admission, CommandError> {
+        let row = known_command(request)?;
+        right_arity(row.command, request.argv)?;
+        if let Some(term) = session.link {
+            return self.admit_replicated(turn, session, (row, request.argv), term);
+        }
+        permitted(turn, session, row.command)?;
+        session.user.may_run(&turn.config, row.command)?;
+        eviction::admit(self, pinned, turn, session, row.command)?;
+        durability::admit(self, turn, session, row.command)?;
+        self.may_write(turn, session, row.command)?;
+        self.replicas_suffice(turn, session, row.command)?;
+        allowed_on_replica(turn, session, row.command)?;
+        allowed_while_subscribed(session, row.command)?;
+        allowed_while_monitoring(session, row.command)?;
+        self.allowed_while_stale(turn, session, row.command)?;
+        self.allowed_while_loading(session, row.command)?;
+        if let Some(until) = self.paused(turn, session, row.command, request.argv) {
+            return Ok(Admission::Pause(until));
+        }
+        if self.held_keys.are_any() && self.changes_held(session, row.command, request.argv) {
+            return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_HELD));
+        }
+        if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
+            if row.command.has(command::NO_MULTI) {
+                return Err(CommandError::text("ERR Command not allowed inside a transaction"));
+            }
+            return Ok(Admission::Queue(row));
+        }
+        let command = (&row.command.spec, request.argv);
+        if let Some(until) = durability::delayed_until(self, turn, session, command) {
+            return Ok(Admission::Pause(until));
+        }
+        Ok(Admission::Run(row))
+    }
+
+    /// The checks before a command of the primary, over the link of this term. What holds for
+    /// clients does not concern it.
+    fn admit_replicated(
+        &self,
+        turn: &mut Turn,
+        session: &Session,
+        (row, argv): (&'static Row, Arguments<'_>),
+        term: u64,
+    ) -> Result<Admission, CommandError> {
+        if self.replication.term() != term {
+            return Err(CommandError::PRIMARY_CHANGED);
+        }
+        if self.pause.is_stopping() {
+            return Ok(Admission::Pause(turn.monotonic + durability::PRESSURE_PAUSE));
+        }
+        turn.effects.short_of_memory = false;
+        if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
+            return Ok(Admission::Queue(row));
+        }
+        let command = (&row.command.spec, argv);
+        let delayed = durability::delayed_until(self, turn, session, command);
+        Ok(delayed.map_or(Admission::Run(row), Admission::Pause))
+    }
+
+    /// Whether a replica whose link is down answers: from old data only if the settings allow it.
+    fn allowed_while_stale(&self, turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+        let serves = turn.config.replica_serve_stale_data || !self.replication.is_stale();
+        if serves || session.replays || all_have(command, session, command::STALE) {
+            return Ok(());
+        }
+        Err(CommandError::PRIMARY_DOWN)
+    }
+
+    /// Replayed commands come from the load itself.
+    #[inline]
+    fn allowed_while_loading(&self, session: &Session, command: &Spec) -> CommandResult {
+        if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING)
+        {
+            return Ok(());
+        }
+        Err(CommandError::LOADING)
+    }
+
+    /// Whether saving allows writes.
+    fn may_write(&self, turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+        if !self.saving.stops_writes(&turn.config) {
+            return Ok(());
+        }
+        let concerned = durability::is_refused_like_writes(session, command);
+        if concerned { Err(saving::refusal()) } else { Ok(()) }
+    }
+
+    /// Whether as many replicas keep up as the settings ask of a primary.
+    fn has_replicas(&self, config: &Config, monotonic: u64) -> bool {
+        self.replication.is_replica() || self.replicas.are_enough(config, monotonic)
+    }
+
+    /// Whether replicas enough keep up for a write.
+    fn replicas_suffice(&self, turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+        let suffice = session.replays || self.has_replicas(&turn.config, turn.monotonic);
+        if suffice || !any_has(command, session, command::WRITE) {
+            return Ok(());
+        }
+        Err(CommandError::NOT_ENOUGH_REPLICAS)
+    }
+
+    fn paused(
+        &self,
+        turn: &Turn,
+        session: &Session,
+        command: &Spec,
+        argv: Arguments<'_>,
+    ) -> Option<u64> {
+        if session.replays {
+            return None;
+        }
+        self.pause.suspends(turn.monotonic, || {
+            each_request(command, argv, session).any(|(own, argv)| {
+                own.has(command::WRITE | command::MAY_REPLICATE)
+                    && !self.declares_no_writes(own, argv)
+            })
+        })
+    }
+}
+
+impl Engine {
+    /// Whether [`Engine::admit`] would let a command run that may take the fast path, as far as
+    /// that holds for those behind it. It makes room if memory is short.
+    #[inline]
+    pub(crate) fn admits_shortly(
+        &self,
+        pinned: Pinned<'_>,
+        turn: &mut Turn,
+        session: &Session,
+        command: &Spec,
+    ) -> bool {
+        if !(turn.usual && session.is_usual(turn.breaks)) {
+            return false;
+        }
+        // Nothing is evicted for a primary.
+        let limited = turn.config.maxmemory > 0 && session.link.is_none();
+        !limited || eviction::admit(self, pinned, turn, session, command).is_ok()
+    }
+
+    /// Whether the server is in no state that makes commands be refused or wait, as far as that
+    /// does not change within a turn.
+    pub(crate) fn is_usual(&self, turn: &Turn) -> bool {
+        let effects = &turn.effects;
+        let stands_still = self.loading.is_on() || self.saving.stops_writes(&turn.config);
+        let is_silent = !turn.config.replica_serve_stale_data && self.replication.is_stale();
+        let suffice = self.has_replicas(&turn.config, turn.monotonic);
+        !(stands_still
+            || is_silent
+            || !suffice
+            || effects.journal_failed
+            || turn.writes_wait
+            || turn.beside_script
+            || self.held_keys.are_any())
+    }
+
+    /// Whether a command may change a key that MIGRATE holds. What MIGRATE itself does may.
+    fn changes_held(&self, session: &Session, command: &Spec, argv: Arguments<'_>) -> bool {
+        if session.replays || session.user == User::Internal {
+            return false;
+        }
+        let mut keys = Vec::new();
+        each_request(command, argv, session).any(|(own, argv)| {
+            keys.clear();
+            if own.has(command::WRITE | command::MAY_REPLICATE | command::SCRIPT) {
+                collect_keys(own, argv, &mut keys);
+            }
+            self.held_keys.have_any(keys.iter().map(|key| argv.at(key.index as usize)))
+        })
+    }
+
+    /// Whether a command runs a script that says of itself that it writes nothing.
+    pub(crate) fn declares_no_writes(&self, command: &Spec, argv: Arguments<'_>) -> bool {
+        if !command.has(command::SCRIPT) {
+            return false;
+        }
+        let Some(name) = argv.get(1) else { return false };
+        let flags = match command.flags & command::SCRIPT {
+            SCRIPT_BY_TEXT => shebang::parse(name).ok().map(|(flags, _)| flags),
+            SCRIPT_BY_DIGEST => self.scripts.cache.find(name).map(|script| script.flags),
+            _ => self.scripts.functions.find(name).map(|(own, at)| own.functions[at].flags),
+        };
+        flags.is_some_and(|flags| flags & NO_WRITES != 0)
+    }
+}
+
+fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
+    let row = request.row.ok_or_else(|| unknown_command(request.argv))?;
+    if !lacks_subcommand(row, request.argv) {
+        return Ok(row);
+    }
+    Err(CommandError::quoting(
+        "ERR unknown subcommand '",
+        cut(request.argv.at(1), LONGEST_WORD),
+        &format!("'. Try {} HELP.", row.command.name.to_ascii_uppercase()),
+    ))
+}
+
+fn unknown_command(argv: Arguments<'_>) -> CommandError {
+    let mut text = b"ERR unknown command '".to_vec();
+    text.extend_from_slice(printable(cut(argv.at(0), LONGEST_WORD)));
+    text.extend_from_slice(b"', with args beginning with: ");
+    let begin = text.len();
+    for argument in argv.skip(1).iter() {
+        let shown = text.len() - begin;
+        if shown >= LONGEST_WORD {
+            break;
+        }
+        text.push(b'\'');
+        text.extend_from_slice(printable(cut(argument, LONGEST_WORD - shown)));
+        text.extend_from_slice(b"' ");
+    }
+    CommandError::line(text)
+}
+
+/// An error shows at most this many bytes of a client's words.
+const LONGEST_WORD: usize = 128;
+
+/// The first `room` bytes.
+fn cut(bytes: &[u8], room: usize) -> &[u8] {
+    &bytes[..bytes.len().min(room)]
+}
+
+/// Whether a replica lets clients write.
+fn allowed_on_replica(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+    if !turn.refuses_writes || session.replays || !any_has(command, session, command::WRITE) {
+        return Ok(());
+    }
+    Err(CommandError::READ_ONLY_REPLICA)
+}
+
+fn right_arity(command: &Spec, argv: Arguments<'_>) -> CommandResult {
+    if command.accepts(argv.len()) {
+        return Ok(());
+    }
+    Err(CommandError::wrong_arity(&command.full_name()))
+}
+
+fn permitted(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+    if command.has(command::NEEDS_MODULES) {
+        return Err(CommandError::MODULES_NOT_ALLOWED);
+    }
+    if !command.has(command::PROTECTED) {
+        return Ok(());
+    }
+    let allowed = match turn.config.enable_debug_command {
+        Permission::Yes => true,
+        Permission::Local => session.client.is_local(),
+        Permission::No => false,
+    };
+    if allowed { Ok(()) } else { Err(CommandError::DEBUG_NOT_ALLOWED) }
+}
+
+fn allowed_while_subscribed(session: &Session, command: &Spec) -> CommandResult {
+    if !session.in_pubsub_mode() || command.has(command::WHILE_SUBSCRIBED) {
+        return Ok(());
+    }
+    Err(CommandError::owned(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        command.full_name()
+    )))
+}
+
+/// A connection that monitors others may not run commands like theirs.
+fn allowed_while_monitoring(session: &Session, command: &Spec) -> CommandResult {
+    if session.monitor && command.has(command::READONLY | command::WRITE | command::MAY_REPLICATE) {
+        return Err(CommandError::text("ERR Replica can't interact with the keyspace"));
+    }
+    Ok(())
+}
+
+/// Whether a transaction may run a command that was admitted when it was queued. A command before
+/// it in the same transaction may have made this server a replica.
+pub fn admit_queued(cx: &Context<'_>, command: &Spec) -> CommandResult {
+    cx.session.user.may_run(cx.db.config, command)?;
+    if command.has(command::WRITE) && refuses_writes_now(cx) {
+        return Err(CommandError::READ_ONLY_REPLICA);
+    }
+    Ok(())
+}
+
+/// Whether this is a replica at the moment that lets its clients write nothing.
+fn refuses_writes_now(cx: &Context<'_>) -> bool {
+    cx.engine.replication.is_replica()
+        && cx.db.config.replica_read_only
+        && !cx.session.replays
+        && cx.session.link.is_none()
+}
+
+/// Whether a client that has waited in a command may be served: as if its command began now, with
+/// as much memory as the command found that serves the client.
+pub(crate) fn admit_served(cx: &Context<'_>, command: &Spec) -> CommandResult {
+    cx.session.user.may_run(cx.db.config, command)?;
+    if command.has(command::DENYOOM) && cx.db.effects.short_of_memory {
+        return Err(CommandError::OUT_OF_MEMORY);
+    }
+    Ok(())
+}
+
+/// The checks before a script runs that declares what it needs. Other scripts' commands are checked
+/// one by one.
+pub fn admit_script(cx: &Context<'_>, flags: ScriptFlags, read_only: bool) -> CommandResult {
+    if flags & ALLOW_STALE == 0 && is_silent(cx) {
+        return Err(CommandError::PRIMARY_DOWN);
+    }
+    if flags & COMPATIBLE != 0 {
+        return Ok(());
+    }
+    if cx.db.effects.short_of_memory && flags & (NO_WRITES | ALLOW_OOM) == 0 {
+        return Err(CommandError::OUT_OF_MEMORY);
+    }
+    if flags & NO_WRITES != 0 {
+        return Ok(());
+    }
+    if read_only {
+        let text = "ERR Can not execute a script with write flag using *_ro command.";
+        return Err(CommandError::text(text));
+    }
+    script_may_write(cx)
+}
+
+/// What a script may do at the moment.
+pub(crate) struct ScriptRights {
+    /// It only reads.
+    pub(crate) read_only: bool,
+    /// It may take memory that there is not.
+    pub(crate) over_memory: bool,
+}
+
+/// The row of a command that a script calls.
+pub(crate) fn known_to_script(
+    cx: &Context<'_>,
+    argv: Arguments<'_>,
+) -> Result<&'static Row, CommandError> {
+    let row = cx.engine.commands.resolve(argv).filter(|row| !lacks_subcommand(row, argv));
+    row.ok_or(CommandError::text("ERR Unknown Redis command called from script"))
+}
+
+/// The checks before a command that a script calls, with this many arguments.
+pub(crate) fn admit_called(
+    cx: &Context<'_>,
+    command: &Spec,
+    length: usize,
+    rights: &ScriptRights,
+) -> CommandResult {
+    if !command.accepts(length) {
+        let text = "ERR Wrong number of args calling Redis command from script";
+        return Err(CommandError::text(text));
+    }
+    if command.has(command::NOSCRIPT) {
+        return Err(CommandError::text("ERR This Redis command is not allowed from script"));
+    }
+    // Messages to other clients count as writes.
+    if rights.read_only && command.has(command::WRITE | command::MAY_REPLICATE) {
+        let text = "ERR Write commands are not allowed from read-only scripts.";
+        return Err(CommandError::text(text));
+    }
+    if command.has(command::WRITE) {
+        script_may_write(cx)?;
+    }
+    if !command.has(command::STALE) && is_silent(cx) {
+        return Err(CommandError::text("ERR Can not execute the command on a stale replica"));
+    }
+    let short = cx.db.effects.short_of_memory && !rights.over_memory;
+    if command.has(command::DENYOOM) && short {
+        return Err(CommandError::OUT_OF_MEMORY);
+    }
+    Ok(())
+}
+
+/// Whether this is a replica whose link is down, and which may not answer from old data.
+fn is_silent(cx: &Context<'_>) -> bool {
+    let serves = cx.db.config.replica_serve_stale_data || !cx.engine.replication.is_stale();
+    !(serves || cx.session.replays || cx.session.link.is_some())
+}
+
+/// Whether replication and persistence allow a script's writes.
+fn script_may_write(cx: &Context<'_>) -> CommandResult {
+    if refuses_writes_now(cx) {
+        return Err(CommandError::READ_ONLY_REPLICA);
+    }
+    if cx.db.effects.journal_failed
+        && !cx.session.replays
+        && let Some(reason) = cx.engine.journal.failure()
+    {
+        let text = format!("MISCONF Errors writing to the AOF file: {reason}");
+        return Err(CommandError::owned(text));
+    }
+    if cx.engine.saving.stops_writes(cx.db.config) {
+        return Err(saving::refusal());
+    }
+    if !cx.session.replays && !cx.engine.has_replicas(cx.db.config, cx.db.monotonic) {
+        return Err(CommandError::NOT_ENOUGH_REPLICAS);
+    }
+    Ok(())
+}
+
+/// Whether a command concerns the connection that it arrives on, so that requests which share none
+/// cannot send it.
+pub fn is_about_connection(command: &Spec) -> bool {
+    command.has(command::OF_CONNECTION)
+}
+
+/// Whether any web page may make a browser send this command: it changes nothing, and it ends by
+/// itself. A script that only reads may still never end.
+pub fn may_be_sent_by_any_page(command: &Spec) -> bool {
+    command.has(command::READONLY) && !command.has(command::SCRIPT | command::BLOCKING)
+}

@@ -1,0 +1,69 @@
+//! How FAILOVER changes the part of the server: of the one that hands over, and of the one that
+//! leads then.
+
+use std::sync::Arc;
+
+use config::PrimaryAddress;
+use store::gate::StoppedWorld;
+
+use crate::command::error::CommandError;
+use crate::engine::Engine;
+use crate::host::LogLevel;
+use crate::session::failover::Plan;
+use crate::session::replicas::Replica;
+
+impl Engine {
+    /// The replica that is reached at an address.
+    pub fn replica_at(&self, host: &[u8], port: i64) -> Option<Arc<Replica>> {
+        let is_it = |own: &Replica| {
+            own.introduction.listening_port == port
+                && own.address().as_bytes().eq_ignore_ascii_case(host)
+        };
+        self.replicas.all().into_iter().find(|own| is_it(own))
+    }
+
+    /// Begins a failover: suspends writes.
+    pub fn begin_failover(&self, _: &StoppedWorld<'_>, plan: Plan) {
+        self.pause.set_handing_over(true);
+        self.failover.begin(plan);
+        self.replication.wake();
+    }
+
+    /// Becomes the replica of the one that takes over. Writes stay suspended until it has answered.
+    pub fn hand_over(&self, stopped: &StoppedWorld<'_>, target: PrimaryAddress) {
+        self.failover.begin_to_ask();
+        self.change_part(stopped, Some(target));
+    }
+
+    /// Ends a failover. Clients whose writes were suspended have to be notified.
+    pub fn end_failover(&self, _: &StoppedWorld<'_>) {
+        self.failover.end();
+        self.pause.set_handing_over(false);
+    }
+
+    /// What PSYNC with FAILOVER does: a replica whose data is of this history becomes a primary.
+    /// The one that asks, which the log calls `who`, has suspended writes, and follows from now on.
+    ///
+    /// # Errors
+    /// This is no replica, or its data is of another history.
+    pub fn lead_in_place_of(
+        &self,
+        stopped: &StoppedWorld<'_>,
+        history: &[u8],
+        who: &str,
+    ) -> Result<(), CommandError> {
+        let shown = String::from_utf8_lossy(history);
+        let line = format!("Failover request received for replid {shown}.");
+        self.host.log(LogLevel::Notice, &line);
+        if !self.replication.is_replica() {
+            return Err(CommandError::text("ERR PSYNC FAILOVER can't be sent to a master."));
+        }
+        if !history.eq_ignore_ascii_case(self.stream().present.as_bytes()) {
+            return Err(CommandError::text("ERR PSYNC FAILOVER replid must match my replid."));
+        }
+        self.change_part(stopped, None);
+        let line = format!("MASTER MODE enabled (failover request from '{who}')");
+        self.host.log(LogLevel::Notice, &line);
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Effects that belong together, in the bytes of the journal's stream.
+
+use resp::client::encode_command;
+
+/// The words before a command that only Dunlin knows. A Redis that loads the file tells nobody what
+/// it knows of commands with these names, and is not stopped; Dunlin runs the command.
+pub const ASIDE: [&[u8]; 2] = [b"COMMAND", b"INFO"];
+
+/// How many words stand before the command itself, if it begins so: those of [`ASIDE`], or none. No
+/// effect is a COMMAND INFO.
+#[inline]
+pub fn words_aside<'w>(mut word: impl FnMut(usize) -> Option<&'w [u8]>) -> usize {
+    let stands = |(index, aside): (usize, &&[u8])| {
+        word(index).is_some_and(|word| word.eq_ignore_ascii_case(aside))
+    };
+    if ASIDE.iter().enumerate().all(stands) { ASIDE.len() } else { 0 }
+}
+
+/// Where bytes of the stream are written to.
+pub trait Sink {
+    /// Writes bytes behind those before.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// What stands before effects that belong together.
+pub(super) const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
+
+/// What stands behind them.
+pub(super) const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
+
+/// No SELECT of the stream is longer.
+const SELECT_MAX: usize = b"*2\r\n$6\r\nSELECT\r\n$20\r\n\r\n".len() + 20;
+
+/// Where a command of a batch ends, and the database that it applies to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    database: usize,
+    end: usize,
+}
+
+/// Effects that belong together, in the order in which they happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EffectBatch {
+    /// Commands in RESP.
+    bytes: Vec<u8>,
+    parts: Vec<Part>,
+}
+
+/// Bytes of space that a cleared batch keeps.
+const BYTES_KEPT: usize = 64 * 1024;
+
+impl EffectBatch {
+    /// Bytes that [`EffectBatch::write_to`] writes at most, whatever is selected.
+    #[inline]
+    pub(super) fn most_in_stream(&self) -> usize {
+        match self.parts.len() {
+            0 => 0,
+            1 => self.bytes.len() + SELECT_MAX,
+            _ => self.most_together(),
+        }
+    }
+
+    fn most_together(&self) -> usize {
+        let changes = self.parts.windows(2).filter(|pair| pair[0].database != pair[1].database);
+        self.bytes.len() + MULTI.len() + EXEC.len() + (1 + changes.count()) * SELECT_MAX
+    }
+
+    /// The database of the first command.
+    #[inline]
+    pub fn first_database(&self) -> Option<usize> {
+        self.parts.first().map(|part| part.database)
+    }
+
+    /// Commands in it.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Commands that go into the stream, without SELECT: several are wrapped in MULTI and EXEC.
+    #[inline]
+    pub(crate) fn len_in_stream(&self) -> usize {
+        self.len() + if self.len() > 1 { 2 } else { 0 }
+    }
+
+    /// Whether nothing happened.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Adds a command.
+    pub fn push<'c>(&mut self, database: usize, argv: impl Iterator<Item = &'c [u8]> + Clone) {
+        encode_command(argv, &mut self.bytes);
+        self.parts.push(Part { database, end: self.bytes.len() });
+    }
+
+    /// Adds a command that is in RESP already.
+    #[inline]
+    pub(crate) fn push_encoded(&mut self, database: usize, command: &[u8]) {
+        self.bytes.extend_from_slice(command);
+        self.parts.push(Part { database, end: self.bytes.len() });
+    }
+
+    /// Takes away all commands but the first `count`.
+    pub(crate) fn split_off(&mut self, count: usize) -> EffectBatch {
+        let start = self.start_of(count);
+        let bytes = self.bytes.split_off(start);
+        let mut parts = self.parts.split_off(count);
+        parts.iter_mut().for_each(|part| part.end -= start);
+        EffectBatch { bytes, parts }
+    }
+
+    /// Adds the commands of another batch.
+    pub(crate) fn extend(&mut self, other: &EffectBatch) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.parts.extend(other.parts.iter().map(|part| Part { end: start + part.end, ..*part }));
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BYTES_KEPT);
+        self.parts.clear();
+    }
+
+    /// The commands with their databases, in order.
+    pub fn commands(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let starts = (0..self.parts.len()).map(|index| self.start_of(index));
+        starts.zip(&self.parts).map(|(start, part)| (part.database, &self.bytes[start..part.end]))
+    }
+
+    fn start_of(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.parts[before].end)
+    }
+
+    /// Writes the batch in the form of the stream: several commands within MULTI and EXEC, so that
+    /// they replay as one, and SELECT when the database differs from `selected`, that of the
+    /// command before, which this updates.
+    #[inline]
+    pub fn write_to(&self, out: &mut impl Sink, selected: &mut Option<usize>) {
+        let Some(first) = self.parts.first() else { return };
+        select(out, selected, first.database);
+        match self.parts.len() {
+            1 => out.put(&self.bytes),
+            _ => self.write_together(out, selected),
+        }
+    }
+
+    fn write_together(&self, out: &mut impl Sink, selected: &mut Option<usize>) {
+        out.put(MULTI);
+        for (database, command) in self.commands() {
+            select(out, selected, database);
+            out.put(command);
+        }
+        out.put(EXEC);
+    }
+}
+
+#[inline]
+fn select(out: &mut impl Sink, selected: &mut Option<usize>, database: usize) {
+    if *selected != Some(database) {
+        *selected = Some(database);
+        out.put(&select_command(database));
+    }
+}
+
+/// SELECT, in RESP.
+#[cold]
+pub fn select_command(database: usize) -> Vec<u8> {
+    let (number, mut out) = (database.to_string(), Vec::new());
+    encode_command([b"SELECT", number.as_bytes()].into_iter(), &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&'static str]) -> impl Iterator<Item = &'static [u8]> + Clone {
+        words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>().into_iter()
+    }
+
+    #[test]
+    fn one_command_stands_alone_and_several_are_a_transaction() {
+        let mut batch = EffectBatch::default();
+        let (mut out, mut selected) = (Vec::new(), None);
+        batch.write_to(&mut out, &mut selected);
+        assert_eq!((out.as_slice(), selected), (&b""[..], None));
+        batch.push(0, command(&["DEL", "k"]));
+        batch.write_to(&mut out, &mut selected);
+        assert_eq!(out, b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
+        out.clear();
+        batch.push(12, command(&["DEL", "k"]));
+        batch.write_to(&mut out, &mut selected);
+        assert_eq!(
+            out,
+            b"*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n\
+              *2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*1\r\n$4\r\nEXEC\r\n"
+        );
+        assert_eq!(selected, Some(12));
+    }
+
+    #[test]
+    fn no_batch_is_longer_in_the_stream_than_was_said() {
+        for count in 0..4 {
+            let mut batch = EffectBatch::default();
+            (0..count).for_each(|_| batch.push(usize::MAX, command(&["A"])));
+            for part in batch.parts.iter_mut().skip(1).step_by(2) {
+                part.database -= 1;
+            }
+            let (mut out, mut selected) = (Vec::new(), None);
+            batch.write_to(&mut out, &mut selected);
+            assert_eq!(out.is_empty(), count == 0);
+            assert!(out.len() <= batch.most_in_stream(), "{count}");
+        }
+    }
+
+    #[test]
+    fn what_was_split_off_is_joined_again() {
+        let mut whole = EffectBatch::default();
+        for (database, word) in [(0, "A"), (1, "BB"), (2, "CCC")] {
+            whole.push(database, command(&[word]));
+        }
+        for count in 0..=3 {
+            let mut first = whole.clone();
+            let second = first.split_off(count);
+            assert_eq!((first.len(), second.len()), (count, 3 - count));
+            first.extend(&second);
+            assert_eq!(first, whole);
+        }
+    }
+}

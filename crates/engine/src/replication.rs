@@ -1,0 +1,424 @@
+//! The part of the server in replication, as all threads see it: it is a primary, or the replica of
+//! one.
+//!
+//! The part changes while the world is stopped, at the beginning of another term. A thread of the
+//! host follows the primary. What it does belongs to the term in which it began: commands of a
+//! link whose term is over are refused, so that no write of an old primary comes after the change.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use config::PrimaryAddress;
+use parking_lot::{Condvar, Mutex};
+use store::Keyspace;
+
+use crate::journal::backlog::Position;
+use crate::script::functions::Library;
+use crate::session::attachment::Attachment;
+
+/// How far the link of a replica is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum LinkState {
+    /// There is none: one is about to be made.
+    #[default]
+    Down,
+    /// It is being made.
+    Connecting,
+    /// The replica receives all data, or takes it in.
+    Syncing,
+    /// The replica follows the stream.
+    Up,
+}
+
+/// A full sync while data arrives.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct SyncProgress {
+    /// Bytes of the file, if the primary has said that.
+    pub total: Option<u64>,
+    /// Bytes of it that have arrived.
+    pub received: u64,
+    /// When the last of them did, in milliseconds of the monotonic clock.
+    pub at: u64,
+}
+
+/// All data of a primary, before it takes the place of the present data.
+pub struct Incoming {
+    /// The data.
+    pub keyspace: Keyspace<Attachment>,
+    /// The libraries of functions.
+    pub libraries: Vec<Library>,
+    /// The history to which the data belongs, and the offset up to which it has everything;
+    /// absent if the primary knows no offsets.
+    pub position: Option<(String, u64)>,
+    /// The database that is selected where the stream goes on, if one is known to be.
+    pub selected: Option<usize>,
+}
+
+/// A replica, as INFO and ROLE show it.
+#[derive(Clone, Debug)]
+pub struct ReplicaView {
+    /// Its primary.
+    pub primary: PrimaryAddress,
+    /// Its link.
+    pub link: LinkState,
+    /// When the last byte came over the link, in milliseconds of the monotonic clock.
+    pub heard_at: Option<u64>,
+    /// Since when the link is down, if it was ever up.
+    pub down_since: Option<u64>,
+    /// A full sync that is under way.
+    pub sync: Option<SyncProgress>,
+}
+
+#[derive(Default)]
+struct Part {
+    primary: Option<PrimaryAddress>,
+    link: LinkState,
+    heard_at: Option<u64>,
+    down_since: Option<u64>,
+    sync: Option<SyncProgress>,
+    /// The data is that of this history, so that its stream may go on after the applied offset.
+    resumes: Option<String>,
+    /// The history that the present one has grown out of, and the first offset that it does not
+    /// share.
+    earlier: Option<(String, u64)>,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Replication {
+    part: Mutex<Part>,
+    changed: Condvar,
+    term: AtomicU64,
+    /// This is a replica.
+    follows: AtomicBool,
+    /// Its link is up.
+    is_up: AtomicBool,
+    /// The offset after the last unit of the primary's stream that was applied.
+    applied: AtomicU64,
+    /// The offset up to which the stream has arrived.
+    received: AtomicU64,
+    /// What the offset of a primary is ahead of what it has written itself. It wraps around.
+    ahead: AtomicU64,
+    /// How often the stream has broken off, or got another name.
+    breaks: AtomicU64,
+    /// When the replica had applied all that had come, in milliseconds of the monotonic clock; 0 if
+    /// that was never so in this term.
+    in_step_at: AtomicU64,
+    incoming: Mutex<Option<Incoming>>,
+}
+
+impl Replication {
+    /// The part at the start.
+    pub fn new(primary: Option<PrimaryAddress>) -> Replication {
+        let replication = Replication::default();
+        replication.follows.store(primary.is_some(), Relaxed);
+        replication.part.lock().primary = primary;
+        replication
+    }
+
+    /// Whether this is a replica.
+    #[inline]
+    pub fn is_replica(&self) -> bool {
+        self.follows.load(Relaxed)
+    }
+
+    /// Whether this is a replica whose link is down, so that its data may be old.
+    pub fn is_stale(&self) -> bool {
+        self.is_replica() && !self.is_up.load(Relaxed)
+    }
+
+    /// The present term.
+    pub fn term(&self) -> u64 {
+        self.term.load(Relaxed)
+    }
+
+    /// The primary of a replica.
+    pub fn primary(&self) -> Option<PrimaryAddress> {
+        self.part.lock().primary.clone()
+    }
+
+    /// The term, and the primary to follow in it.
+    pub fn assignment(&self) -> (u64, Option<PrimaryAddress>) {
+        let part = self.part.lock();
+        (self.term(), part.primary.clone())
+    }
+
+    /// Waits until a term is over, or so long.
+    pub fn wait_for_change(&self, term: u64, longest: Duration) {
+        let mut part = self.part.lock();
+        if self.term() == term {
+            self.changed.wait_for(&mut part, longest);
+        }
+    }
+
+    /// Lets whoever waits for the end of a term look again.
+    pub fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// A replica as others see it.
+    pub fn view(&self) -> Option<ReplicaView> {
+        let part = self.part.lock();
+        Some(ReplicaView {
+            primary: part.primary.clone()?,
+            link: part.link,
+            heard_at: part.heard_at,
+            down_since: part.down_since,
+            sync: part.sync,
+        })
+    }
+
+    /// The history that the present one has grown out of, and the first offset that it does not
+    /// share.
+    pub fn earlier(&self) -> Option<(String, u64)> {
+        self.part.lock().earlier.clone()
+    }
+
+    /// The offset after the last unit that was applied.
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Relaxed)
+    }
+
+    /// The offset up to which the stream has arrived.
+    pub fn received(&self) -> u64 {
+        self.received.load(Relaxed).max(self.applied())
+    }
+
+    /// The offset of a server that has written so much itself since it began.
+    pub fn offset(&self, written: u64) -> u64 {
+        match self.is_replica() {
+            true => self.applied(),
+            false => written.wrapping_add(self.ahead.load(Relaxed)),
+        }
+    }
+
+    /// A number that changes when the stream of this server breaks off or gets another name: before
+    /// its next byte, while the world is stopped. Replicas that follow it have to ask anew.
+    pub fn breaks(&self) -> u64 {
+        self.breaks.load(Acquire)
+    }
+
+    fn note_break(&self) {
+        self.breaks.fetch_add(1, Release);
+    }
+
+    // ---- The part changes -----------------------------------------------------------------------
+
+    /// Begins a term as the replica of this primary. The server has written so much itself, and
+    /// its history is `own`, if its writes were counted: the primary may have grown out of it. The
+    /// world is stopped.
+    pub(crate) fn begin_to_follow(
+        &self,
+        primary: PrimaryAddress,
+        written: u64,
+        own: Option<Position>,
+    ) {
+        let mut part = self.part.lock();
+        if !self.is_replica() {
+            let offset = own.as_ref().map_or_else(|| self.offset(written), |own| own.offset);
+            self.applied.store(offset, Relaxed);
+            self.received.store(offset, Relaxed);
+            part.resumes = own.map(|own| own.history);
+        }
+        *part = Part {
+            primary: Some(primary),
+            resumes: part.resumes.take(),
+            earlier: part.earlier.take(),
+            ..Part::default()
+        };
+        self.follows.store(true, Relaxed);
+        self.begin_term();
+    }
+
+    /// Begins a term as a primary, whose history was `history` so far. The world is stopped.
+    pub(crate) fn begin_to_lead(&self, history: String, written: u64) {
+        let mut part = self.part.lock();
+        let offset = self.applied();
+        *part = Part { earlier: Some((history, offset + 1)), ..Part::default() };
+        self.ahead.store(offset.wrapping_sub(written), Relaxed);
+        self.follows.store(false, Relaxed);
+        self.note_break();
+        self.begin_term();
+    }
+
+    fn begin_term(&self) {
+        self.is_up.store(false, Relaxed);
+        self.in_step_at.store(0, Relaxed);
+        self.term.fetch_add(1, Relaxed);
+        self.changed.notify_all();
+    }
+
+    // ---- What the thread that follows says ------------------------------------------------------
+
+    /// The position from which the stream can go on: a history, and the offset up to which the data
+    /// has everything.
+    pub fn resumes_at(&self) -> Option<(String, u64)> {
+        let history = self.part.lock().resumes.clone()?;
+        Some((history, self.applied()))
+    }
+
+    /// The link of a term has come so far, at this millisecond of the monotonic clock.
+    pub fn set_link(&self, term: u64, link: LinkState, now: u64) {
+        let mut part = self.part.lock();
+        if self.term() != term {
+            return;
+        }
+        let was_up = part.link == LinkState::Up;
+        let is_up = link == LinkState::Up;
+        if was_up && !is_up {
+            part.down_since = Some(now);
+        } else if is_up {
+            part.down_since = None;
+        }
+        if link != LinkState::Syncing {
+            part.sync = None;
+        }
+        if link == LinkState::Down {
+            part.heard_at = None;
+            self.received.store(self.applied(), Relaxed);
+        }
+        part.link = link;
+        self.is_up.store(is_up, Relaxed);
+    }
+
+    /// Bytes have come over the link of a term.
+    pub fn note_heard(&self, term: u64, now: u64) {
+        let mut part = self.part.lock();
+        if self.term() == term {
+            part.heard_at = Some(now);
+        }
+    }
+
+    /// A part of all data has arrived.
+    pub fn note_sync(&self, term: u64, progress: SyncProgress) {
+        let mut part = self.part.lock();
+        if self.term() == term {
+            part.sync = Some(progress);
+        }
+    }
+
+    /// The stream has arrived up to this offset.
+    pub fn note_received(&self, offset: u64) {
+        self.received.store(offset, Relaxed);
+    }
+
+    /// A unit of the stream of a term was applied, which ends at this offset.
+    pub fn note_applied(&self, term: u64, offset: u64) {
+        if self.term() == term {
+            self.applied.store(offset, Relaxed);
+        }
+    }
+
+    /// All that had come by this millisecond of the monotonic clock is applied.
+    pub fn note_in_step(&self, term: u64, heard_at: u64) {
+        if self.term() == term {
+            self.in_step_at.store(heard_at, Relaxed);
+        }
+    }
+
+    /// How many milliseconds ago the replica was known to be in step with its primary; nothing if
+    /// it never was in this term.
+    pub fn staleness(&self, monotonic: u64) -> Option<u64> {
+        let at = self.in_step_at.load(Relaxed);
+        (at > 0).then(|| monotonic.saturating_sub(at))
+    }
+
+    /// The primary has another name for the history of the data. `known` is the one up to now.
+    pub fn note_renamed(&self, known: String, history: &str) {
+        let mut part = self.part.lock();
+        part.earlier = Some((known, self.applied() + 1));
+        part.resumes = Some(history.to_owned());
+        self.note_break();
+    }
+
+    /// The offset of a primary is so much ahead of what it has written itself.
+    pub(crate) fn set_ahead(&self, ahead: u64) {
+        self.ahead.store(ahead, Relaxed);
+    }
+
+    /// The data that was loaded at the start belongs to this position.
+    pub fn note_loaded(&self, position: &Position) {
+        self.part.lock().resumes = Some(position.history.clone());
+        self.applied.store(position.offset, Relaxed);
+        self.received.store(position.offset, Relaxed);
+    }
+
+    /// All data has arrived, and is about to be taken in by a command.
+    pub fn offer(&self, incoming: Incoming) {
+        *self.incoming.lock() = Some(incoming);
+    }
+
+    /// The data that was offered.
+    pub fn take_incoming(&self) -> Option<Incoming> {
+        self.incoming.lock().take()
+    }
+
+    /// Data has taken the place of the present data: it belongs to this position.
+    pub fn note_taken_in(&self, position: Option<&(String, u64)>) {
+        let mut part = self.part.lock();
+        part.resumes = position.map(|(history, _)| history.clone());
+        part.earlier = None;
+        self.note_break();
+        let offset = position.map_or(0, |(_, offset)| *offset);
+        self.applied.store(offset, Relaxed);
+        self.received.store(offset, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn primary(port: u16) -> PrimaryAddress {
+        PrimaryAddress { host: b"h".to_vec(), port }
+    }
+
+    #[test]
+    fn what_belongs_to_an_old_term_changes_nothing() {
+        let replication = Replication::new(None);
+        replication.begin_to_follow(primary(1), 10, None);
+        let term = replication.term();
+        replication.set_link(term, LinkState::Up, 5);
+        assert!(!replication.is_stale());
+        replication.begin_to_follow(primary(2), 10, None);
+        replication.set_link(term, LinkState::Up, 5);
+        replication.note_applied(term, 99);
+        assert!(replication.is_stale());
+        assert_eq!((replication.applied(), replication.offset(10)), (10, 10));
+        assert_eq!(replication.view().map(|view| view.primary), Some(primary(2)));
+    }
+
+    #[test]
+    fn offsets_go_on_after_a_promotion() {
+        let replication = Replication::new(Some(primary(1)));
+        let data = (String::from("history"), 1000);
+        replication.note_taken_in(Some(&data));
+        replication.note_applied(replication.term(), 1500);
+        assert_eq!(replication.resumes_at(), Some((String::from("history"), 1500)));
+        replication.begin_to_lead("history".into(), 7);
+        assert_eq!((replication.offset(7), replication.offset(9)), (1500, 1502));
+        assert_eq!(replication.earlier(), Some((String::from("history"), 1501)));
+        replication.begin_to_follow(primary(1), 9, None);
+        assert_eq!(replication.resumes_at(), None, "nobody has counted what it has written");
+        assert_eq!(replication.applied(), 1502);
+        replication.begin_to_lead("history".into(), 9);
+        let own = Position { history: "own".into(), offset: 1510 };
+        replication.begin_to_follow(primary(1), 17, Some(own));
+        assert_eq!(replication.resumes_at(), Some((String::from("own"), 1510)));
+    }
+
+    #[test]
+    fn a_link_that_was_never_up_is_down_since_no_time() {
+        let replication = Replication::new(Some(primary(1)));
+        let down_since = || replication.view().and_then(|view| view.down_since);
+        for link in [LinkState::Connecting, LinkState::Syncing, LinkState::Down] {
+            replication.set_link(0, link, 1);
+            assert_eq!(down_since(), None);
+        }
+        replication.set_link(0, LinkState::Up, 2);
+        replication.set_link(0, LinkState::Down, 3);
+        replication.set_link(0, LinkState::Connecting, 4);
+        assert_eq!(down_since(), Some(3));
+    }
+}

@@ -1,0 +1,201 @@
+//! FAILOVER: a primary hands over to one of its replicas, without losing a write.
+//!
+//! Writes are suspended first, so that the stream stands still and a replica comes to its end. Then
+//! the primary becomes the replica of that one, and its link asks with the word FAILOVER: the
+//! replica becomes the primary when it reads that. Writes are suspended until it has answered. What
+//! waited then is refused, because this is a replica.
+//!
+//! The command begins and ends it here. A thread of the host looks how far the replica is, and
+//! makes the link.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use config::PrimaryAddress;
+use parking_lot::Mutex;
+
+use crate::session::replicas::{Replica, Replicas};
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// A replica is to come to the end of the stream.
+    WaitsForReplica,
+    /// This is a replica already, and asks the other one to lead.
+    Asks,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The replica that takes over; any if none is named.
+    pub target: Option<PrimaryAddress>,
+    /// When the waiting ends, in milliseconds of the monotonic clock.
+    pub until: Option<u64>,
+    /// The target takes over then all the same.
+    pub forced: bool,
+}
+
+struct State {
+    plan: Plan,
+    phase: Phase,
+    /// The end of the stream when writes stood still. Not known before the command that suspended
+    /// them is over: the same transaction may have written, and then its effects come after it.
+    end: Option<u64>,
+}
+
+/// What is to be done next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Nothing yet.
+    Wait,
+    /// The replicas are to say how far they are.
+    Ask,
+    /// This one takes over: it has everything, or the time is over.
+    HandOver(PrimaryAddress),
+    /// The time is over.
+    GiveUp,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Failover {
+    on: AtomicBool,
+    state: Mutex<Option<State>>,
+}
+
+impl Failover {
+    /// Whether one is under way.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    /// Whether the other one is asked to lead.
+    pub fn asks(&self) -> bool {
+        self.is_on() && self.state.lock().as_ref().is_some_and(|own| own.phase == Phase::Asks)
+    }
+
+    /// How far it is, as INFO shows it.
+    pub fn name(&self) -> &'static str {
+        match self.state.lock().as_ref().map(|own| own.phase) {
+            None => "no-failover",
+            Some(Phase::WaitsForReplica) => "waiting-for-sync",
+            Some(Phase::Asks) => "failover-in-progress",
+        }
+    }
+
+    /// Begins one: writes are suspended from the next command on.
+    pub(crate) fn begin(&self, plan: Plan) {
+        self.set(Some(State { plan, phase: Phase::WaitsForReplica, end: None }));
+    }
+
+    /// The other one is asked from now on.
+    pub(crate) fn begin_to_ask(&self) {
+        if let Some(state) = &mut *self.state.lock() {
+            state.phase = Phase::Asks;
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, state: Option<State>) {
+        let mut own = self.state.lock();
+        self.on.store(state.is_some(), Relaxed);
+        *own = state;
+    }
+
+    /// What is to be done next while a replica is to come to the end of the stream, at this
+    /// millisecond of the monotonic clock. The stream ends there at the moment, and no command is
+    /// running.
+    pub fn next(&self, replicas: &Replicas, monotonic: u64, present_end: u64) -> Next {
+        let (plan, end) = match &mut *self.state.lock() {
+            Some(own) if own.phase == Phase::WaitsForReplica => match own.end {
+                Some(end) => (own.plan.clone(), end),
+                None => {
+                    own.end = Some(present_end);
+                    return Next::Ask;
+                }
+            },
+            _ => return Next::Wait,
+        };
+        if plan.until.is_some_and(|until| monotonic >= until) {
+            return match plan.target {
+                Some(target) if plan.forced => Next::HandOver(target),
+                _ => Next::GiveUp,
+            };
+        }
+        let ready = replicas.all().into_iter().find_map(|own| {
+            let address = address_of(&own)?;
+            let is_meant = plan.target.as_ref().is_none_or(|target| *target == address);
+            (is_meant && own.is_online() && own.acknowledged() >= end).then_some(address)
+        });
+        ready.map_or(Next::Wait, Next::HandOver)
+    }
+}
+
+/// Where others reach a replica.
+fn address_of(replica: &Replica) -> Option<PrimaryAddress> {
+    let port = u16::try_from(replica.introduction.listening_port).ok()?;
+    Some(PrimaryAddress { host: replica.address().into_bytes(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::session::client::Client;
+    use crate::session::replica::Introduction;
+    use crate::session::replicas::Standing;
+
+    fn replica(port: u16) -> Arc<Replica> {
+        let client = Client::new(1, 0, "127.0.0.1:5".to_owned(), String::new(), 0, 0);
+        let own = Introduction { listening_port: port.into(), ..Introduction::default() };
+        Arc::new(Replica::new(Arc::new(client), own, false))
+    }
+
+    fn address(port: u16) -> PrimaryAddress {
+        PrimaryAddress { host: b"127.0.0.1".to_vec(), port }
+    }
+
+    #[test]
+    fn the_one_that_has_everything_takes_over() {
+        let (replicas, failover) = (Replicas::default(), Failover::default());
+        let (one, other) = (replica(1), replica(2));
+        replicas.add(&one);
+        replicas.add(&other);
+        assert_eq!(failover.next(&replicas, 0, 7), Next::Wait, "none is under way");
+        for (target, until, forced) in
+            [(None, None, false), (Some(1), Some(5), false), (Some(2), Some(5), true)]
+        {
+            let plan = Plan { target: target.map(address), until, forced };
+            failover.begin(plan);
+            assert_eq!(failover.name(), "waiting-for-sync");
+            assert_eq!(failover.next(&replicas, 0, 10), Next::Ask);
+            let late = failover.next(&replicas, 5, 99);
+            let expected = match (until, forced) {
+                (None, _) => Next::Wait,
+                (Some(_), false) => Next::GiveUp,
+                (Some(_), true) => Next::HandOver(address(2)),
+            };
+            assert_eq!(late, expected);
+        }
+        failover.begin(Plan { target: None, until: None, forced: false });
+        other.acknowledge(9, None, 0);
+        assert_eq!(failover.next(&replicas, 0, 10), Next::Ask, "the end is that of now");
+        other.stand(Standing::Online);
+        assert_eq!(failover.next(&replicas, 0, 10), Next::Wait, "it lacks a byte");
+        other.acknowledge(10, None, 0);
+        other.stand(Standing::GetsCopy);
+        assert_eq!(failover.next(&replicas, 0, 99), Next::Wait, "it is not online");
+        other.stand(Standing::Online);
+        assert_eq!(failover.next(&replicas, 0, 99), Next::HandOver(address(2)));
+        failover.begin_to_ask();
+        assert!(failover.asks() && failover.next(&replicas, 0, 99) == Next::Wait);
+        failover.end();
+        assert_eq!((failover.name(), failover.is_on()), ("no-failover", false));
+    }
+}

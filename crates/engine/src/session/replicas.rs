@@ -1,0 +1,319 @@
+//! The replicas of this server, as all threads see them: who they are, and how far they are.
+//!
+//! A thread of the server serves them. Commands show them, count those that have a write (WAIT,
+//! WAITAOF), and refuse writes while too few keep up (`min-replicas-to-write`).
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+
+use config::Config;
+use parking_lot::Mutex;
+
+use crate::session::client::Client;
+use crate::session::replica::Introduction;
+use crate::session::slowing::Slowing;
+use crate::session::sync::SyncWait;
+
+/// How a replica stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Standing {
+    /// It waits for its copy to begin.
+    Waits,
+    /// It gets the copy.
+    GetsCopy,
+    /// It has got the copy, and wanted nothing else.
+    HasCopy,
+    /// It follows the stream.
+    Online,
+}
+
+impl Standing {
+    const ALL: [Standing; 4] =
+        [Standing::Waits, Standing::GetsCopy, Standing::HasCopy, Standing::Online];
+
+    /// What INFO calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Waits => "wait_bgsave",
+            Standing::GetsCopy => "send_bulk",
+            Standing::HasCopy => "rdb_transmitted",
+            Standing::Online => "online",
+        }
+    }
+}
+
+/// A replica.
+pub struct Replica {
+    /// Its connection.
+    pub client: Arc<Client>,
+    /// What it has said.
+    pub introduction: Introduction,
+    /// It has asked by SYNC, and tells nothing of how far it is.
+    pub is_silent: bool,
+    standing: AtomicU8,
+    acknowledged: AtomicU64,
+    synced: AtomicU64,
+    heard_at: AtomicU64,
+    /// Bytes of the stream and of the copy that wait for it.
+    pub waiting: AtomicU64,
+}
+
+impl Replica {
+    /// One that waits for its copy.
+    pub fn new(client: Arc<Client>, introduction: Introduction, is_silent: bool) -> Replica {
+        Replica {
+            client,
+            introduction,
+            is_silent,
+            standing: AtomicU8::new(Standing::Waits as u8),
+            acknowledged: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
+            heard_at: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+        }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> Standing {
+        Standing::ALL[usize::from(self.standing.load(Acquire))]
+    }
+
+    /// Notes how it stands.
+    pub fn stand(&self, standing: Standing) {
+        self.standing.store(standing as u8, Release);
+    }
+
+    /// Whether it follows the stream.
+    pub fn is_online(&self) -> bool {
+        self.standing() == Standing::Online
+    }
+
+    /// The offset up to which it has applied the stream, as it said last.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Relaxed)
+    }
+
+    /// The offset up to which its own append-only file has the stream.
+    pub fn synced(&self) -> u64 {
+        self.synced.load(Relaxed)
+    }
+
+    /// It has said how far it is, at this millisecond of the monotonic clock. Returns whether it is
+    /// further than before.
+    pub fn acknowledge(&self, offset: u64, synced: Option<u64>, monotonic: u64) -> bool {
+        self.hear(monotonic);
+        let before = self.acknowledged.fetch_max(offset, Relaxed);
+        let synced_before =
+            synced.map_or(u64::MAX, |synced| self.synced.fetch_max(synced, Relaxed));
+        before < offset || synced.is_some_and(|synced| synced_before < synced)
+    }
+
+    /// It has shown that it lives.
+    pub fn hear(&self, monotonic: u64) {
+        self.heard_at.store(monotonic, Relaxed);
+    }
+
+    /// For how many milliseconds it was silent.
+    pub fn silent_for(&self, monotonic: u64) -> u64 {
+        monotonic.saturating_sub(self.heard_at.load(Relaxed))
+    }
+
+    /// For how many seconds it was silent, as INFO shows it.
+    pub fn lag(&self, monotonic: u64) -> u64 {
+        self.silent_for(monotonic) / 1000
+    }
+
+    /// The address at which clients reach it.
+    pub fn address(&self) -> String {
+        if !self.introduction.address.is_empty() {
+            return String::from_utf8_lossy(&self.introduction.address).into_owned();
+        }
+        let host = self.client.address.rsplit_once(':').map_or("", |(host, _)| host);
+        host.trim_matches(['[', ']']).to_owned()
+    }
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Replicas {
+    all: Mutex<Vec<Arc<Replica>>>,
+    count: AtomicUsize,
+    /// There was one since the start.
+    were_there: AtomicBool,
+    /// A client waits for replicas, which are to say how far they are.
+    asked: AtomicBool,
+    /// Wakes the thread that serves them.
+    waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Writers are slowed down for one that falls behind.
+    pub slowing: Slowing,
+    /// Counts for INFO.
+    pub counts: Counts,
+}
+
+/// What became of requests for a sync.
+#[derive(Default)]
+pub struct Counts {
+    /// Whole copies.
+    pub full: AtomicU64,
+    /// Those that went on where they had been.
+    pub partial: AtomicU64,
+    /// Those that could not.
+    pub refused_partial: AtomicU64,
+    /// Bytes sent to replicas.
+    pub sent_bytes: AtomicU64,
+    /// Milliseconds for which writers were slowed down.
+    pub slowed_ms: AtomicU64,
+}
+
+impl Replicas {
+    /// Says how the thread is woken that serves them.
+    pub fn connect(&self, waker: impl Fn() + Send + Sync + 'static) {
+        // Only the first thread is asked.
+        let _ = self.waker.set(Box::new(waker));
+    }
+
+    /// Adds one.
+    pub fn add(&self, replica: &Arc<Replica>) {
+        let mut all = self.all.lock();
+        all.push(Arc::clone(replica));
+        self.were_there.store(true, Relaxed);
+        self.count.store(all.len(), Release);
+    }
+
+    /// Removes one.
+    pub fn remove(&self, replica: &Arc<Replica>) {
+        let mut all = self.all.lock();
+        all.retain(|other| !Arc::ptr_eq(other, replica));
+        self.count.store(all.len(), Release);
+    }
+
+    /// All, in the order in which they came.
+    pub fn all(&self) -> Vec<Arc<Replica>> {
+        self.all.lock().clone()
+    }
+
+    /// Whether there was one since the start.
+    #[inline]
+    pub(crate) fn were_there(&self) -> bool {
+        self.were_there.load(Relaxed)
+    }
+
+    /// For how many milliseconds the stream is kept for replicas that may come back.
+    pub fn patience(&self, config: &Config) -> u64 {
+        match config.repl_backlog_ttl {
+            _ if !self.were_there() => 0,
+            0 => u64::MAX,
+            seconds => seconds.saturating_mul(1000),
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count.load(Acquire)
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn count(&self, which: impl Fn(&Replica) -> bool) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        self.all.lock().iter().filter(|own| own.is_online() && which(own)).count()
+    }
+
+    /// How many have applied the stream up to this offset.
+    fn having(&self, offset: u64) -> usize {
+        self.count(|own| own.acknowledged() >= offset)
+    }
+
+    /// How many have it in their append-only files up to this offset. One without a file says
+    /// nothing of it.
+    fn having_synced(&self, offset: u64) -> usize {
+        self.count(|own| own.synced() >= offset && own.synced() > 0)
+    }
+
+    /// How many have the writes for which a client waits: in memory for WAIT, on disk for WAITAOF.
+    pub fn copies(&self, sync: &SyncWait) -> u64 {
+        let count = match sync.local {
+            Some(_) => self.having_synced(sync.offset),
+            None => self.having(sync.offset),
+        };
+        count as u64
+    }
+
+    /// How many were heard of in the last seconds that `min-replicas-max-lag` names.
+    pub fn keeping_up(&self, config: &Config, monotonic: u64) -> usize {
+        self.count(|own| own.lag(monotonic) <= u64::from(config.min_replicas_max_lag))
+    }
+
+    /// Whether there are as many as `min-replicas-to-write` asks for.
+    #[inline]
+    pub fn are_enough(&self, config: &Config, monotonic: u64) -> bool {
+        let wanted = config.min_replicas_to_write;
+        wanted == 0
+            || config.min_replicas_max_lag == 0
+            || self.keeping_up(config, monotonic) >= wanted as usize
+    }
+
+    /// Has all of them asked how far they are.
+    pub fn ask(&self) {
+        if !self.is_empty() && !self.asked.swap(true, Release) {
+            self.wake();
+        }
+    }
+
+    /// Wakes the thread that serves them.
+    pub fn wake(&self) {
+        self.waker.get().inspect(|wake| wake());
+    }
+
+    /// Whether they are to be asked, since the last call.
+    pub fn take_asked(&self) -> bool {
+        self.asked.load(Relaxed) && self.asked.swap(false, Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::client::Client;
+
+    fn replica(address: &str) -> Arc<Replica> {
+        let client = Client::new(1, 0, address.to_owned(), String::new(), 0, 0);
+        Arc::new(Replica::new(Arc::new(client), Introduction::default(), false))
+    }
+
+    #[test]
+    fn those_online_are_counted_by_what_they_have() {
+        let replicas = Replicas::default();
+        let own = replica("127.0.0.1:5");
+        replicas.add(&own);
+        assert!(own.acknowledge(10, None, 1000));
+        assert!(!own.acknowledge(9, None, 1000), "offsets only rise");
+        assert_eq!(replicas.having(5), 0, "it is not online");
+        own.stand(Standing::Online);
+        assert_eq!((replicas.having(10), replicas.having(11)), (1, 0));
+        assert_eq!(replicas.having_synced(0), 0, "it has no file");
+        assert!(own.acknowledge(10, Some(7), 1000));
+        assert_eq!((replicas.having_synced(7), replicas.having_synced(8)), (1, 0));
+        let config = Config { min_replicas_to_write: 1, ..Config::default() };
+        assert_eq!(replicas.patience(&config), 3_600_000);
+        assert!(replicas.are_enough(&config, 11_999));
+        assert!(!replicas.are_enough(&config, 12_000));
+        replicas.remove(&own);
+        assert!(replicas.is_empty() && !replicas.are_enough(&config, 1000));
+    }
+
+    #[test]
+    fn an_address_is_that_of_the_connection_unless_it_says_another() {
+        assert_eq!(replica("127.0.0.1:5").address(), "127.0.0.1");
+        assert_eq!(replica("[::1]:5").address(), "::1");
+    }
+}

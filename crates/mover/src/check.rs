@@ -1,0 +1,268 @@
+//! What will not move, or not work afterwards.
+
+use crate::options::{After, Options};
+use crate::server::{Info, Server, number, text};
+use resp::client::Value;
+
+/// Something that the user should know.
+pub(crate) struct Finding {
+    /// Nothing moves while it is so.
+    pub(crate) prevents: bool,
+    pub(crate) text: String,
+}
+
+/// Settings that belong to a machine, or to one server: they differ on purpose. Directives whose
+/// name begins so.
+const OF_THE_SERVER: &[&str] = &[
+    "bind",
+    "dir",
+    "dbfilename",
+    "logfile",
+    "pidfile",
+    "port",
+    "unixsocket",
+    "tls-",
+    "replicaof",
+    "slaveof",
+    "daemonize",
+    "supervised",
+    "syslog",
+    "io-threads",
+    "server_cpulist",
+    "bio_cpulist",
+    "aof_rewrite_cpulist",
+    "bgsave_cpulist",
+    "proc-title",
+    "replica-announce",
+    "slave-announce",
+    "cluster-",
+    "always-show-logo",
+    "oom-score",
+    "locale",
+    "enable-",
+    "appenddirname",
+    "workers",
+    "http-",
+    "maxmemory-clients",
+    "hz",
+    "dynamic-hz",
+    "crash-",
+    "jemalloc",
+    "watchdog",
+    "rdb-version",
+    "save",
+    "appendfilename",
+    "socket-mark",
+    "set-proc",
+    "loglevel",
+    "slave-",
+];
+
+/// Settings whose values nobody is shown.
+const SECRETS: &[&str] = &["requirepass", "masterauth", "masteruser", "tls-key-file-pass"];
+
+/// Unknown directives are named up to this many.
+const NAMED: usize = 30;
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn stop(&mut self, text: impl Into<String>) {
+        self.0.push(Finding { prevents: true, text: text.into() });
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        self.0.push(Finding { prevents: false, text: text.into() });
+    }
+}
+
+/// Looks at everything.
+pub(crate) fn all(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+) -> Result<Vec<Finding>, String> {
+    let mut findings = Findings(Vec::new());
+    parts(from, to, options, &mut findings)?;
+    data(from, to, &mut findings)?;
+    users(from, to, &mut findings);
+    settings(from, to, &mut findings);
+    Ok(findings.0)
+}
+
+/// The parts of both servers, and whether they can do what is asked of them.
+fn parts(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    found: &mut Findings,
+) -> Result<(), String> {
+    let (server, replication) = (from.info("server")?, from.info("replication")?);
+    if server.get("redis_mode").is_some_and(|mode| mode != "standalone") {
+        found.stop("the old server is part of a cluster, or no server with data");
+    }
+    let version = server.get("redis_version").map(String::as_str).unwrap_or_default();
+    if major(version) < 7 {
+        found.stop(format!("the old server is of version {version}, and only 7.0 and later move"));
+    }
+    if replication.get("role").is_some_and(|role| role != "master") {
+        found.stop("the old server is itself a replica: name its primary");
+    }
+    let replicas = number(&replication, "connected_slaves");
+    let is_own = follows(&to.info("replication")?, options);
+    if replicas > i64::from(is_own) {
+        let text = match options.after {
+            After::Replica => "they will follow it as replicas of a replica, if it serves them",
+            After::Paused => "they stay with it, and have to be told of the new server",
+        };
+        found.note(format!("the old server has {replicas} replicas: {text}"));
+    }
+    let there = to.info("replication")?;
+    let follows = follows(&there, options);
+    if follows {
+        found.note("the new server is a replica of the old one already");
+    } else if there.get("role").is_some_and(|role| role != "master") {
+        found.stop("the new server is a replica of another server: REPLICAOF NO ONE first");
+    }
+    if number(&there, "connected_slaves") > 0 {
+        found.note("the new server has replicas: they get all data too");
+    }
+    if to.info("server")?.get("redis_mode").is_some_and(|mode| mode != "standalone") {
+        found.stop("the new server is part of a cluster, or no server with data");
+    }
+    if server.get("run_id") == to.info("server")?.get("run_id") {
+        found.stop("both are the same server");
+    }
+    let sizes = to.sizes()?;
+    if !sizes.is_empty() && !options.replace && !follows {
+        let keys: u64 = sizes.values().sum();
+        found.stop(format!("the new server has {keys} keys, which would be lost: --replace"));
+    }
+    let clients = number(&from.info("clients")?, "pubsub_clients");
+    if clients > 0 {
+        found.note(format!("{clients} clients have subscribed to channels of the old server"));
+    }
+    Ok(())
+}
+
+/// Whether the new server is a replica of the old one, by its INFO.
+pub(crate) fn follows(replication: &Info, options: &Options) -> bool {
+    let (host, port) = &options.seen_from;
+    let is = |field: &str, value: &str| replication.get(field).is_some_and(|own| own == value);
+    is("role", "slave") && is("master_host", host) && is("master_port", &port.to_string())
+}
+
+fn major(version: &str) -> u32 {
+    version.split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The data: types, databases, memory, functions.
+fn data(from: &mut Server, to: &mut Server, found: &mut Findings) -> Result<(), String> {
+    let sizes = from.sizes()?;
+    if let Ok(Value::Array(modules)) = from.call(&["MODULE", "LIST"]) {
+        for module in &modules {
+            let name = module_name(module);
+            if name != "vectorset" {
+                found.stop(format!("the old server has loaded the module {name}"));
+                continue;
+            }
+            // Part of Redis 8, and in the way only if it is used.
+            for database in sizes.keys() {
+                let count = count_of_type(from, *database, "vectorset")?;
+                if count > 0 {
+                    found.stop(format!(
+                        "database {database} has {count} vector sets, which do not move"
+                    ));
+                }
+            }
+        }
+    }
+    let room: usize = to.setting("databases").parse().unwrap_or(16);
+    if let Some(last) = sizes.keys().next_back().filter(|last| **last >= room) {
+        found.stop(format!("database {last} has keys, and the new server has {room} databases"));
+    }
+    let used = number(&from.info("memory")?, "used_memory");
+    let limit: i64 = to.setting("maxmemory").parse().unwrap_or(0);
+    if limit > 0 && used > limit {
+        found.stop(format!(
+            "the old server uses {used} bytes, and maxmemory of the new one is {limit}"
+        ));
+    }
+    if let Ok(Value::Array(libraries)) = from.call(&["FUNCTION", "LIST"])
+        && !libraries.is_empty()
+    {
+        found.note(format!("{} libraries of functions move with the data", libraries.len()));
+    }
+    if number(&from.info("memory")?, "number_of_cached_scripts") > 0 {
+        found.note("scripts of EVALSHA do not move: clients send them again after NOSCRIPT");
+    }
+    Ok(())
+}
+
+/// The name of a module, from its pairs of names and values.
+fn module_name(module: &Value) -> String {
+    let Value::Array(words) = module else { return "unknown".to_owned() };
+    let mut pairs = words.chunks_exact(2);
+    let name = pairs.find(|pair| text(&pair[0]) == "name");
+    name.map_or_else(|| "unknown".to_owned(), |pair| text(&pair[1]))
+}
+
+/// How many keys of a type a database has.
+fn count_of_type(server: &mut Server, database: usize, name: &str) -> Result<usize, String> {
+    server.call(&["SELECT", &database.to_string()])?;
+    let (mut cursor, mut count) = ("0".to_owned(), 0);
+    loop {
+        let reply = server.call(&["SCAN", &cursor, "COUNT", "1000", "TYPE", name])?;
+        let Value::Array(parts) = reply else { break };
+        if let [next, Value::Array(keys)] = &parts[..] {
+            (cursor, count) = (text(next), count + keys.len());
+        }
+        if cursor == "0" {
+            break;
+        }
+    }
+    server.call(&["SELECT", "0"])?;
+    Ok(count)
+}
+
+/// Who may log in.
+fn users(from: &mut Server, to: &mut Server, found: &mut Findings) {
+    if let Ok(Value::Array(users)) = from.call(&["ACL", "LIST"]) {
+        let others = users.iter().map(text).filter(|line| !line.starts_with("user default "));
+        let names: Vec<String> =
+            others.filter_map(|line| line.split(' ').nth(1).map(str::to_owned)).collect();
+        if !names.is_empty() {
+            found.note(format!("users of the ACL do not move: {}", names.join(", ")));
+        }
+    }
+    match (from.address.password.is_some(), to.address.password.is_some()) {
+        (true, false) => found.note("the new server asks for no password, and the old one does"),
+        (false, true) => found.note("the new server asks for a password, and the old one does not"),
+        _ => {}
+    }
+}
+
+/// The directives of both servers.
+fn settings(from: &mut Server, to: &mut Server, found: &mut Findings) {
+    let (here, there) = (from.settings("*"), to.settings("*"));
+    if here.is_empty() || there.is_empty() {
+        return found.note("CONFIG GET is not allowed: settings were not compared");
+    }
+    let concerns_data = |name: &&String| {
+        !OF_THE_SERVER.iter().any(|own| name.starts_with(own)) && !SECRETS.contains(&name.as_str())
+    };
+    let names = || here.keys().filter(concerns_data);
+    let unknown: Vec<&str> =
+        names().filter(|name| !there.contains_key(*name)).map(String::as_str).collect();
+    if !unknown.is_empty() {
+        let shown = unknown[..unknown.len().min(NAMED)].join(", ");
+        found.note(format!("the new server does not know these directives: {shown}"));
+    }
+    for name in names() {
+        if let (Some(old), Some(new)) = (here.get(name), there.get(name))
+            && old != new
+        {
+            found.note(format!("{name} is '{old}' at the old server, and '{new}' at the new one"));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the user wants.
+
+use std::time::Duration;
+
+use lab::bench::redis_address;
+use lab::load::Address;
+
+pub(crate) const USAGE: &str = "\
+Moves all data from one server to another while clients go on, and then promotes the new one.
+
+Usage: dunlin move --from URL [--to URL] [OPTIONS]
+
+  --from URL          the old server, as redis://user:password@host:port
+  --to URL            the new one; redis://127.0.0.1:6379 if not given
+  --check             only says what will not move, and changes nothing
+  --yes               does not ask
+  --replace           the new server may have data, which is lost
+  --after replica     makes the old server a replica of the new one, which is the way back (default)
+  --after paused      leaves its writes paused, for an hour
+  --pause SECONDS     how long writes may be held at most; 10 if not given
+  --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
+  --to-address HOST:PORT     where the old server finds the new one, if not as in the URL
+
+The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, which leaves
+everything as it was, 2 if an option is wrong, and 3 if something stands in the way.
+";
+
+/// What becomes of the old server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum After {
+    Replica,
+    Paused,
+}
+
+/// See the module's text.
+pub(crate) struct Options {
+    pub(crate) from: Address,
+    pub(crate) to: Address,
+    /// Host and port of the old server, as the new one sees it, and the other way round.
+    pub(crate) seen_from: (String, u16),
+    pub(crate) seen_to: (String, u16),
+    pub(crate) check_only: bool,
+    pub(crate) yes: bool,
+    pub(crate) replace: bool,
+    pub(crate) after: After,
+    pub(crate) pause: Duration,
+}
+
+impl Options {
+    pub(crate) fn parse(words: &[String]) -> Result<Options, String> {
+        let (mut from, mut to) = (None, Address::default());
+        let (mut seen_from, mut seen_to) = (None, None);
+        let (mut check_only, mut yes, mut replace) = (false, false, false);
+        let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--check" => check_only = true,
+                "--yes" => yes = true,
+                "--replace" => replace = true,
+                _ => {
+                    let value = words.next().ok_or_else(|| format!("{word}: what?"))?;
+                    match word.as_str() {
+                        "--from" => from = Some(redis_address(value)?),
+                        "--to" => to = redis_address(value)?,
+                        "--from-address" => seen_from = Some(place(value)?),
+                        "--to-address" => seen_to = Some(place(value)?),
+                        "--after" if value == "replica" => after = After::Replica,
+                        "--after" if value == "paused" => after = After::Paused,
+                        "--pause" => {
+                            let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
+                            let seconds = seconds.ok_or("--pause takes whole seconds")?;
+                            pause = Duration::from_secs(seconds);
+                        }
+                        _ => return Err(format!("there is no option '{word} {value}'")),
+                    }
+                }
+            }
+        }
+        let from = from.ok_or("--from is missing")?;
+        let own = |address: &Address| (address.host.clone(), address.port);
+        if own(&from) == own(&to) {
+            return Err("both are the same server".to_owned());
+        }
+        let seen_from = seen_from.unwrap_or_else(|| own(&from));
+        let seen_to = seen_to.unwrap_or_else(|| own(&to));
+        Ok(Options { from, to, seen_from, seen_to, check_only, yes, replace, after, pause })
+    }
+}
+
+fn place(text: &str) -> Result<(String, u16), String> {
+    let wrong = || format!("'{text}' is no HOST:PORT");
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Ok((host.to_owned(), port.parse().map_err(|_| wrong())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_are_understood() {
+        let line = "--from redis://ann:pw@old:7000 --after paused --pause 3 --to-address [::1]:9";
+        let options = parse(line).expect("it is right");
+        assert_eq!((&*options.from.host, options.from.port), ("old", 7000));
+        assert_eq!(options.seen_from, ("old".to_owned(), 7000));
+        assert_eq!(options.seen_to, ("::1".to_owned(), 9));
+        assert_eq!((options.after, options.pause.as_secs()), (After::Paused, 3));
+        assert!(!options.yes && !options.check_only && !options.replace);
+        for wrong in [
+            "--to redis://h",
+            "--from http://h",
+            "--from",
+            "--from redis://127.0.0.1:6379",
+            "--from redis://h --after gone",
+            "--from redis://h --pause 0",
+            "--from redis://h --to-address h",
+            "--from redis://h --other",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The steps of a move. Up to the promotion each step can be undone, and a failure undoes them: the
+//! old server's writes go on, and the new server is a primary of its own again.
+//!
+//! What keeps every acknowledged write: the old server's writes are paused before its offset is
+//! read, the new one is promoted only when it has reached that offset and while the pause still
+//! has time left, and the old one is a replica before its writes go on, so it refuses them.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use lab::targets::Interrupt;
+
+use crate::options::{After, Options};
+use crate::print::say;
+use crate::server::{Info, Server, number};
+use crate::{check, compare};
+
+/// The pause between two looks at the copy.
+const LOOK: Duration = Duration::from_millis(200);
+/// The pause between two looks while writes are held.
+const SHORT_LOOK: Duration = Duration::from_millis(1);
+/// How often progress is shown.
+const SHOWN_EACH: Duration = Duration::from_secs(1);
+/// Writes are held when the new server lacks at most this many bytes.
+const SMALL_LAG: i64 = 256 * 1024;
+/// How often a comparison is tried: a key may expire between its two looks.
+const COMPARISONS: usize = 3;
+/// What `--after paused` leaves, and what a promotion needs so that no write gets in between.
+const LONG_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Moves everything.
+pub(crate) fn move_all(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let credentials = ["masterauth", "masteruser"].map(|name| (name, to.setting(name)));
+    let begun = Instant::now();
+    let follows = check::follows(&to.info("replication")?, options);
+    let begin = |to: &mut Server| match follows {
+        true => Ok(()),
+        false => to.follow(&options.seen_from, &from.address),
+    };
+    let result = begin(to)
+        .and_then(|()| wait_for_copy(from, to, interrupt))
+        .and_then(|()| change_over(from, to, options, interrupt));
+    // The connection to the old one is of no use to a primary.
+    let put_back = |to: &mut Server| {
+        for (name, value) in &credentials {
+            // A server that has refused to be asked has not been changed either.
+            let _ = to.call(&["CONFIG", "SET", name, value]);
+        }
+    };
+    match result {
+        Ok(held) => {
+            put_back(to);
+            after(from, to, options)?;
+            say(&format!(
+                "done in {:.1} s; writes were held for {} ms",
+                begun.elapsed().as_secs_f64(),
+                held.as_millis()
+            ));
+            say(&format!("clients connect to {} from now on", to.name()));
+            say("CONFIG REWRITE at both servers keeps their parts over a restart");
+            Ok(())
+        }
+        Err(problem) => {
+            let undone = undo(from, to, follows.then_some(&options.seen_from));
+            if !follows {
+                put_back(to);
+            }
+            match undone {
+                Ok(()) => Err(format!("{problem}\nEverything is as it was before.")),
+                Err(other) => Err(format!("{problem}\nThis could not be put back: {other}")),
+            }
+        }
+    }
+}
+
+/// Lets the old server's writes go on, and makes the new one what it was: a primary that follows
+/// nobody, or a replica of this address.
+fn undo(from: &Server, to: &Server, followed: Option<&(String, u16)>) -> Result<(), String> {
+    // The old connections may wait for replies that never come.
+    let unpaused = from.again().and_then(|mut from| from.call(&["CLIENT", "UNPAUSE"]).map(drop));
+    let port = followed.map(|(_, port)| port.to_string());
+    let words = match (followed, &port) {
+        (Some((host, _)), Some(port)) => ["REPLICAOF", host, port],
+        _ => ["REPLICAOF", "NO", "ONE"],
+    };
+    let freed = to.again().and_then(|mut to| to.call(&words).map(drop));
+    unpaused.and(freed)
+}
+
+fn lag(from: &mut Server, state: &Info) -> Result<i64, String> {
+    let written = number(&from.info("replication")?, "master_repl_offset");
+    Ok(written - number(state, "slave_repl_offset"))
+}
+
+/// Waits until the new server has nearly all, and shows how far it is.
+fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> Result<(), String> {
+    let mut shown: Option<Instant> = None;
+    loop {
+        if interrupt.is_set() {
+            return Err("interrupted".to_owned());
+        }
+        let state = to.info("replication")?;
+        let is_up = state.get("master_link_status").is_some_and(|status| status == "up");
+        let lag = lag(from, &state)?;
+        if is_up && lag <= SMALL_LAG {
+            say(&format!("the new server follows, {lag} bytes behind"));
+            return Ok(());
+        }
+        if shown.is_none_or(|at| at.elapsed() >= SHOWN_EACH) {
+            shown = Some(Instant::now());
+            say(&progress(to, &state, is_up, lag)?);
+        }
+        sleep(LOOK);
+    }
+}
+
+fn progress(to: &mut Server, state: &Info, is_up: bool, lag: i64) -> Result<String, String> {
+    if is_up {
+        return Ok(format!("the new server follows, {lag} bytes behind"));
+    }
+    if number(state, "master_sync_in_progress") == 1 {
+        let read = number(state, "master_sync_read_bytes");
+        let total = number(state, "master_sync_total_bytes");
+        let keys: u64 = to.sizes()?.values().sum();
+        let of = if total > 0 { format!(" of {total}") } else { String::new() };
+        return Ok(format!("copying: {read}{of} bytes, {keys} keys"));
+    }
+    Ok("waiting for the copy to begin; the log of the new server says what is the matter"
+        .to_owned())
+}
+
+/// Holds writes, waits for the last of them, compares, and promotes. Returns how long writes were
+/// held until the new server took them.
+fn change_over(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Duration, String> {
+    let drawn = compare::draw(from)?;
+    if interrupt.is_set() {
+        return Err("interrupted".to_owned());
+    }
+    let limit = options.pause.as_millis().to_string();
+    let begun = Instant::now();
+    from.call(&["CLIENT", "PAUSE", &limit, "WRITE"])?;
+    // Half of the time is for the promotion.
+    let is_late = || begun.elapsed() * 2 > options.pause;
+    let written = number(&from.info("replication")?, "master_repl_offset");
+    loop {
+        let state = to.info("replication")?;
+        let is_up = state.get("master_link_status").is_some_and(|status| status == "up");
+        if is_up && number(&state, "slave_repl_offset") >= written {
+            break;
+        }
+        if is_late() {
+            return Err("the new server did not catch up while writes were held".to_owned());
+        }
+        sleep(SHORT_LOOK);
+    }
+    let mut problem = None;
+    for _ in 0..COMPARISONS {
+        problem = compare::difference(from, to, &drawn)?;
+        if problem.is_none() {
+            break;
+        }
+    }
+    if let Some(problem) = problem {
+        return Err(format!("the servers differ: {problem}"));
+    }
+    if is_late() || interrupt.is_set() {
+        return Err("writes were held for too long, or somebody has interrupted".to_owned());
+    }
+    // From here on a write at the old server would be lost, so its pause must not end by itself.
+    let long = LONG_PAUSE.as_millis().to_string();
+    from.call(&["CLIENT", "PAUSE", &long, "WRITE"])?;
+    if begun.elapsed() >= options.pause {
+        return Err("the pause of writes may have ended too early".to_owned());
+    }
+    promote(to)?;
+    Ok(begun.elapsed())
+}
+
+/// Makes the new server a primary. When the reply is lost, its role tells.
+fn promote(to: &mut Server) -> Result<(), String> {
+    let Err(problem) = to.call(&["REPLICAOF", "NO", "ONE"]) else { return Ok(()) };
+    *to = to.again().map_err(|other| format!("{problem}; {other}"))?;
+    match to.info("replication")?.get("role") {
+        Some(role) if role == "master" => Ok(()),
+        _ => Err(problem),
+    }
+}
+
+/// What becomes of the old server. It takes no write any more, whatever fails here.
+fn after(from: &mut Server, to: &Server, options: &Options) -> Result<(), String> {
+    let stays = "the old server stays paused for an hour";
+    if options.after == After::Paused {
+        say(&format!("{stays}; SHUTDOWN ends it, and CLIENT UNPAUSE lets it write again"));
+        return Ok(());
+    }
+    // In this order: a replica refuses the writes that were held.
+    let turned = from
+        .follow(&options.seen_to, &to.address)
+        .and_then(|()| from.call(&["CLIENT", "UNPAUSE"]).map(drop));
+    turned.map_err(|problem| {
+        format!("the data has moved, but the old server is no replica: {problem}\n{stays}")
+    })?;
+    say(
+        "the old server is a replica of the new one: a move in the other direction is the way back",
+    );
+    Ok(())
+}

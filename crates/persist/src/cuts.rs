@@ -1,0 +1,214 @@
+//! The right to read a cut. A snapshot and a rewrite of the append-only file both read one, and one
+//! cut is read at a time, so they ask here first.
+//!
+//! The right is a value: its owner may begin a cut, and dropping it lets the next cut begin. A
+//! [`Walker`] borrows the right, so no cut outlives it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use engine::engine::Engine;
+use engine::session::attachment::Attachment;
+use parking_lot::{Condvar, Mutex};
+use store::cut::Walker;
+use store::gate::StoppedWorld;
+
+use process::thread;
+
+/// Copies that wait to be written may take this share of the data's memory before writers have to
+/// wait.
+const BORNE_SHARE: usize = 4;
+
+/// What a cut is read for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// An RDB file.
+    Snapshot,
+    /// The base of an append-only file.
+    Rewrite,
+    /// A copy for replicas.
+    Replicas,
+    /// Nothing: the server stops, and no cut is read any more.
+    Nothing,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Cuts {
+    /// What the right is in use for.
+    reader: Mutex<Option<Reader>>,
+    given_back: Condvar,
+    /// A thread waits for the right, and its purpose is more important.
+    recalled: AtomicBool,
+}
+
+impl Cuts {
+    /// Takes the right if nothing uses it.
+    ///
+    /// # Errors
+    /// What uses it.
+    pub fn try_take(self: &Arc<Self>, reader: Reader) -> Result<CutRight, Reader> {
+        let mut present = self.reader.lock();
+        match *present {
+            Some(other) => Err(other),
+            None => {
+                *present = Some(reader);
+                Ok(CutRight { cuts: Arc::clone(self), given_back: false })
+            }
+        }
+    }
+
+    /// Waits for the right.
+    pub fn take(self: &Arc<Self>, reader: Reader) -> CutRight {
+        let mut present = self.reader.lock();
+        while present.is_some() {
+            self.given_back.wait(&mut present);
+        }
+        *present = Some(reader);
+        CutRight { cuts: Arc::clone(self), given_back: false }
+    }
+
+    /// Recalls the right and waits for it: a snapshot that is being written is given up. A rewrite
+    /// ends for reasons of its own.
+    pub fn take_at_once(self: &Arc<Self>, reader: Reader) -> CutRight {
+        self.recalled.store(true, Ordering::Relaxed);
+        let right = self.take(reader);
+        self.recalled.store(false, Ordering::Relaxed);
+        right
+    }
+
+    /// Recalls the right without waiting for it: no snapshot comes to its end from now on.
+    pub fn recall(&self) {
+        self.recalled.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends [`Cuts::recall`].
+    pub fn go_on(&self) {
+        self.recalled.store(false, Ordering::Relaxed);
+    }
+
+    /// Recalls the right for good: the server stops.
+    pub fn end(self: &Arc<Self>) {
+        let mut right = self.take_at_once(Reader::Nothing);
+        right.given_back = true;
+    }
+
+    /// Whether the right is recalled.
+    pub fn is_recalled(&self) -> bool {
+        self.recalled.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything uses the right.
+    pub fn is_taken(&self) -> bool {
+        self.reader.lock().is_some()
+    }
+}
+
+/// The right to read a cut. Dropping it gives it back.
+#[must_use]
+pub struct CutRight {
+    cuts: Arc<Cuts>,
+    /// Dropping it does nothing more.
+    given_back: bool,
+}
+
+impl CutRight {
+    /// Begins a cut: the data, and the libraries of functions, as they are now.
+    pub fn begin<'c>(
+        &'c self,
+        engine: &'c Engine,
+        stopped: &StoppedWorld<'_>,
+    ) -> Walker<'c, Attachment> {
+        let walker = engine.keyspace.begin_cut(stopped, base::clock::now_us());
+        let walker = walker.expect("only one thread has the right, and no cut outlives it");
+        walker.bear(engine.host.used_memory() / BORNE_SHARE);
+        engine.scripts.functions.note_cut();
+        walker
+    }
+
+    /// Whether [`Cuts::take_at_once`] waits for it.
+    pub fn is_recalled(&self) -> bool {
+        self.cuts.recalled.load(Ordering::Relaxed)
+    }
+
+    /// Gives it back. No thread sees the changes of `note` and still finds the right in use.
+    pub fn give_back<T>(mut self, note: impl FnOnce() -> T) -> T {
+        self.release(note)
+    }
+
+    fn release<T>(&mut self, note: impl FnOnce() -> T) -> T {
+        let mut reader = self.cuts.reader.lock();
+        let noted = note();
+        *reader = None;
+        self.given_back = true;
+        self.cuts.given_back.notify_all();
+        noted
+    }
+}
+
+impl Drop for CutRight {
+    fn drop(&mut self) {
+        if !self.given_back {
+            self.release(|| ());
+        }
+    }
+}
+
+/// Starts a thread that does `work` with `burden`, such as a right.
+///
+/// # Errors
+/// The system provides no thread. The burden comes back.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    burden: T,
+    work: impl FnOnce(T) + Send + 'static,
+) -> Result<(), (io::Error, T)> {
+    let burden = Arc::new(Mutex::new(Some(burden)));
+    let carried = Arc::clone(&burden);
+    let take = |burden: &Mutex<Option<T>>| burden.lock().take().expect("it is taken once");
+    let spawned = thread::start(name, move || {
+        process::memory::publish();
+        work(take(&carried));
+    });
+    spawned.map(drop).map_err(|error| (error, take(&burden)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_reader_at_a_time_has_the_right() {
+        let cuts = Arc::new(Cuts::default());
+        let right = cuts.try_take(Reader::Snapshot).ok().unwrap();
+        assert_eq!(cuts.try_take(Reader::Rewrite).err(), Some(Reader::Snapshot));
+        let taken_when_noted = right.give_back(|| cuts.reader.is_locked());
+        assert!(taken_when_noted && !cuts.is_taken());
+        drop(cuts.take(Reader::Rewrite));
+        assert!(!cuts.is_taken());
+    }
+
+    #[test]
+    fn a_recalled_right_is_waited_for() {
+        let cuts = Arc::new(Cuts::default());
+        let right = cuts.take(Reader::Snapshot);
+        let other = Arc::clone(&cuts);
+        let thread = std::thread::spawn(move || other.end());
+        while !right.is_recalled() {
+            std::thread::yield_now();
+        }
+        drop(right);
+        thread.join().unwrap();
+        assert_eq!(cuts.try_take(Reader::Snapshot).err(), Some(Reader::Nothing));
+        assert!(!cuts.recalled.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_thread_gets_the_right() {
+        let cuts = Arc::new(Cuts::default());
+        let right = cuts.take(Reader::Snapshot);
+        assert!(spawn("test", right, drop).is_ok());
+        drop(cuts.take(Reader::Rewrite));
+    }
+}

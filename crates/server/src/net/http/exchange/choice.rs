@@ -1,0 +1,34 @@
+//! Durability and freshness that a client chooses for one request.
+
+use engine::journal::backlog::Position;
+use engine::session::choice::Durability;
+use http::request::Head;
+
+/// What a client has chosen for a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in super::super) struct Choice {
+    pub(super) durability: Durability,
+    /// Until the first command of the request begins.
+    pub(super) read_after: Option<Position>,
+}
+
+impl Choice {
+    /// The choice in the head of a request. The error says what is wrong with it.
+    pub(in super::super) fn of(head: &Head<'_>) -> Result<Option<Box<Choice>>, &'static str> {
+        let durability = match head.header("dunlin-durability") {
+            None => Durability::Default,
+            Some(text) => {
+                let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+                Durability::parse(words)
+                    .ok_or("Dunlin-Durability is default, memory, fsync, or replicas N [fsync]")?
+            }
+        };
+        let read_after = head.header("dunlin-min-position").map(|text| {
+            Position::parse(text.trim_ascii())
+                .ok_or("Dunlin-Min-Position is a position that Dunlin-Position has told")
+        });
+        let choice = Choice { durability, read_after: read_after.transpose()? };
+        let is_none = choice.durability == Durability::Default && choice.read_after.is_none();
+        Ok((!is_none).then(|| Box::new(choice)))
+    }
+}

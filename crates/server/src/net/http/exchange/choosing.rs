@@ -1,0 +1,164 @@
+//! What a client has chosen for a request takes its effect, and what the answer says of the stream
+//! of writes.
+
+use engine::engine::Engine;
+use engine::persistence::chosen::Reached;
+use engine::session::Session;
+use engine::session::choice::{Durability, READAFTER_TIMEOUT, ReadAfter};
+use engine::session::sync::SyncWait;
+use engine::turn::Turn;
+use http::answer::Whereabouts;
+use http::reply::Pieces;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use resp::reply::Reply;
+
+use super::choice::Choice;
+use super::next::Next;
+use super::withheld::Withheld;
+use super::{Exchange, Kind, answer_error};
+
+impl Exchange {
+    /// The same request, for which the client has chosen this.
+    pub(in super::super) fn with_choice(self, choice: Option<Box<Choice>>) -> Exchange {
+        Exchange { choice, ..self }
+    }
+
+    /// Prepares the session for what the client has chosen.
+    #[inline]
+    pub(super) fn choose(&mut self, monotonic: u64, session: &mut Session) {
+        if self.written_before.is_none() {
+            self.written_before = Some(session.write_offset);
+            session.read_after = None;
+            session.durability = Durability::Default;
+            if let Some(choice) = &mut self.choice {
+                session.durability = choice.durability;
+                let wanted = choice.read_after.take().map(|position| ReadAfter {
+                    position,
+                    deadline: monotonic.saturating_add(READAFTER_TIMEOUT),
+                    timeout: READAFTER_TIMEOUT,
+                    reached: None,
+                });
+                session.read_after = wanted.map(Box::new);
+            }
+        }
+    }
+
+    /// Has the answer say where the request and this server are in the stream of writes.
+    #[inline]
+    fn say_whereabouts(&mut self, engine: &Engine, turn: &Turn, session: &Session, reply: &Output) {
+        let is_write = matches!(self.kind, Kind::Write | Kind::Tree(_))
+            || self.written_before.is_some_and(|before| session.write_offset != before);
+        let is_replica = engine.replication.is_replica();
+        if is_write || is_replica {
+            self.say_whereabouts_now(engine, turn, session, (reply, is_write && !is_replica));
+        }
+    }
+
+    #[cold]
+    fn say_whereabouts_now(
+        &mut self,
+        engine: &Engine,
+        turn: &Turn,
+        session: &Session,
+        (reply, is_write): (&Output, bool),
+    ) {
+        let mut whereabouts = Whereabouts::default();
+        if is_write {
+            whereabouts.written = Some(engine.position_after(session.write_offset).to_string());
+        }
+        if let Some(view) = engine.replication.view() {
+            let staleness = engine.replication.staleness(turn.monotonic);
+            whereabouts.staleness = Some(staleness.map_or("unknown".into(), |ms| ms.to_string()));
+            if reply.first_slice().starts_with(b"-READONLY") {
+                let host = String::from_utf8_lossy(&view.primary.host).into_owned();
+                whereabouts.primary = Some(format!("{host}:{}", view.primary.port));
+            }
+        }
+        let earlier = self.envelope.whereabouts.take();
+        whereabouts.primary = whereabouts.primary.or(earlier.and_then(|earlier| earlier.primary));
+        self.envelope.whereabouts = Some(Box::new(whereabouts));
+    }
+
+    /// Takes the reply of a command, as [`Exchange::take_reply`]. An answer that waits for the
+    /// durability which the client has chosen is withheld: the command that this returns then waits
+    /// for it, and its reply comes next.
+    pub(in super::super) fn take_reply_or_wait(
+        &mut self,
+        (engine, turn): (&Engine, &Turn),
+        session: &mut Session,
+        reply: &mut Output,
+        output: &mut Output,
+    ) -> Next {
+        if let Some(withheld) = self.withheld.take() {
+            return self.end_withheld((engine, turn), *withheld, output);
+        }
+        self.say_whereabouts(engine, turn, session, reply);
+        let owed = session.owed.take();
+        if let Some(owed) = owed {
+            let sync = self.withholds.map_or(owed.sync, |earlier: SyncWait| SyncWait {
+                offset: earlier.offset.max(owed.sync.offset),
+                ..owed.sync
+            });
+            self.withholds = Some(sync);
+        }
+        let has_begun = matches!(&self.kind, Kind::Pipeline { begun: true, .. });
+        let from = output.end();
+        let next = self.take_reply((turn.now, turn.monotonic), reply, output);
+        let is_whole = matches!(next, Next::Answered | Next::Streams(_));
+        match self.withholds.take_if(|_| is_whole && !output.is_over_limit()) {
+            Some(sync) => {
+                let answer = output.split_off(from);
+                self.withheld = Some(Box::new(Withheld { sync, answer, next, has_begun }));
+                Next::AwaitsCopies(words_of(&sync))
+            }
+            None => next,
+        }
+    }
+
+    /// The wait for a withheld answer has ended.
+    fn end_withheld(
+        &mut self,
+        (engine, turn): (&Engine, &Turn),
+        withheld: Withheld,
+        output: &mut Output,
+    ) -> Next {
+        let Withheld { sync, answer, next, has_begun } = withheld;
+        let why = match engine.reached(&sync) {
+            Reached::Yes => {
+                output.append(&answer);
+                return next;
+            }
+            Reached::Never(why) => why,
+            Reached::NotYet => "durability-timeout is over",
+        };
+        let error = engine.not_durable(turn, &sync, why);
+        if has_begun {
+            return Next::Breaks;
+        }
+        self.tell_error(turn.now, error.as_bytes(), output);
+        Next::Answered
+    }
+
+    /// Whether the server stops while an answer is withheld: then the client is told so.
+    pub(super) fn stop_withheld(&mut self, now: u64, output: &mut Output) -> bool {
+        let Some(withheld) = self.withheld.take() else { return false };
+        if !withheld.has_begun {
+            let text = b"NODURABLE the write is done and stays: in memory; the server stops";
+            self.tell_error(now, text, output);
+        }
+        true
+    }
+
+    fn tell_error(&self, now: u64, text: &[u8], output: &mut Output) {
+        let mut reply = Output::new();
+        Reply::new(&mut reply, true).error(text);
+        answer_error(Pieces::new(&reply.bytes()), &self.envelope, now, output);
+    }
+}
+
+/// The words of the command that waits for copies.
+fn words_of(sync: &SyncWait) -> OwnedArguments {
+    let numbers = [sync.offset, sync.local.unwrap_or(0), sync.replicas].map(|it| it.to_string());
+    ["AWAITCOPIES"].into_iter().chain(numbers.iter().map(String::as_str)).collect()
+}

@@ -1,0 +1,119 @@
+//! A TCP socket or a unix socket.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use resp::output::Output;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use super::{Received, Sent, Transport};
+
+/// A connected socket that does not block.
+pub(in crate::net) struct Socket(OwnedFd);
+
+impl Socket {
+    /// A TCP socket, with probes after `keepalive` seconds without traffic (0: none).
+    pub(in crate::net) fn tcp(socket: mio::net::TcpStream, keepalive: u32) -> Socket {
+        // A socket that refuses the option is slower, not wrong.
+        let _ = socket.set_nodelay(true);
+        let socket = Socket(socket.into());
+        socket.set_keepalive(keepalive);
+        socket
+    }
+
+    pub(in crate::net) fn unix(socket: mio::net::UnixStream) -> Socket {
+        Socket(socket.into())
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn set_keepalive(&self, seconds: u32) {
+        if seconds == 0 {
+            return;
+        }
+        let interval = Duration::from_secs(u64::from((seconds / 3).max(1)));
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(Duration::from_secs(u64::from(seconds)))
+            .with_interval(interval)
+            .with_retries(3);
+        // Without probes a dead peer is noticed later: no reason to refuse it.
+        let _ = socket2::SockRef::from(&self.0).set_tcp_keepalive(&keepalive);
+    }
+
+    #[inline]
+    fn read_up_to(&self, buffer: &mut Vec<u8>, room: usize) -> rustix::io::Result<usize> {
+        if buffer.capacity() - buffer.len() == room {
+            return retry_on_intr(|| {
+                let spare = rustix::buffer::spare_capacity(&mut *buffer);
+                Ok(rustix::net::recv(self.as_fd(), spare, RecvFlags::empty())?.1)
+            });
+        }
+        let from = buffer.len();
+        buffer.resize(from + room, 0);
+        let received = retry_on_intr(|| {
+            Ok(rustix::net::recv(self.as_fd(), &mut buffer[from..], RecvFlags::empty())?.1)
+        });
+        buffer.truncate(from + received.unwrap_or(0));
+        received
+    }
+}
+
+impl Transport for Socket {
+    /// A socket that gives less than it was asked for has no more, unless there is urgent data.
+    #[inline]
+    fn receive(&mut self, buffer: &mut Vec<u8>, room: usize) -> Received {
+        match self.read_up_to(buffer, room) {
+            Ok(0) => Received::End,
+            Ok(count) => Received::Bytes { count, drained: count < room },
+            Err(Errno::WOULDBLOCK) => Received::Nothing,
+            Err(_) => Received::Failed,
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, output: &Output, limit: usize) -> Sent {
+        let first = output.first_slice();
+        let sent = if first.len() == output.len() {
+            let part = &first[..first.len().min(limit)];
+            retry_on_intr(|| rustix::net::send(self.as_fd(), part, SendFlags::NOSIGNAL))
+        } else {
+            let slices = output.io_slices(limit);
+            retry_on_intr(|| rustix::io::writev(self.as_fd(), &slices))
+        };
+        match sent {
+            Ok(count) => Sent::Bytes(count),
+            Err(Errno::WOULDBLOCK) => Sent::Full,
+            Err(_) => Sent::Failed,
+        }
+    }
+
+    fn gather(&mut self) {
+        // A unix socket has no packets.
+        let _ = socket2::SockRef::from(&self.0).set_tcp_nodelay(false);
+    }
+
+    fn end_output(&mut self) {
+        // Where that is refused the connection has ended already.
+        let _ = rustix::net::shutdown(self.as_fd(), Shutdown::Write);
+    }
+
+    /// Registers for reading, for urgent data, and for writing.
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::PRIORITY | Interest::WRITABLE;
+        registry.register(&mut SourceFd(&self.0.as_raw_fd()), token, interest)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.deregister(&mut SourceFd(&self.0.as_raw_fd()))
+    }
+
+    fn descriptor(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}

@@ -1,0 +1,276 @@
+//! A link to the primary, from its first byte to its end, and what comes after that.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::{Config, PrimaryAddress};
+use engine::engine::Engine;
+use engine::replication::LinkState;
+use parking_lot::Mutex;
+use process::thread;
+use replication::handshake::{Handshake, Introduction, Offer, SYNC, Step, Wanted};
+use replication::id::HistoryId;
+use replication::line::Lines;
+
+use super::apply::Applier;
+use super::handing_over::{self, HandingOver};
+use super::sync;
+use super::term::{Means, Term, next_line};
+use super::wire::{Trouble, Wire};
+
+/// The version of Valkey whose files are read here.
+const VALKEY_VERSION: &str = "9.1.2";
+
+/// The longest time for which the thread waits without a look at whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The pause after a link that has ended, and the longest one after several.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
+/// The same after a full sync that has failed: the primary has done much for it.
+const PAUSE_OF_SYNCS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// The same after data that is not understood.
+const PAUSE_OF_STRANGE_DATA: (Duration, Duration) =
+    (Duration::from_secs(10), Duration::from_secs(600));
+
+/// A line that says the same as the one before is logged no more often than that.
+const SAID_AGAIN: Duration = Duration::from_secs(10);
+
+/// The thread.
+pub struct ReplicaThread {
+    engine: Arc<Engine>,
+    stopping: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ReplicaThread {
+    /// Starts it. The data of the files is there.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn start(means: Means) -> io::Result<ReplicaThread> {
+        let (engine, stopping) = (Arc::clone(&means.engine), Arc::<AtomicBool>::default());
+        let stops = Arc::clone(&stopping);
+        let thread = thread::start("replica", move || Follower::new(means, stops).run())?;
+        Ok(ReplicaThread { engine, stopping, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.engine.replication.wake();
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic has ended the process already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How links have ended lately.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    /// What the log was told last, and when.
+    said: Option<(String, Instant)>,
+}
+
+struct Follower {
+    means: Means,
+    stopping: Arc<AtomicBool>,
+    failures: Failures,
+    term: u64,
+}
+
+impl Follower {
+    fn new(means: Means, stopping: Arc<AtomicBool>) -> Follower {
+        Follower { means, stopping, failures: Failures::default(), term: 0 }
+    }
+
+    fn run(mut self) {
+        let engine = Arc::clone(&self.means.engine);
+        let gate = engine.gates.register();
+        let mut applier = Applier::new(&engine, &gate);
+        let stopping = Arc::clone(&self.stopping);
+        let mut handing_over = HandingOver::new(&engine, &gate, &stopping);
+        while !self.stopping.load(Relaxed) {
+            let (term, primary) = self.means.engine.replication.assignment();
+            if term != self.term {
+                (self.term, self.failures) = (term, Failures::default());
+            }
+            let Some(primary) = primary else {
+                let hands_over = engine.failover.is_on();
+                if hands_over {
+                    handing_over.look();
+                }
+                let pause = if hands_over { handing_over::LOOK_EVERY } else { LOOK_EVERY };
+                engine.replication.wait_for_change(term, pause);
+                continue;
+            };
+            let began = Instant::now();
+            let ended = self.follow(term, &primary, &mut applier, &mut handing_over);
+            let link = Term { means: &self.means, number: term, stopping: &self.stopping };
+            let was_up =
+                self.means.engine.replication.view().is_some_and(|view| view.link == LinkState::Up);
+            link.set_link(LinkState::Down);
+            if !link.lasts() {
+                continue;
+            }
+            let Err(trouble) = ended;
+            if was_up {
+                self.failures = Failures::default();
+            }
+            let pause = self.pause_after(&trouble, was_up && began.elapsed() > PAUSE.0);
+            self.say(&primary, &trouble, pause);
+            self.rest(term, pause);
+        }
+    }
+
+    /// Waits, unless the term ends.
+    fn rest(&self, term: u64, pause: Duration) {
+        let until = Instant::now() + pause;
+        let ends = |engine: &Engine| engine.replication.term() != term;
+        while !self.stopping.load(Relaxed) && !ends(&self.means.engine) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            self.means.engine.replication.wait_for_change(term, left.min(LOOK_EVERY));
+        }
+    }
+
+    fn pause_after(&mut self, trouble: &Trouble, at_once: bool) -> Duration {
+        let (first, most) = match trouble {
+            // It worked until now.
+            Trouble::Lost(_) | Trouble::Silent if at_once => return Duration::ZERO,
+            Trouble::Data { lasting: true, .. } => PAUSE_OF_STRANGE_DATA,
+            Trouble::Data { .. } => PAUSE_OF_SYNCS,
+            Trouble::Protocol(error) if !error.is_temporary() => PAUSE_OF_SYNCS,
+            _ => PAUSE,
+        };
+        let pause = first.saturating_mul(1 << self.failures.count.min(10));
+        self.failures.count += 1;
+        pause.min(most)
+    }
+
+    /// Says in the log why the link has ended.
+    fn say(&mut self, primary: &PrimaryAddress, trouble: &Trouble, pause: Duration) {
+        let name = String::from_utf8_lossy(&primary.host);
+        let what = format!("No link to MASTER {name}:{}: {trouble}", primary.port);
+        let is_old = |(said, at): &(String, Instant)| *said == what && at.elapsed() < SAID_AGAIN;
+        if self.failures.said.as_ref().is_some_and(is_old) {
+            return;
+        }
+        let seconds = pause.as_secs();
+        let line = match seconds {
+            0 => format!("{what}. Trying again at once"),
+            _ => format!("{what}. Trying again in {seconds} s"),
+        };
+        self.means.log.warning(line);
+        self.failures.said = Some((what, Instant::now()));
+    }
+
+    /// Makes a link and follows it to its end.
+    fn follow(
+        &mut self,
+        number: u64,
+        primary: &PrimaryAddress,
+        applier: &mut Applier<'_>,
+        handing_over: &mut HandingOver<'_>,
+    ) -> Result<std::convert::Infallible, Trouble> {
+        let term = Term { means: &self.means, number, stopping: &self.stopping };
+        let engine = &self.means.engine;
+        let config = engine.config.snapshot();
+        let name = String::from_utf8_lossy(&primary.host);
+        if self.failures.count == 0 {
+            term.notice(format!("Connecting to MASTER {name}:{}", primary.port));
+        }
+        term.set_link(LinkState::Connecting);
+        let mut wire = Wire::connect(primary, &config)?;
+        term.notice("MASTER <-> REPLICA sync started");
+        let resumes = engine.replication.resumes_at();
+        let asks = engine.failover.asks();
+        let wanted = wanted(resumes.as_ref(), asks);
+        let offer = shake_hands(&term, &mut wire, introduction(&config), wanted);
+        if asks && matches!(offer, Ok(_) | Err(Trouble::Protocol(_))) {
+            handing_over.note_answer(offer.is_ok());
+        }
+        let offer = offer?;
+        let mut with_offsets = true;
+        match offer {
+            Offer::All { history, offset } => {
+                term.notice(format!("Full resync from master: {history}:{offset}"));
+                let position = Some((history.to_string(), offset));
+                sync::take_all(&term, &mut wire, applier, primary, position)?;
+            }
+            Offer::AllWithoutOffsets => {
+                term.notice("The primary does not know PSYNC: asking for all data by SYNC");
+                wire.send(SYNC)?;
+                with_offsets = false;
+                sync::take_all(&term, &mut wire, applier, primary, None)?;
+            }
+            Offer::Rest { history } => {
+                let known = resumes.map(|(known, _)| known).unwrap_or_default();
+                if let Some(history) = history.map(|history| history.to_string())
+                    && history != known
+                {
+                    term.notice(format!("Master replication ID changed to {history}"));
+                    // Between two commands: others may be about to follow this server.
+                    let stopped = engine.gates.stop_the_world();
+                    engine.rename_history(&stopped, number, known, history);
+                }
+                term.notice("Successful partial resynchronization with master.");
+            }
+        }
+        self.failures.count = 0;
+        term.set_link(LinkState::Up);
+        applier.apply(&term, &mut wire, with_offsets)
+    }
+}
+
+fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: bool) -> Wanted {
+    let Some((history, applied)) = resumes else { return Wanted::All };
+    match HistoryId::parse(history.as_bytes()) {
+        Some(history) if asks_to_lead => Wanted::FromSuccessor { history, first: applied + 1 },
+        Some(history) => Wanted::From { history, first: applied + 1 },
+        None => Wanted::All,
+    }
+}
+
+fn introduction(config: &Config) -> Introduction {
+    let port = match config.replica_announce_port {
+        0 => config.port,
+        announced => announced,
+    };
+    Introduction {
+        user: config.masteruser.clone(),
+        password: config.masterauth.clone(),
+        port,
+        address: config.replica_announce_ip.clone(),
+        version: VALKEY_VERSION,
+    }
+}
+
+/// The handshake, up to what the primary offers.
+fn shake_hands(
+    term: &Term<'_>,
+    wire: &mut Wire,
+    introduction: Introduction,
+    wanted: Wanted,
+) -> Result<Offer, Trouble> {
+    let (mut handshake, first) = Handshake::begin(introduction, wanted);
+    wire.send(&first)?;
+    let mut lines = Lines::default();
+    loop {
+        match handshake.take(&next_line(term, wire, &mut lines)?)? {
+            Step::Wait => {}
+            Step::Send(bytes) => wire.send(&bytes)?,
+            Step::Note(note, bytes) => {
+                term.notice(note);
+                wire.send(&bytes)?;
+            }
+            Step::Done(offer) => return Ok(offer),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What was applied and is not in the journal yet, and how a command is tried until it is applied.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::time::Duration;
+
+use engine::engine::Engine;
+use engine::run::drive::Policy;
+use engine::session::Session;
+use engine::turn::Turn;
+use engine::turn::request::Outcome;
+use replication::stream::Unit;
+use resp::args::Arguments;
+
+use super::term::Term;
+
+/// The pause before a command that has found its slots locked is tried again.
+const PAUSE_OF_TRIES: Duration = Duration::from_micros(100);
+/// Bytes of the stream that the journal gets at once, at least.
+const BYTES_AT_ONCE: usize = 16 * 1024;
+
+/// What was applied and is not in the journal yet: bytes of the stream that lie side by side.
+///
+/// The journal gets them before the thread leaves its gate. So whoever stops the world finds all
+/// that was applied in the journal, and nothing else.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    pub(super) place: Range<usize>,
+    /// The offset after them, in the stream.
+    pub(super) end: u64,
+    /// Commands in them.
+    pub(super) commands: u64,
+    /// The database that is selected behind them, if one is known to be.
+    pub(super) selected: Option<usize>,
+}
+
+impl Unwritten {
+    /// Adds a unit behind which this database is selected. `buffer` has all units.
+    pub(super) fn add(
+        &mut self,
+        journal: &Appender<'_>,
+        turn: &mut Turn,
+        unit: &Unit<'_>,
+        selected: usize,
+    ) {
+        let place = unit.place();
+        if !self.place.is_empty() && self.place.end != place.start {
+            // A sign of life came between the two, which does not count.
+            self.pass_on(journal, turn, unit.around());
+        }
+        if self.place.is_empty() {
+            self.place.start = place.start;
+        }
+        (self.place.end, self.end) = (place.end, unit.end);
+        self.commands += unit.commands().len() as u64;
+        if self.selected.is_some() || unit.commands().any(|argv| is_named(argv, b"select")) {
+            self.selected = Some(selected);
+        }
+        if self.place.len() >= BYTES_AT_ONCE {
+            self.pass_on(journal, turn, unit.around());
+        }
+    }
+
+    /// Gives them to the journal.
+    pub(super) fn pass_on(&mut self, journal: &Appender<'_>, turn: &mut Turn, buffer: &[u8]) {
+        let place = std::mem::take(&mut self.place);
+        if place.is_empty() {
+            return;
+        }
+        journal.engine.journal.append_raw(&buffer[place], self.selected);
+        turn.note_raw_append(std::mem::take(&mut self.commands));
+        journal.engine.replication.note_applied(journal.term, self.end);
+    }
+}
+
+/// Where the bytes of a term go.
+pub(super) struct Appender<'e> {
+    pub(super) engine: &'e Engine,
+    pub(super) term: u64,
+}
+
+/// Tries a command for as long as its link is wanted.
+pub(super) struct Insistent<'t> {
+    pub(super) engine: &'t Engine,
+    pub(super) term: &'t Term<'t>,
+    /// The thread has left its gate, so that the turn has to look at everything again.
+    pub(super) has_left: &'t Cell<bool>,
+    /// The unit of the command, if it is one of a stream.
+    pub(super) applied: Option<Applied<'t>>,
+}
+
+/// A unit that is being applied, and those before it.
+pub(super) struct Applied<'t> {
+    pub(super) unwritten: &'t mut Unwritten,
+    pub(super) unit: Unit<'t>,
+    /// The command is the last one of its unit.
+    pub(super) is_last: bool,
+    /// Errors before the command.
+    pub(super) errors: u64,
+}
+
+impl Applied<'_> {
+    /// Whether the unit has failed to select its database: then it does not count, and nothing can
+    /// follow it.
+    fn lacks_database(&self, turn: &Turn) -> bool {
+        let has_failed = turn.stats.error_replies.get() > self.errors;
+        has_failed && self.unit.commands().any(|argv| is_named(argv, b"select"))
+    }
+}
+
+impl Policy for Insistent<'_> {
+    fn begin(&mut self, turn: &mut Turn, engine: &Engine) {
+        if self.has_left.get() {
+            turn.begin(engine);
+        }
+    }
+
+    fn note_try(
+        &mut self,
+        turn: &mut Turn,
+        session: &Session,
+        outcome: &Outcome,
+        world_is_stopped: bool,
+    ) {
+        let Some(applied) = &mut self.applied else { return };
+        let counts = applied.is_last
+            && !applied.lacks_database(turn)
+            && self.engine.replication.term() == self.term.number;
+        let Applied { unwritten, unit, .. } = applied;
+        let journal = Appender { engine: self.engine, term: self.term.number };
+        let again = outcome.runs_again();
+        if !again && counts {
+            unwritten.add(&journal, turn, unit, session.database);
+        }
+        if again || world_is_stopped {
+            unwritten.pass_on(&journal, turn, unit.around());
+        }
+    }
+
+    fn wait(&mut self, turn: &mut Turn, outcome: &Outcome) -> bool {
+        turn.announce_appends(self.engine);
+        if matches!(outcome, Outcome::Contended | Outcome::Paused(_)) {
+            std::thread::sleep(PAUSE_OF_TRIES);
+        }
+        self.has_left.set(true);
+        self.term.lasts()
+    }
+}
+
+/// Whether a command has this name.
+pub(super) fn is_named(argv: Arguments<'_>, name: &[u8]) -> bool {
+    argv.at(0).eq_ignore_ascii_case(name)
+}

@@ -1,0 +1,159 @@
+//! The bytes of a link: a socket that is read for short whiles, so that its thread can do what else
+//! has to be done.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use config::{Config, PrimaryAddress};
+use process::paths::reason;
+use replication::LinkError;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// The longest time for which the thread waits for bytes before it looks at other things.
+const WHILE: Duration = Duration::from_millis(50);
+/// The longest time for which an address may not answer.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Bytes that are read at once.
+const READ_SIZE: usize = 256 * 1024;
+
+/// Why a link has ended.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The server stops, or follows somebody else.
+    Over,
+    /// The primary cannot be reached.
+    Unreachable(String),
+    /// The connection is lost.
+    Lost(String),
+    /// Nothing has come for `repl-timeout`.
+    Silent,
+    /// The primary has said something that ends the link.
+    Protocol(LinkError),
+    /// Its data cannot be taken in. Trying again helps only if `lasting` is false.
+    Data {
+        /// What is wrong.
+        reason: String,
+        /// The same data would fail again.
+        lasting: bool,
+    },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Over => formatter.write_str("it is over"),
+            Trouble::Unreachable(reason) => write!(formatter, "it cannot be reached: {reason}"),
+            Trouble::Lost(reason) => write!(formatter, "the connection is lost: {reason}"),
+            Trouble::Silent => {
+                formatter.write_str("timeout: no data nor PING received (repl-timeout)")
+            }
+            Trouble::Protocol(error) => error.fmt(formatter),
+            Trouble::Data { reason, .. } => write!(formatter, "its data is of no use: {reason}"),
+        }
+    }
+}
+
+impl From<LinkError> for Trouble {
+    fn from(error: LinkError) -> Trouble {
+        Trouble::Protocol(error)
+    }
+}
+
+/// See the module's text.
+pub(super) struct Wire {
+    socket: TcpStream,
+    buffer: Box<[u8]>,
+    /// Bytes of the buffer that have arrived and were not taken.
+    waiting: std::ops::Range<usize>,
+    /// When the last byte came.
+    heard: Instant,
+    patience: Duration,
+}
+
+/// Connects to one address, from the address that the settings name.
+fn connect(to: SocketAddr, config: &Config) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    if !config.bind_source_addr.is_empty() {
+        let words = String::from_utf8_lossy(&config.bind_source_addr);
+        let mut own = (&*words, 0).to_socket_addrs()?;
+        let own = own.find(|own| own.is_ipv4() == to.is_ipv4());
+        let own = own.ok_or_else(|| io::Error::other("bind-source-addr is of another family"))?;
+        socket.bind(&own.into())?;
+    }
+    let patience = Duration::from_secs(u64::from(config.repl_timeout)).min(CONNECT_MAX);
+    socket.connect_timeout(&to.into(), patience)?;
+    Ok(socket.into())
+}
+
+impl Wire {
+    /// Connects.
+    pub(super) fn connect(primary: &PrimaryAddress, config: &Config) -> Result<Wire, Trouble> {
+        let unreachable = |error: io::Error| Trouble::Unreachable(reason(&error));
+        let host = String::from_utf8_lossy(&primary.host);
+        let addresses = (&*host, primary.port).to_socket_addrs().map_err(unreachable)?;
+        let mut last = io::Error::other("its name has no address");
+        for address in addresses {
+            match connect(address, config) {
+                Ok(socket) => return Wire::over(socket, config).map_err(unreachable),
+                Err(error) => last = error,
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    fn over(socket: TcpStream, config: &Config) -> io::Result<Wire> {
+        let patience = Duration::from_secs(u64::from(config.repl_timeout));
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(WHILE))?;
+        socket.set_write_timeout(Some(patience.min(CONNECT_MAX)))?;
+        let buffer = vec![0; READ_SIZE].into_boxed_slice();
+        Ok(Wire { socket, buffer, waiting: 0..0, heard: Instant::now(), patience })
+    }
+
+    /// Sends bytes: few, which the system takes at once.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.socket.write_all(bytes).map_err(|error| Trouble::Lost(reason(&error)))
+    }
+
+    /// Says that the replica is alive, where the primary waits for nothing else.
+    pub(super) fn send_sign_of_life(&mut self) -> Result<(), Trouble> {
+        self.send(b"\n")
+    }
+
+    /// Waits for bytes for a short while. Returns those that have arrived and were not taken.
+    pub(super) fn look(&mut self) -> Result<&[u8], Trouble> {
+        if self.waiting.is_empty() {
+            match self.socket.read(&mut self.buffer) {
+                Ok(0) => return Err(Trouble::Lost("the primary has closed it".into())),
+                Ok(read) => {
+                    self.waiting = 0..read;
+                    self.heard = Instant::now();
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) =>
+                {
+                    if self.heard.elapsed() > self.patience {
+                        return Err(Trouble::Silent);
+                    }
+                }
+                Err(error) => return Err(Trouble::Lost(reason(&error))),
+            }
+        }
+        Ok(&self.buffer[self.waiting.clone()])
+    }
+
+    /// Takes so many of the bytes that have arrived.
+    pub(super) fn take(&mut self, count: usize) {
+        self.waiting.start += count;
+    }
+
+    /// The replica was busy: silence is counted from now on.
+    pub(super) fn forgive_silence(&mut self) {
+        self.heard = Instant::now();
+    }
+}

@@ -1,0 +1,114 @@
+//! A client inside the process: a thread that serves no connection runs commands with it.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use engine::command::args::KeyAt;
+use engine::engine::{Engine, Row};
+use engine::run::drive::Policy;
+use engine::session::Session;
+use engine::turn::Turn;
+use engine::turn::request::{Call, Outcome, Request};
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use store::gate::Gate;
+
+/// How long a command waits for slots that others keep locked, if nothing else was said.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause before a command that has found its slots locked is tried again.
+const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
+
+/// Waits for slots, but not for long.
+struct Tries<'h> {
+    engine: &'h Engine,
+    left: usize,
+}
+
+impl Policy for Tries<'_> {
+    fn wait(&mut self, turn: &mut Turn, outcome: &Outcome) -> bool {
+        turn.announce_appends(self.engine);
+        self.left -= 1;
+        let again = matches!(outcome, Outcome::Contended) && self.left > 0;
+        if again {
+            sleep(PAUSE_OF_TRIES);
+        }
+        again
+    }
+}
+
+/// See the module's text.
+pub struct InternalClient {
+    patience: Duration,
+    engine: Arc<Engine>,
+    turn: Turn,
+    gate: Gate,
+    session: Session,
+}
+
+impl InternalClient {
+    /// The client of a thread whose metrics have this name.
+    pub fn new(engine: Arc<Engine>, thread: &str) -> InternalClient {
+        let (turn, gate) = (Turn::new(&engine, thread), engine.gates.register());
+        InternalClient { patience: PATIENCE, turn, gate, session: Session::internal(), engine }
+    }
+
+    /// Does something whose commands wait this long for slots that others keep locked.
+    pub fn with_patience<T>(
+        &mut self,
+        patience: Duration,
+        act: impl FnOnce(&mut InternalClient) -> T,
+    ) -> T {
+        let before = std::mem::replace(&mut self.patience, patience);
+        let result = act(self);
+        self.patience = before;
+        result
+    }
+
+    /// Runs a command as a client would send it. Returns its reply, or nothing where it cannot run
+    /// now.
+    pub fn run(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
+        let argv: OwnedArguments = words.iter().collect();
+        let mut keys = Vec::new();
+        let row = self.engine.prepare(argv.view(), &mut keys);
+        self.execute(row, &argv, &keys).map(|reply| reply.to_vec())
+    }
+
+    /// Selects the database of the commands after it.
+    pub fn select(&mut self, database: usize) {
+        self.session.database = database;
+    }
+
+    /// The journal's offset after its last write.
+    pub fn write_offset(&self) -> u64 {
+        self.session.write_offset
+    }
+
+    /// Runs a command of this row.
+    pub fn run_row(&mut self, row: &'static Row, argv: &OwnedArguments) -> Option<Output> {
+        let mut keys = Vec::new();
+        self.engine.find_keys(row, argv.view(), &mut keys);
+        self.execute(Some(row), argv, &keys)
+    }
+
+    fn execute(
+        &mut self,
+        row: Option<&'static Row>,
+        argv: &OwnedArguments,
+        keys: &[KeyAt],
+    ) -> Option<Output> {
+        let InternalClient { patience, engine, turn, gate, session } = self;
+        let mut output = Output::new();
+        let request = Request { argv: argv.view(), row, keys, busy: None };
+        let call = Call { turn, session, request, output: &mut output };
+        let left = (patience.as_micros() / PAUSE_OF_TRIES.as_micros()) as usize;
+        let outcome = engine.drive(call, gate, Tries { engine, left });
+        turn.announce_appends(engine);
+        matches!(outcome, Outcome::Done).then_some(output)
+    }
+
+    /// Whether a command runs without an error.
+    pub fn succeeds(&mut self, words: &[&[u8]]) -> bool {
+        self.run(words).is_some_and(|reply| !reply.starts_with(b"-"))
+    }
+}

@@ -1,0 +1,219 @@
+//! A connection to a server that takes keys. What comes from there may be anything: a reply is one
+//! line of bounded length, and silence is bounded too.
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use engine::engine::Engine;
+use resp::args::Arguments;
+use resp::client::encode_command;
+
+/// A line of a target is not longer than this.
+const LONGEST_LINE: usize = 64 * 1024;
+/// How long a system call may wait before the thread looks around.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Why a target is of no use.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Its name has no address.
+    Unknown,
+    Writing,
+    Reading,
+    /// The connection has ended without a word, as one does that has waited for too long.
+    Ended,
+    /// It is no server that takes keys.
+    Unclear,
+    Itself,
+    Stopping,
+    /// The target has refused something, with this line.
+    Refused(String),
+}
+
+impl Display for Trouble {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Trouble::Unknown => "IOERR error or timeout connecting to the client",
+            Trouble::Writing => "IOERR error or timeout writing to target instance",
+            Trouble::Reading | Trouble::Ended => {
+                "IOERR error or timeout reading to target instance"
+            }
+            Trouble::Unclear => "IOERR the target instance does not answer as Redis does",
+            Trouble::Itself => "ERR The target instance is this server",
+            Trouble::Stopping => "IOERR this server is about to stop",
+            Trouble::Refused(line) => {
+                return write!(to, "ERR Target instance replied with error: {line}");
+            }
+        })
+    }
+}
+
+/// See the module's text.
+pub(super) struct Target {
+    stream: TcpStream,
+    /// What has come and was not looked at.
+    input: Vec<u8>,
+    /// The database that is selected there.
+    database: Option<i64>,
+}
+
+/// How long to wait, and whether to go on.
+#[derive(Clone, Copy)]
+pub(super) struct Patience<'p> {
+    pub(super) timeout: Duration,
+    pub(super) is_stopped: &'p dyn Fn() -> bool,
+}
+
+impl Patience<'_> {
+    /// Whether there is no more time for something that has begun then.
+    fn is_over(&self, begun: Instant) -> Result<bool, Trouble> {
+        if (self.is_stopped)() {
+            return Err(Trouble::Stopping);
+        }
+        Ok(begun.elapsed() >= self.timeout)
+    }
+}
+
+fn is_slice_over(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+impl Target {
+    /// Connects, logs in, and makes sure that it is another server.
+    pub(super) fn connect(
+        engine: &Engine,
+        (host, port): (&str, u16),
+        credentials: Arguments<'_>,
+        database: i64,
+        patience: Patience<'_>,
+    ) -> Result<Target, Trouble> {
+        let addresses = (host, port).to_socket_addrs().map_err(|_| Trouble::Unknown)?;
+        let mut streams = addresses.map(|at| TcpStream::connect_timeout(&at, patience.timeout));
+        let stream = streams.find_map(Result::ok).ok_or(Trouble::Writing)?;
+        let slice = Some(SLICE.min(patience.timeout));
+        let set = stream.set_nodelay(true);
+        set.and_then(|()| stream.set_read_timeout(slice))
+            .and_then(|()| stream.set_write_timeout(slice))
+            .map_err(|_| Trouble::Writing)?;
+        let own = stream.local_addr().map(|own| own.to_string()).unwrap_or_default();
+        let mut target = Target { stream, input: Vec::new(), database: None };
+        if !credentials.is_empty() {
+            let words = [&b"AUTH"[..]].into_iter().chain(credentials.iter());
+            target.ask(words, patience)?;
+        }
+        target.select(database, patience)?;
+        // The target has answered, so if it is this server, it knows this connection.
+        if engine.clients.all().iter().any(|client| client.address == own) {
+            return Err(Trouble::Itself);
+        }
+        Ok(target)
+    }
+
+    /// Whether nothing has come that nobody has asked for, such as the end of the connection.
+    pub(super) fn is_quiet(&self) -> bool {
+        let is_empty = || {
+            let peeked = self.stream.peek(&mut [0]);
+            matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
+        };
+        self.input.is_empty()
+            && self.stream.set_nonblocking(true).is_ok()
+            && is_empty()
+            && self.stream.set_nonblocking(false).is_ok()
+    }
+
+    /// Selects a database, if another one is.
+    pub(super) fn select(&mut self, database: i64, patience: Patience<'_>) -> Result<(), Trouble> {
+        if self.database != Some(database) {
+            self.ask([&b"SELECT"[..], database.to_string().as_bytes()].into_iter(), patience)?;
+            self.database = Some(database);
+        }
+        Ok(())
+    }
+
+    fn ask<'w>(
+        &mut self,
+        words: impl Iterator<Item = &'w [u8]> + Clone,
+        patience: Patience<'_>,
+    ) -> Result<(), Trouble> {
+        let mut command = Vec::new();
+        encode_command(words, &mut command);
+        self.send(&command, patience)?;
+        self.receive(patience)?.map_err(Trouble::Refused)
+    }
+
+    /// Sends bytes. Silence counts from the last byte that the system has taken.
+    pub(super) fn send(&mut self, mut bytes: &[u8], patience: Patience<'_>) -> Result<(), Trouble> {
+        let mut begun = Instant::now();
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(0) => return Err(Trouble::Writing),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    begun = Instant::now();
+                }
+                Err(error) if is_slice_over(&error) => {}
+                Err(_) => return Err(Trouble::Writing),
+            }
+            if !bytes.is_empty() && patience.is_over(begun)? {
+                return Err(Trouble::Writing);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next reply: whether the target has done it, or why not.
+    pub(super) fn receive(
+        &mut self,
+        patience: Patience<'_>,
+    ) -> Result<Result<(), String>, Trouble> {
+        let begun = Instant::now();
+        let mut looked_at = 0;
+        loop {
+            let end = memchr::memchr(b'\n', &self.input[looked_at..]);
+            if let Some(end) = end.map(|end| looked_at + end) {
+                let reply = understood(&self.input[..end]);
+                self.input.drain(..=end);
+                return reply.ok_or(Trouble::Unclear);
+            }
+            looked_at = self.input.len();
+            if looked_at > LONGEST_LINE {
+                return Err(Trouble::Unclear);
+            }
+            let mut piece = [0; 4096];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(Trouble::Ended),
+                Ok(count) => self.input.extend_from_slice(&piece[..count]),
+                Err(error) if is_slice_over(&error) => {}
+                Err(_) => return Err(Trouble::Ended),
+            }
+            if patience.is_over(begun)? {
+                return Err(Trouble::Reading);
+            }
+        }
+    }
+}
+
+/// A line as a reply; nothing if it is none.
+fn understood(line: &[u8]) -> Option<Result<(), String>> {
+    match line.strip_suffix(b"\r")? {
+        b"+OK" => Some(Ok(())),
+        [b'-', text @ ..] => Some(Err(String::from_utf8_lossy(text).into_owned())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_are_replies() {
+        assert_eq!(understood(b"+OK\r"), Some(Ok(())));
+        assert_eq!(understood(b"-ERR no\r"), Some(Err("ERR no".to_owned())));
+        for line in [&b"+OK"[..], b"", b"\r", b"+QUEUED\r", b"$5\r", b"HTTP/1.1 400\r", b":1\r"] {
+            assert_eq!(understood(line), None, "{}", line.escape_ascii());
+        }
+    }
+}

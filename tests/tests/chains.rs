@@ -1,0 +1,354 @@
+//! One stream for all: replicas of replicas, replicas that become primaries, primaries that become
+//! replicas, and servers that go on where they were after a restart. Beside real servers, which
+//! count the same bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Reply};
+use tests::observe::{figure, number, wait_until};
+use tests::random::Random;
+use tests::replication::{self, Traffic};
+use tests::server::{Server, Target};
+
+const USUAL: [(&str, &str); 2] = [("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "1gb")];
+
+fn start(target: Target, options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(target, &[&USUAL, options].concat())
+}
+
+fn follow(server: &Server, primary: &Server) -> Result<()> {
+    replication::follow(server, primary.port())
+}
+
+fn lead(server: &Server) -> Result<()> {
+    let reply = server.connect()?.call(&["REPLICAOF", "NO", "ONE"])?;
+    ensure!(!reply.is_error(), "{reply:?}");
+    Ok(())
+}
+
+fn shown(server: &Server, name: &str) -> Result<String> {
+    figure(&mut server.connect()?, name)
+}
+
+/// Waits until all replicas have what the primary has written, by the primary's own count and under
+/// the same name, and checks that the data is the same.
+fn check_alike(primary: &Server, replicas: &[&Server]) -> Result<()> {
+    let mut own = primary.connect()?;
+    for replica in replicas {
+        let mut other = replica.connect()?;
+        wait_until("a replica has all", || {
+            let up = figure(&mut other, "master_link_status")? == "up";
+            let offset = number(&mut own, "master_repl_offset")?;
+            let counts = ["slave_repl_offset", "master_repl_offset"];
+            let same =
+                counts.iter().all(|name| number(&mut other, name).is_ok_and(|n| n == offset));
+            let id = figure(&mut own, "master_replid")?;
+            Ok(up && same && figure(&mut other, "master_replid")? == id)
+        })
+        .with_context(|| format!("{}\n{}", replica.log_tail(), primary.log_tail()))?;
+        replication::check_alike(primary, replica)?;
+    }
+    Ok(())
+}
+
+/// Commands of all kinds that change data, in several databases. No field of a hash expires: a
+/// Valkey before version 9 is told of none.
+fn write_at_random(server: &Server, seed: u64, count: usize) -> Result<()> {
+    let mut traffic = Traffic { fields_expire: false, ..Traffic::new(seed) };
+    traffic.write(&mut server.connect()?, count)
+}
+
+/// Servers one behind the other, the first of which is the primary.
+fn chain(targets: &[Target]) -> Result<Vec<Server>> {
+    let mut servers: Vec<Server> = Vec::new();
+    for target in targets {
+        let server = start(*target, &[])?;
+        if let Some(last) = servers.last() {
+            follow(&server, last)?;
+            check_alike(&servers[0], &[&server])?;
+        }
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
+#[test]
+fn a_stream_goes_through_servers_of_all_kinds() -> Result<()> {
+    use Target::{Dunlin, Reference, Valkey};
+    for targets in [
+        &[Reference, Dunlin, Reference][..],
+        &[Valkey, Dunlin, Valkey],
+        &[Reference, Reference, Dunlin],
+        &[Dunlin, Reference, Dunlin],
+        &[Dunlin, Dunlin, Dunlin, Reference],
+    ] {
+        let servers = chain(targets)?;
+        let replicas: Vec<&Server> = servers.iter().skip(1).collect();
+        for seed in 0..3 {
+            write_at_random(&servers[0], seed, 700)?;
+            check_alike(&servers[0], &replicas).with_context(|| format!("{targets:?}"))?;
+        }
+        for server in &servers[..servers.len() - 1] {
+            ensure!(shown(server, "sync_full")? == "1", "{targets:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_replica_without_its_link_lets_nobody_attach() -> Result<()> {
+    let mut servers = chain(&[Target::Reference, Target::Dunlin, Target::Reference])?;
+    servers[0].kill();
+    wait_until("the link is down", || Ok(shown(&servers[1], "master_link_status")? == "down"))?;
+    let reply = servers[1].connect()?.call(&["PSYNC", "?", "-1"])?;
+    let text = String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned();
+    ensure!(text == "NOMASTERLINK Can't SYNC while not connected with my master", "{text}");
+    // The one that is there stays.
+    ensure!(shown(&servers[2], "master_link_status")? == "up");
+    // Another primary has other data: those below have to take it in, too.
+    let other = start(Target::Reference, &[])?;
+    write_at_random(&other, 5, 500)?;
+    follow(&servers[1], &other)?;
+    check_alike(&other, &[&servers[1], &servers[2]])?;
+    ensure!(shown(&servers[1], "sync_full")? == "2");
+    write_at_random(&other, 6, 500)?;
+    check_alike(&other, &[&servers[1], &servers[2]])
+}
+
+#[test]
+fn a_promoted_replica_is_followed_without_a_copy() -> Result<()> {
+    use Target::{Dunlin, Reference};
+    for (first, second) in [(Dunlin, Reference), (Reference, Dunlin), (Dunlin, Dunlin)] {
+        let primary = start(first, &[])?;
+        let (heir, other) = (start(second, &[])?, start(Dunlin, &[])?);
+        let below = start(Reference, &[])?;
+        for (server, above) in [(&heir, &primary), (&other, &primary), (&below, &heir)] {
+            follow(server, above)?;
+            check_alike(&primary, &[server])?;
+        }
+        write_at_random(&primary, 1, 500)?;
+        check_alike(&primary, &[&heir, &other, &below])?;
+        let (id, offset) =
+            (shown(&primary, "master_replid")?, shown(&primary, "master_repl_offset")?);
+        lead(&heir)?;
+        ensure!(shown(&heir, "master_replid2")? == id);
+        let second_offset: u64 = shown(&heir, "second_repl_offset")?.parse()?;
+        ensure!(second_offset == offset.parse::<u64>()? + 1, "{second_offset} {offset}");
+        write_at_random(&heir, 2, 300)?;
+        check_alike(&heir, &[&below])?;
+        // Another replica, and the former primary itself.
+        for server in [&other, &primary] {
+            follow(server, &heir)?;
+            check_alike(&heir, &[server])?;
+        }
+        write_at_random(&heir, 3, 300)?;
+        check_alike(&heir, &[&below, &other, &primary])?;
+        ensure!(shown(&heir, "sync_full")? == "1", "{first:?} {second:?}: {}", heir.log_tail());
+        ensure!(shown(&other, "master_replid2")? == id);
+        // And back.
+        lead(&primary)?;
+        follow(&heir, &primary)?;
+        follow(&other, &primary)?;
+        write_at_random(&primary, 4, 300)?;
+        check_alike(&primary, &[&heir, &other, &below])?;
+        let full = shown(&primary, "sync_full")?;
+        ensure!(full == "2", "{first:?} {second:?} {full}: {}", primary.log_tail());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_nobody_else_has_is_given_up_by_a_former_primary() -> Result<()> {
+    use Target::{Dunlin, Reference};
+    for (first, second) in [(Dunlin, Reference), (Reference, Dunlin)] {
+        let (primary, heir) = (start(first, &[])?, start(second, &[])?);
+        follow(&heir, &primary)?;
+        write_at_random(&primary, 1, 300)?;
+        check_alike(&primary, &[&heir])?;
+        lead(&heir)?;
+        // Both write from the same place on.
+        let mut client = primary.connect()?;
+        let together = first == Dunlin;
+        if together {
+            // Redis does not count what the transaction has written before, and keeps it.
+            client.call(&["MULTI"])?;
+        }
+        client.call(&["SET", "lost", "1"])?;
+        client.call(&["REPLICAOF", "127.0.0.1", &heir.port().to_string()])?;
+        if together {
+            client.call(&["EXEC"])?;
+        }
+        heir.connect()?.call(&["SET", "kept", "1"])?;
+        check_alike(&heir, &[&primary])?;
+        ensure!(shown(&heir, "sync_full")? == "1", "{first:?}");
+        ensure!(primary.connect()?.call(&["EXISTS", "lost"])? == Reply::Integer(0));
+    }
+    Ok(())
+}
+
+/// Writes to a server until it is told to stop: in several databases, transactions too.
+fn keep_writing(server: &Server) -> Result<(Arc<AtomicBool>, thread::JoinHandle<Result<()>>)> {
+    let (stop, mut client) = (Arc::<AtomicBool>::default(), server.connect()?);
+    let stops = Arc::clone(&stop);
+    let thread = thread::spawn(move || {
+        let mut number = 0_u64;
+        while !stops.load(Relaxed) {
+            number += 1;
+            let value = number.to_string();
+            write_once(&mut client, number, &value)?;
+        }
+        Ok(())
+    });
+    Ok((stop, thread))
+}
+
+fn write_once(client: &mut Client, number: u64, value: &str) -> Result<()> {
+    if number.is_multiple_of(50) {
+        client.call(&["SELECT", &(number / 50 % 3).to_string()])?;
+    }
+    match number % 7 {
+        0 => {
+            for words in [&["MULTI"][..], &["INCR", "count"], &["RPUSH", "list", value], &["EXEC"]]
+            {
+                client.call(words)?;
+            }
+        }
+        1 => drop(client.call(&["LTRIM", "list", "-100", "-1"])?),
+        2 => drop(client.call(&["XADD", "stream", "MAXLEN", "50", "*", "f", value])?),
+        _ => drop(client.call(&["INCR", &format!("n:{}", number % 97)])?),
+    }
+    Ok(())
+}
+
+/// How often the servers of [`restarts`] are killed, unless `DUNLIN_RESTARTS` says that.
+const RESTARTS: usize = 8;
+
+/// A replica with these settings is killed and started again while its primary writes.
+fn restarts(target: Target, options: &[(&str, &str)], saves: bool) -> Result<()> {
+    let primary = start(target, &[])?;
+    let mut replica = start(Target::Dunlin, options)?;
+    let (port, mut random) = (primary.port().to_string(), Random::new(3));
+    write_at_random(&primary, 1, 500)?;
+    follow(&replica, &primary)?;
+    check_alike(&primary, &[&replica])?;
+    let address = format!("127.0.0.1 {port}");
+    replica.set_options(&[&USUAL, options, &[("replicaof", &*address)]].concat());
+    if options.contains(&("appendonly", "yes")) {
+        wait_until("the files are there", || {
+            Ok(shown(&replica, "aof_rewrite_in_progress")? == "0"
+                && shown(&replica, "aof_last_bgrewrite_status")? == "ok")
+        })?;
+    }
+    let (stop, writing) = keep_writing(&primary)?;
+    let count = std::env::var("DUNLIN_RESTARTS").ok().and_then(|count| count.parse().ok());
+    for round in 0..count.unwrap_or(RESTARTS) {
+        if saves {
+            replica.connect()?.call(&["SAVE"])?;
+        }
+        thread::sleep(std::time::Duration::from_millis(random.below(150) as u64));
+        if round % 4 == 3 {
+            replica.terminate()?;
+        } else {
+            replica.kill();
+        }
+        replica.start_again()?;
+        wait_until("the link is up", || Ok(shown(&replica, "master_link_status")? == "up"))?;
+    }
+    stop.store(true, Relaxed);
+    writing.join().expect("it does not panic")?;
+    check_alike(&primary, &[&replica])?;
+    ensure!(shown(&primary, "sync_full")? == "1", "{}", replica.log_tail());
+    // What it has is good for others, too.
+    let below = start(Target::Reference, &[])?;
+    follow(&below, &replica)?;
+    write_at_random(&primary, 2, 200)?;
+    check_alike(&primary, &[&replica, &below])
+}
+
+#[test]
+fn a_killed_replica_goes_on_after_its_last_snapshot() -> Result<()> {
+    restarts(Target::Reference, &[("save", "")], true)
+}
+
+#[test]
+fn a_killed_replica_goes_on_where_its_append_only_file_ends() -> Result<()> {
+    for (target, fsync) in [(Target::Reference, "everysec"), (Target::Valkey, "always")] {
+        restarts(target, &[("save", ""), ("appendonly", "yes"), ("appendfsync", fsync)], false)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_replicas_of_a_restarted_primary_go_on() -> Result<()> {
+    for options in [&[][..], &[("appendonly", "yes")]] {
+        let mut primary = start(Target::Dunlin, options)?;
+        let replicas = [start(Target::Reference, &[])?, start(Target::Dunlin, &[])?];
+        write_at_random(&primary, 1, 500)?;
+        for replica in &replicas {
+            follow(replica, &primary)?;
+        }
+        primary.connect()?.call(&["SET", "short", "lived", "PX", "300"])?;
+        check_alike(&primary, &[&replicas[0], &replicas[1]])?;
+        let id = shown(&primary, "master_replid")?;
+        primary.connect()?.call(&["SHUTDOWN", "SAVE"]).ok();
+        wait_until("it has stopped", || Ok(!primary.is_running()))?;
+        primary.start_again()?;
+        ensure!(shown(&primary, "master_replid2")? == id);
+        write_at_random(&primary, 2, 300)?;
+        check_alike(&primary, &[&replicas[0], &replicas[1]])?;
+        ensure!(shown(&primary, "sync_full")? == "0", "{}", replicas[0].log_tail());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_writable_replica_keeps_its_own_writes_to_itself() -> Result<()> {
+    let primary = start(Target::Reference, &[])?;
+    let writable = [("appendonly", "yes"), ("replica-read-only", "no"), ("save", "")];
+    let mut replica = start(Target::Dunlin, &writable)?;
+    let below = start(Target::Reference, &[])?;
+    follow(&replica, &primary)?;
+    check_alike(&primary, &[&replica])?;
+    follow(&below, &replica)?;
+    check_alike(&primary, &[&below])?;
+    wait_until("the file is there", || {
+        Ok(shown(&replica, "aof_rewrite_in_progress")? == "0"
+            && shown(&replica, "aof_enabled")? == "1")
+    })?;
+    let (mut own, mut other) = (primary.connect()?, replica.connect()?);
+    own.call(&["SELECT", "2"])?;
+    for number in 0..20 {
+        own.call(&["RPUSH", "list", &number.to_string()])?;
+        wait_until("it arrives", || {
+            Ok(number == 0 || shown(&replica, "slave_repl_offset")? != "0")
+        })?;
+        other.call(&["SELECT", "5"])?;
+        for words in [&["MULTI"][..], &["RPUSH", "own", "a"], &["INCR", "count"], &["EXEC"]] {
+            other.call(words)?;
+        }
+    }
+    check_alike(&primary, &[&below])?;
+    let offset = shown(&primary, "master_repl_offset")?;
+    ensure!(shown(&replica, "master_repl_offset")? == offset);
+    // The file has both, and the position.
+    let address = format!("127.0.0.1 {}", primary.port());
+    replica.set_options(&[&USUAL[..], &writable, &[("replicaof", &*address)]].concat());
+    replica.kill();
+    replica.start_again()?;
+    wait_until("the link is up", || Ok(shown(&replica, "master_link_status")? == "up"))?;
+    let mut other = replica.connect()?;
+    own.call(&["RPUSH", "list", "last"])?;
+    wait_until("it has all", || {
+        let offset = number(&mut own, "master_repl_offset")?;
+        Ok(number(&mut other, "slave_repl_offset")? == offset)
+    })?;
+    other.call(&["SELECT", "5"])?;
+    ensure!(other.call(&["LLEN", "own"])? == Reply::Integer(20));
+    other.call(&["SELECT", "2"])?;
+    ensure!(other.call(&["LLEN", "list"])? == Reply::Integer(21));
+    ensure!(shown(&primary, "sync_full")? == "1", "{}", replica.log_tail());
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! `dunlin move` between real servers, under clients that go on.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use tests::client::{Client, Reply};
+use tests::server::{Server, Target, dunlin_binary};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn said(client: &mut Client, command: &str) -> String {
+    let reply = client.call_text(command).unwrap();
+    match &reply {
+        Reply::Integer(number) => number.to_string(),
+        reply => String::from_utf8_lossy(reply.text().unwrap_or(b"nil")).into_owned(),
+    }
+}
+
+fn url(server: &Server) -> String {
+    format!("redis://127.0.0.1:{}", server.port())
+}
+
+fn begin(from: &str, to: &str, rest: &[&str]) -> Child {
+    let mut command = Command::new(dunlin_binary().unwrap());
+    command.args(["move", "--from", from, "--to", to]).args(rest);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The exit code, and what was printed.
+fn move_all(from: &str, to: &str, rest: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = begin(from, to, rest).wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+    (status.code(), text)
+}
+
+const DATA: &[&str] = &[
+    "SET text value",
+    "SET later value PX 100000000",
+    "RPUSH list a b c 1 2 3",
+    "SADD set a b c",
+    "HSET hash f v g w",
+    "ZADD zset 1 a 2.5 b",
+    "XADD stream 1-1 f v",
+    "SELECT 5",
+    "SET five 5",
+    "SELECT 0",
+];
+
+/// A client that follows the directions: what an old server refuses, it asks of the other one.
+/// Returns how many of its writes were acknowledged.
+fn count_up(key: &str, servers: [u16; 2], ended: &AtomicBool) -> i64 {
+    let mut at = 0;
+    let mut client = Client::connect(servers[at]).unwrap();
+    let mut counted = 0;
+    while !ended.load(SeqCst) {
+        match client.call(&["INCR", key]).unwrap() {
+            Reply::Integer(_) => counted += 1,
+            refused => {
+                let text = refused.text().unwrap_or_default();
+                assert!(text.starts_with(b"READONLY"), "{}", text.escape_ascii());
+                at = 1 - at;
+                client = Client::connect(servers[at]).unwrap();
+            }
+        }
+    }
+    counted
+}
+
+#[test]
+fn clients_that_follow_lose_nothing_there_and_back() {
+    let pairs = [
+        (Target::Reference, Target::Dunlin),
+        (Target::Valkey, Target::Dunlin),
+        (Target::Dunlin, Target::Reference),
+        (Target::Dunlin, Target::Dunlin),
+    ];
+    for (from, to) in pairs {
+        let options = [("repl-diskless-sync-delay", "0"), ("enable-debug-command", "yes")];
+        let [old, new] = [from, to].map(|target| Server::start(target, &options).unwrap());
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        for line in DATA {
+            assert!(!first.call_text(line).unwrap().is_error(), "{line}");
+        }
+        assert_eq!(said(&mut first, "DEBUG POPULATE 20000 filler 100"), "OK");
+        let ended = AtomicBool::new(false);
+        let keys = ["a", "b", "c", "d"];
+        let ports = [old.port(), new.port()];
+        let counted: Vec<i64> = thread::scope(|scope| {
+            let ended = &ended;
+            let count = |key| scope.spawn(move || count_up(key, ports, ended));
+            let counting: Vec<_> = keys.map(count).into();
+            let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+            assert_eq!(code, Some(0), "{from:?} {to:?}: {text}");
+            assert!(text.contains("writes were held for"), "{text}");
+            let before = said(&mut second, "GET a");
+            wait_until("clients go on at the new server", || said(&mut second, "GET a") != before);
+            // The way back, while they write.
+            wait_until("the old server follows", || {
+                said(&mut first, "INFO replication").contains("master_link_status:up")
+            });
+            let (code, text) = move_all(&url(&new), &url(&old), &["--yes"]);
+            assert_eq!(code, Some(0), "{to:?} {from:?}: {text}");
+            let before = said(&mut first, "GET a");
+            wait_until("clients go on at the old server", || said(&mut first, "GET a") != before);
+            ended.store(true, SeqCst);
+            counting.into_iter().map(|own| own.join().unwrap()).collect()
+        });
+        for (key, counted) in keys.into_iter().zip(counted) {
+            assert_eq!(said(&mut first, &format!("GET {key}")), counted.to_string(), "{from:?}");
+        }
+        assert_eq!(said(&mut first, "DBSIZE"), (20_000 + 7 + 4).to_string());
+        wait_until("the new server follows in turn, and has the same", || {
+            said(&mut first, "DEBUG DIGEST") == said(&mut second, "DEBUG DIGEST")
+        });
+        assert!(said(&mut second, "SET x y").starts_with("READONLY"));
+    }
+}
+
+#[test]
+fn passwords_are_used_and_the_old_server_can_stay_paused() {
+    let old = Server::start(Target::Reference, &[("requirepass", "old secret")]).unwrap();
+    let new = Server::start(Target::Dunlin, &[("requirepass", "new")]).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    first.call(&["AUTH", "old secret"]).unwrap();
+    second.call_text("AUTH new").unwrap();
+    first.call_text("SET k v").unwrap();
+    let from = format!("redis://:old%20secret@127.0.0.1:{}", old.port());
+    let to = format!("redis://default:new@127.0.0.1:{}", new.port());
+    let (code, text) = move_all(&from, &to, &["--yes", "--after", "paused"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(said(&mut second, "GET k"), "v");
+    assert_eq!(said(&mut second, "SET k w"), "OK");
+    assert_eq!(
+        second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap()[1].text(),
+        Some(&b""[..])
+    );
+    assert_eq!(said(&mut first, "GET k"), "v", "reads go on");
+    first.send(&["SET", "k", "lost"]).unwrap();
+    assert!(!first.has_input(Duration::from_millis(200)).unwrap(), "it stays paused");
+}
+
+/// What the check says of two servers.
+fn checked(old: &Server, new: &Server, expected: &[&str]) {
+    let (code, text) = move_all(&url(old), &url(new), &["--check"]);
+    for part in expected {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let stops = expected.iter().any(|part| part.starts_with("STOP"));
+    assert_eq!(code, Some(if stops { 3 } else { 0 }), "{text}");
+}
+
+#[test]
+fn the_check_says_what_does_not_move() {
+    let old = Server::start(Target::Reference, &[("maxmemory-policy", "allkeys-lru")]).unwrap();
+    let new = Server::start(Target::Dunlin, &[]).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    first.call_text("ACL SETUSER ann on >pw ~* +@all").unwrap();
+    first.call_text("EVAL 'return 1' 0").unwrap();
+    checked(
+        &old,
+        &new,
+        &[
+            "note users of the ACL do not move: ann",
+            "note maxmemory-policy is 'allkeys-lru' at the old server, and 'noeviction'",
+            "Nothing stands in the way",
+        ],
+    );
+    first.call_text("VADD vectors VALUES 2 1 1 element").unwrap();
+    checked(&old, &new, &["STOP database 0 has 1 vector sets"]);
+    first.call_text("DEL vectors").unwrap();
+    second.call_text("SET k v").unwrap();
+    checked(&old, &new, &["STOP the new server has 1 keys"]);
+    second.call_text("DEL k").unwrap();
+    second.call_text("CONFIG SET maxmemory 1000").unwrap();
+    checked(&old, &new, &["STOP the old server uses "]);
+    let (code, text) = move_all(&url(&old), &url(&old).replace("127.0.0.1", "localhost"), &[]);
+    assert!(code == Some(3) && text.contains("STOP both are the same server"), "{text}");
+    let cluster = Server::start(Target::Reference, &[("cluster-enabled", "yes")]).unwrap();
+    checked(&cluster, &new, &["STOP the old server is part of a cluster"]);
+    let many = Server::start(Target::Reference, &[("databases", "40")]).unwrap();
+    let mut third = many.connect().unwrap();
+    third.call_text("SELECT 30").unwrap();
+    third.call_text("SET k v").unwrap();
+    second.call_text("CONFIG SET maxmemory 0").unwrap();
+    checked(&many, &new, &["STOP database 30 has keys, and the new server has 16 databases"]);
+    third.call_text(&format!("REPLICAOF 127.0.0.1 {}", old.port())).unwrap();
+    checked(&many, &new, &["STOP the old server is itself a replica"]);
+    checked(&old, &many, &["note the new server is a replica of the old one already"]);
+    assert_eq!(said(&mut second, "DBSIZE"), "0", "nothing has changed");
+}
+
+#[test]
+fn an_interrupt_puts_everything_back() {
+    let old = Server::start(Target::Reference, &[]).unwrap();
+    let new = Server::start(Target::Dunlin, &[("masterauth", "before")]).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    first.call_text("SET k v").unwrap();
+    // The new server does not find the old one.
+    let mut child = begin(&url(&old), &url(&new), &["--yes", "--from-address", "127.0.0.1:1"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("waiting for the copy")));
+    assert!(said(&mut second, "INFO replication").contains("role:slave"));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let mut problem = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut problem).unwrap();
+    assert!(problem.contains("interrupted\nEverything is as it was before."), "{problem}");
+    assert!(said(&mut second, "INFO replication").contains("role:master"));
+    let setting = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
+    assert_eq!(setting[1].text(), Some(&b"before"[..]));
+    assert_eq!(said(&mut first, "SET k w"), "OK");
+}

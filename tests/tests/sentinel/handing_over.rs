@@ -1,0 +1,254 @@
+//! FAILOVER: a primary hands over to a replica, both ways with redis-server.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Received, Reply};
+use tests::observe::{figure, wait_until};
+use tests::process::{resume, stop};
+use tests::replication::follow;
+use tests::server::{Server, Target};
+
+use crate::deployment::{Deployment, start, wait_until_alike};
+
+fn said(client: &mut Client, command: &str) -> Result<String> {
+    let reply = client.call_text(command)?;
+    Ok(String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned())
+}
+
+fn is(server: &Server, name: &str, value: &str) -> Result<bool> {
+    Ok(figure(&mut server.connect()?, name).is_ok_and(|own| own == value))
+}
+
+/// Writes numbers in their order until it is refused. Returns how many were acknowledged.
+fn count_up(port: u16, stop: &AtomicBool) -> Result<i64> {
+    let mut client = Client::connect(port)?;
+    let mut acknowledged = 0;
+    while !stop.load(Relaxed) {
+        match client.call_text("INCR counter") {
+            Ok(Reply::Integer(number)) => acknowledged = number,
+            _ => break,
+        }
+    }
+    Ok(acknowledged)
+}
+
+/// Refusals, in the order in which Redis makes its checks.
+const REFUSALS: &[(&str, &str)] = &[
+    ("FAILOVER", "ERR FAILOVER requires connected replicas."),
+    ("FAILOVER ABORT", "ERR No failover in progress."),
+    ("FAILOVER ABORT TIMEOUT 10", "ERR syntax error"),
+    ("FAILOVER ABORT ABORT", "ERR syntax error"),
+    ("FAILOVER TIMEOUT 0", "ERR FAILOVER timeout must be greater than 0"),
+    ("FAILOVER TIMEOUT -1", "ERR FAILOVER timeout must be greater than 0"),
+    ("FAILOVER TIMEOUT x", "ERR value is not an integer or out of range"),
+    ("FAILOVER TIMEOUT 10 TIMEOUT 20", "ERR syntax error"),
+    ("FAILOVER TIMEOUT", "ERR syntax error"),
+    ("FAILOVER TO", "ERR syntax error"),
+    ("FAILOVER TO h", "ERR syntax error"),
+    ("FAILOVER TO h x", "ERR value is not an integer or out of range"),
+    ("FAILOVER TO h 1 TO h 1", "ERR syntax error"),
+    ("FAILOVER FOO", "ERR syntax error"),
+    ("FAILOVER FORCE FORCE", "ERR syntax error"),
+    ("FAILOVER FORCE", "ERR FAILOVER requires connected replicas."),
+    ("FAILOVER TO h 99999999", "ERR FAILOVER requires connected replicas."),
+];
+
+/// The same once there is a replica.
+const REFUSALS_WITH_A_REPLICA: &[(&str, &str)] = &[
+    ("FAILOVER ABORT", "ERR No failover in progress."),
+    ("FAILOVER TO 127.0.0.1 1", "ERR FAILOVER target HOST and PORT is not a replica."),
+    ("FAILOVER TO 127.0.0.1 99999999", "ERR FAILOVER target HOST and PORT is not a replica."),
+    (
+        "FAILOVER FORCE TIMEOUT 100",
+        "ERR FAILOVER with force option requires both a timeout and target HOST and IP.",
+    ),
+    (
+        "FAILOVER TO 127.0.0.1 1 FORCE",
+        "ERR FAILOVER with force option requires both a timeout and target HOST and IP.",
+    ),
+];
+
+#[test]
+fn it_is_refused_as_by_redis() -> Result<()> {
+    for target in [Target::Dunlin, Target::Reference] {
+        let primary = start(target, &[])?;
+        let mut client = primary.connect()?;
+        for (command, error) in REFUSALS {
+            ensure!(said(&mut client, command)? == *error, "{target:?} {command}");
+        }
+        let replica = start(Target::Dunlin, &[])?;
+        follow(&replica, primary.port())?;
+        wait_until_alike(&primary, &replica)?;
+        for (command, error) in REFUSALS_WITH_A_REPLICA {
+            ensure!(said(&mut client, command)? == *error, "{target:?} {command}");
+        }
+    }
+    let primary = start(Target::Reference, &[])?;
+    for target in [Target::Dunlin, Target::Reference] {
+        let replica = start(target, &[])?;
+        follow(&replica, primary.port())?;
+        wait_until_alike(&primary, &replica)?;
+        let mut client = replica.connect()?;
+        let error = "ERR FAILOVER is not valid when server is a replica.";
+        ensure!(said(&mut client, "FAILOVER")? == error);
+        ensure!(said(&mut client, "FAILOVER ABORT")? == "ERR No failover in progress.");
+        let history = "0123456789012345678901234567890123456789";
+        let error = "ERR PSYNC FAILOVER replid must match my replid.";
+        ensure!(said(&mut client, &format!("PSYNC {history} 1 FAILOVER"))? == error);
+        ensure!(is(&replica, "role", "slave")?, "{target:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_primary_hands_over_and_loses_nothing() -> Result<()> {
+    for (from, to) in [
+        (Target::Dunlin, Target::Dunlin),
+        (Target::Dunlin, Target::Reference),
+        (Target::Dunlin, Target::Valkey),
+        (Target::Reference, Target::Dunlin),
+        (Target::Valkey, Target::Dunlin),
+    ] {
+        hand_over(from, to).with_context(|| format!("{from:?} to {to:?}"))?;
+    }
+    Ok(())
+}
+
+fn hand_over(from: Target, to: Target) -> Result<()> {
+    let deployment = Deployment::start(&[from, to], &[])?;
+    let (old, new) = (&deployment.servers[0], &deployment.servers[1]);
+    let stop = AtomicBool::new(false);
+    let acknowledged = thread::scope(|scope| {
+        let writers: Vec<_> = (0..2).map(|_| scope.spawn(|| count_up(old.port(), &stop))).collect();
+        let asked = (|| {
+            let mut client = old.connect()?;
+            wait_until("they write", || {
+                Ok(client.call_text("EXISTS counter")? == Reply::Integer(1))
+            })?;
+            let command = format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 20000", new.port());
+            ensure!(said(&mut client, &command)? == "OK");
+            wait_until("the replica leads", || is(new, "role", "master"))
+        })();
+        if asked.is_err() {
+            stop.store(true, Relaxed);
+        }
+        let counts = writers.into_iter().map(|own| own.join().expect("no panic"));
+        let most = counts.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or_default();
+        asked.map(|()| most)
+    });
+    let acknowledged =
+        acknowledged.with_context(|| format!("{}\n{}", old.log_tail(), new.log_tail()))?;
+    deployment.wait_until_follows(0, new.port())?;
+    ensure!(is(old, "master_failover_state", "no-failover")?);
+    let counter = said(&mut new.connect()?, "GET counter")?;
+    ensure!(counter == acknowledged.to_string(), "{counter}, and not {acknowledged}");
+    // Writes go on there, and the old one has them.
+    ensure!(said(&mut new.connect()?, "SET after failover")? == "OK");
+    deployment.wait_until_follows(0, new.port())?;
+    ensure!(said(&mut old.connect()?, "GET after")? == "failover");
+    let refused = said(&mut old.connect()?, "SET k v")?;
+    ensure!(refused.starts_with("READONLY"), "{refused}");
+    // And back.
+    let mut client = new.connect()?;
+    wait_until("it can go back", || Ok(said(&mut client, "FAILOVER")? == "OK"))?;
+    wait_until("the old one leads", || is(old, "role", "master"))?;
+    deployment.wait_until_follows(1, old.port())?;
+    ensure!(said(&mut old.connect()?, "GET counter")? == counter);
+    ensure!(said(&mut old.connect()?, "SET k v")? == "OK");
+    Ok(())
+}
+
+#[test]
+fn writes_wait_until_it_is_given_up() -> Result<()> {
+    let deployment = Deployment::start(&[Target::Dunlin, Target::Reference], &[])?;
+    let (primary, replica) = (&deployment.servers[0], &deployment.servers[1]);
+    stop(replica.pid())?;
+    let mut client = primary.connect()?;
+    ensure!(said(&mut client, "SET k v")? == "OK");
+    for ending in ["FAILOVER ABORT", "TIMEOUT"] {
+        let command = if ending == "TIMEOUT" { "FAILOVER TIMEOUT 700" } else { "FAILOVER" };
+        ensure!(said(&mut client, command)? == "OK");
+        ensure!(figure(&mut client, "master_failover_state")? == "waiting-for-sync");
+        ensure!(said(&mut client, "FAILOVER")? == "ERR FAILOVER already in progress.");
+        for command in ["REPLICAOF NO ONE", "REPLICAOF 127.0.0.1 1"] {
+            let error = "ERR REPLICAOF not allowed while failing over.";
+            ensure!(said(&mut client, command)? == error);
+        }
+        let error = "NOMASTERLINK Can't SYNC while failing over";
+        ensure!(said(&mut primary.connect()?, "PSYNC ? -1")? == error);
+        let mut writer = primary.connect()?;
+        writer.send(&["SET", "k", ending])?;
+        ensure!(said(&mut client, "GET k")? != ending, "reads are answered");
+        if ending != "TIMEOUT" {
+            ensure!(said(&mut client, "CLIENT UNPAUSE")? == "OK");
+            ensure!(!writer.has_input(Duration::from_millis(100))?, "it waits all the same");
+            ensure!(said(&mut client, ending)? == "OK");
+        }
+        ensure!(writer.receive()? == Received::Reply(Reply::Status(b"OK".to_vec())));
+        ensure!(figure(&mut client, "master_failover_state")? == "no-failover");
+        ensure!(is(primary, "role", "master")?);
+    }
+    resume(replica.pid())?;
+    wait_until_alike(primary, replica)
+}
+
+#[test]
+fn a_forced_target_takes_over_when_it_answers_again() -> Result<()> {
+    let deployment = Deployment::start(&[Target::Dunlin, Target::Dunlin], &[])?;
+    let (primary, replica) = (&deployment.servers[0], &deployment.servers[1]);
+    stop(replica.pid())?;
+    let mut client = primary.connect()?;
+    ensure!(said(&mut client, "SET k v")? == "OK");
+    let forced = format!("FAILOVER TO 127.0.0.1 {} FORCE TIMEOUT 300", replica.port());
+    ensure!(said(&mut client, &forced)? == "OK");
+    wait_until("it asks", || {
+        Ok(figure(&mut client, "master_failover_state")? == "failover-in-progress")
+    })?;
+    ensure!(is(primary, "role", "slave")?);
+    // It leads again when it is told to, and writes go on.
+    ensure!(said(&mut client, "FAILOVER ABORT")? == "OK");
+    ensure!(is(primary, "role", "master")?);
+    ensure!(said(&mut client, "SET k w")? == "OK");
+    resume(replica.pid())?;
+    wait_until("the replica comes back", || {
+        Ok(is(primary, "connected_slaves", "1")? || is(replica, "role", "master")?)
+    })?;
+    follow(replica, primary.port())?;
+    wait_until_alike(primary, replica)?;
+    stop(replica.pid())?;
+    ensure!(said(&mut client, &forced)? == "OK");
+    wait_until("it asks", || {
+        Ok(figure(&mut client, "master_failover_state")? == "failover-in-progress")
+    })?;
+    resume(replica.pid())?;
+    wait_until("the replica leads", || is(replica, "role", "master"))?;
+    deployment.wait_until_follows(0, replica.port())?;
+    ensure!(is(primary, "master_failover_state", "no-failover")?);
+    Ok(())
+}
+
+#[test]
+fn a_target_that_does_not_want_to_lead_ends_it() -> Result<()> {
+    let deployment = Deployment::start(&[Target::Dunlin, Target::Reference], &[])?;
+    let (primary, replica) = (&deployment.servers[0], &deployment.servers[1]);
+    stop(replica.pid())?;
+    let mut client = primary.connect()?;
+    // It has promoted itself meanwhile: it is a primary, and says so.
+    let port = replica.port();
+    let mut other = replica.connect()?;
+    other.send(&["REPLICAOF", "NO", "ONE"])?;
+    let forced = format!("FAILOVER TO 127.0.0.1 {port} FORCE TIMEOUT 200");
+    ensure!(said(&mut client, &forced)? == "OK");
+    wait_until("it asks", || {
+        Ok(figure(&mut client, "master_failover_state")? == "failover-in-progress")
+    })?;
+    resume(replica.pid())?;
+    wait_until("it is over", || is(primary, "master_failover_state", "no-failover"))?;
+    ensure!(is(primary, "role", "master")?, "{}", primary.log_tail());
+    ensure!(primary.log().contains("Failover target rejected psync request"));
+    ensure!(said(&mut client, "SET k v")? == "OK");
+    Ok(())
+}
