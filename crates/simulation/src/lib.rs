@@ -21,6 +21,7 @@ mod objects;
 mod outcome;
 mod random;
 mod trace;
+mod ways;
 mod weather;
 mod world;
 

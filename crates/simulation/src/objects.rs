@@ -1,4 +1,5 @@
-//! What descriptors stand for: connections, files, events, and sets of these that are watched.
+//! What descriptors stand for: connections, files, events, and sets of these that are watched. And
+//! the ways on which connections run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,6 +17,15 @@ pub(crate) const OUT: u32 = libc::EPOLLOUT as u32;
 pub(crate) const FAILURE: u32 = libc::EPOLLERR as u32;
 pub(crate) const HANG_UP: u32 = libc::EPOLLHUP as u32;
 pub(crate) const PEER_HANG_UP: u32 = libc::EPOLLRDHUP as u32;
+
+/// The way from one machine to another, where it is not as the weather has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Way {
+    /// The nanoseconds that a message takes, the least and the most.
+    pub(crate) latency: Option<(u64, u64)>,
+    /// Nothing arrives before that time.
+    pub(crate) silent_until: u64,
+}
 
 /// Bytes that a connection holds for its reader, on the way and arrived.
 const CONNECTION_MAX: usize = 256 << 10;
@@ -41,12 +51,12 @@ pub(crate) struct End {
     pub(crate) is_full: bool,
     pub(crate) port: u16,
     pub(crate) peer_port: u16,
-    /// Whether both ends are on one machine, where nothing takes time on the way.
-    pub(crate) is_local: bool,
+    /// The machine of the other end.
+    pub(crate) peer_machine: MachineNumber,
 }
 
 impl End {
-    pub(crate) fn new(port: u16, peer_port: u16, is_local: bool) -> End {
+    pub(crate) fn new(port: u16, peer_port: u16, peer_machine: MachineNumber) -> End {
         End {
             peer: None,
             arrived: VecDeque::new(),
@@ -58,7 +68,7 @@ impl End {
             is_full: false,
             port,
             peer_port,
-            is_local,
+            peer_machine,
         }
     }
 

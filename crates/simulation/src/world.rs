@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::disk::Disk;
 use crate::hold::{Call, Hold, Next};
 use crate::memory::Memory;
-use crate::objects::{MachineNumber, Object, ObjectNumber, ThreadNumber};
+use crate::objects::{MachineNumber, Object, ObjectNumber, ThreadNumber, Way};
 use crate::outcome::{Done, Outcome};
 use crate::random::Random;
 use crate::trace::Trace;
@@ -136,6 +136,7 @@ pub struct World {
     pub(crate) threads: BTreeMap<ThreadNumber, Thread>,
     pub(crate) objects: BTreeMap<ObjectNumber, Object>,
     pub(crate) trace: Trace,
+    pub(crate) ways: BTreeMap<(MachineNumber, MachineNumber), Way>,
     ended: BTreeMap<ProcessNumber, (i32, Vec<u8>)>,
     ready: Vec<ThreadNumber>,
     timers: BinaryHeap<Reverse<(u64, u64, Happening)>>,
@@ -181,6 +182,7 @@ impl World {
             threads: BTreeMap::new(),
             objects: BTreeMap::new(),
             trace: Trace::new(),
+            ways: BTreeMap::new(),
             ended: BTreeMap::new(),
             ready: Vec::new(),
             timers: BinaryHeap::new(),

@@ -234,8 +234,8 @@ impl World {
         let Kind::End(end) = &self.object(number)?.kind else { return Err(libc::ENOTCONN) };
         let Some(peer) = end.peer else {
             // It is closed over there, as will be said.
-            let later =
-                self.now + self.random.between(self.weather.latency.0, self.weather.latency.1);
+            let (machine, peer) = (self.object(number)?.machine, end.peer_machine);
+            let later = self.passage(peer, machine);
             self.at(later, Happening::Reset(number));
             return Ok(());
         };
@@ -259,14 +259,15 @@ impl World {
 
     /// When what is sent to an end now arrives there: after what was sent before.
     fn arrival(&mut self, number: ObjectNumber) -> u64 {
-        let (least, most) = self.weather.latency;
-        let latency = self.random.between(least, most);
-        let now = self.now;
+        let Some(object) = self.objects.get(&number) else { return self.now };
+        let Kind::End(end) = &object.kind else { return self.now };
+        let (from, to) = (end.peer_machine, object.machine);
+        // On one machine nothing takes time on the way.
+        let arrival = if from == to { self.now } else { self.passage(from, to) };
         let Some(Kind::End(end)) = self.objects.get_mut(&number).map(|it| &mut it.kind) else {
-            return now + latency;
+            return arrival;
         };
-        let latency = if end.is_local { 0 } else { latency };
-        end.last_arrival = end.last_arrival.max(now + latency);
+        end.last_arrival = end.last_arrival.max(arrival);
         end.last_arrival
     }
 
@@ -392,8 +393,8 @@ impl World {
                     socket.is_connecting = true;
                     let target = self.machines[machine].forwards.get(&port).copied();
                     let target = target.unwrap_or(machine);
-                    let at = self.now
-                        + self.random.between(self.weather.latency.0, self.weather.latency.1);
+                    // The answer has to come back, too.
+                    let at = self.passage(machine, target).max(self.passage(target, machine));
                     self.at(at, Happening::Connect { socket: number, machine: target, port });
                 }
                 if is_nonblocking {
@@ -411,7 +412,6 @@ impl World {
         let listener = self.machines[machine].listeners.get(&port).copied();
         let Some(object) = self.objects.get(&number) else { return };
         let origin = object.machine;
-        let is_local = origin == machine;
         match listener {
             None => {
                 if let Some(Kind::Socket(socket)) =
@@ -424,13 +424,13 @@ impl World {
             Some(listener) => {
                 self.machines[origin].next_port += 1;
                 let own_port = self.machines[origin].next_port;
-                let mut other = End::new(port, own_port, is_local);
+                let mut other = End::new(port, own_port, origin);
                 other.peer = Some(number);
                 let mut other = Object::new(Kind::End(other), machine);
                 // The queue of the listener holds it.
                 other.references = 1;
                 let other = self.add(other);
-                let mut end = End::new(own_port, port, is_local);
+                let mut end = End::new(own_port, port, machine);
                 end.peer = Some(other);
                 if let Some(object) = self.objects.get_mut(&number) {
                     object.kind = Kind::End(end);
