@@ -120,9 +120,23 @@ pub fn first_difference(own: &mut Client, other: &mut Client) -> Result<Option<S
     for client in [&mut *own, &mut *other] {
         client.call_text("SELECT 0")?;
     }
-    let list = ["FUNCTION", "LIST", "WITHCODE"];
-    let are_same = own.call(&list)? == other.call(&list)?;
-    Ok((!are_same).then(|| "the functions differ".to_owned()))
+    Ok((libraries(own)? != libraries(other)?).then(|| "the functions differ".to_owned()))
+}
+
+/// All that FUNCTION LIST tells, without the order in which it does.
+fn libraries(client: &mut Client) -> Result<Vec<String>> {
+    fn gather(reply: &Reply, texts: &mut Vec<String>) {
+        match reply {
+            Reply::Array(elements) | Reply::Set(elements) => {
+                elements.iter().for_each(|element| gather(element, texts));
+            }
+            other => texts.push(format!("{other:?}")),
+        }
+    }
+    let mut texts = Vec::new();
+    gather(&client.call(&["FUNCTION", "LIST", "WITHCODE"])?, &mut texts);
+    texts.sort();
+    Ok(texts)
 }
 
 /// Random writes of all families.

@@ -36,6 +36,9 @@ impl Record {
                 Action::Pop { element } => format!("pop {element}"),
                 Action::PopUnanswered { most } => format!("unanswered {most}"),
                 Action::Settle { element } => format!("settle {element}"),
+                Action::Assured { register, value, copies } => {
+                    format!("assured {register} {value} {copies}")
+                }
                 Action::Swap { counter, from, to, seen } => {
                     format!("swap {counter} {} {to} {seen}", optional(*from))
                 }
@@ -115,6 +118,11 @@ fn action(kind: &str, words: &mut SplitWhitespace<'_>, began: Time) -> Result<Ac
         "pop" => Action::Pop { element: number(words)? },
         "unanswered" => Action::PopUnanswered { most: index(words)? },
         "settle" => Action::Settle { element: number(words)? },
+        "assured" => Action::Assured {
+            register: index(words)?,
+            value: number(words)?,
+            copies: number(words)?,
+        },
         "swap" => Action::Swap {
             counter: index(words)?,
             from: maybe(words)?,

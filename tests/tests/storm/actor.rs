@@ -11,6 +11,7 @@ use tests::random::Random;
 
 use crate::data::HOME;
 use crate::history::{Action, Clock, NEVER, Operation, Time};
+use crate::replicas::Replicas;
 
 /// What goes on at some time: for the report of a stall.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct World {
     pub(crate) long_scripts: AtomicUsize,
     pub(crate) violations: Mutex<Vec<String>>,
     pub(crate) happenings: Mutex<Vec<Happening>>,
+    /// The replicas of the server, if the storm is about them.
+    pub(crate) replicas: Option<Replicas>,
 }
 
 impl World {
@@ -47,6 +50,7 @@ impl World {
             long_scripts: AtomicUsize::new(0),
             violations: Mutex::default(),
             happenings: Mutex::default(),
+            replicas: None,
         }
     }
 
@@ -90,6 +94,8 @@ pub(crate) struct Actor<'w> {
     pub(crate) operations: Vec<Operation>,
     /// Connections broken so far.
     pub(crate) breaks: u64,
+    /// A command that each new connection begins with.
+    pub(crate) greeting: Option<String>,
     client: Option<Client>,
     name: &'static str,
     database: usize,
@@ -113,6 +119,10 @@ const REFUSALS: &[&[u8]] = &[
     b"ERR Script killed by user",
 ];
 
+/// Errors of servers that have replicas, or become replicas.
+const REFUSALS_AMONG_REPLICAS: &[&[u8]] =
+    &[b"READONLY ", b"NODURABLE ", b"MASTERDOWN ", b"UNBLOCKED ", b"ERR WAIT cannot "];
+
 /// Whether a reply is an error that a busy server with a failing disk may give.
 pub(crate) fn is_refusal(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(text) if REFUSALS.iter().any(|start| text.starts_with(start)))
@@ -121,8 +131,9 @@ pub(crate) fn is_refusal(reply: &Reply) -> bool {
 impl<'w> Actor<'w> {
     pub(crate) fn new(world: &'w World, seed: u64, name: &'static str) -> Actor<'w> {
         let (random, operations) = (Random::new(seed), Vec::new());
-        let (client, breaks, database) = (None, 0, HOME);
-        Actor { world, random, operations, breaks, client, name, database, lenient: false }
+        let (client, greeting, breaks, database) = (None, None, 0, HOME);
+        let lenient = false;
+        Actor { world, random, operations, breaks, greeting, client, name, database, lenient }
     }
 
     /// One whose errors are no violations, in the first database.
@@ -167,10 +178,9 @@ impl<'w> Actor<'w> {
 
     fn introduce(&self) -> anyhow::Result<Client> {
         let mut client = Client::connect(self.world.port)?;
-        for command in
-            [format!("SELECT {}", self.database), format!("CLIENT SETNAME {}", self.name)]
-        {
-            let reply = client.call_text(&command)?;
+        let first = [format!("SELECT {}", self.database), format!("CLIENT SETNAME {}", self.name)];
+        for command in first.iter().chain(&self.greeting) {
+            let reply = client.call_text(command)?;
             anyhow::ensure!(!reply.is_error(), "{reply:?}");
         }
         Ok(client)
@@ -213,11 +223,18 @@ impl<'w> Actor<'w> {
     fn look_for_errors(&self, commands: &[String], answers: &[Option<(Reply, Time)>]) {
         for (command, answer) in commands.iter().zip(answers) {
             let Some((reply, _)) = answer else { continue };
-            if reply.is_error() && !is_refusal(reply) {
+            if reply.is_error() && !is_refusal(reply) && !self.is_excused(reply) {
                 let command: String = command.chars().take(80).collect();
                 self.world.complain(format!("{command} was answered {reply:?}"));
             }
         }
+    }
+
+    /// Whether an error comes from the replicas that the server has.
+    fn is_excused(&self, reply: &Reply) -> bool {
+        let Reply::Error(text) = reply else { return false };
+        self.world.replicas.is_some()
+            && REFUSALS_AMONG_REPLICAS.iter().any(|start| text.starts_with(start))
     }
 
     /// The answer to one command, and its time.

@@ -41,6 +41,9 @@ pub(crate) enum Action {
     PopUnanswered { most: usize },
     /// An element that a group's consumer had got was acknowledged to the group.
     Settle { element: u64 },
+    /// A value of a register, and all that was written before it, is at so many replicas, or synced
+    /// on the primary's disk.
+    Assured { register: usize, value: u64, copies: u64 },
     /// A counter was changed under WATCH; `seen` is when its value had been read.
     Swap { counter: usize, from: Option<u64>, to: u64, seen: Time },
 }

@@ -12,7 +12,10 @@ mod check;
 mod conduct;
 mod data;
 mod history;
+#[allow(dead_code, reason = "simulated worlds use all of it")]
+mod judge;
 mod plan;
+mod replicas;
 mod roles;
 mod squalls;
 mod watch;
@@ -173,8 +176,10 @@ impl Storm {
         let volume = self.volume.as_ref();
         let mut conductor = Conductor::new(&mut self.server, &world, volume, plan, self.appends);
         let (ended, stalls, lateness) = thread::scope(|scope| {
-            let players: Vec<_> =
-                roles::cast(&world, plan.seed).into_iter().map(|play| scope.spawn(play)).collect();
+            let players: Vec<_> = roles::cast(&world, plan.seed, roles::OF_ONE)
+                .into_iter()
+                .map(|play| scope.spawn(play))
+                .collect();
             let ping = |connection| {
                 let world = &world;
                 scope.spawn(move || watch::ping(world, connection))
@@ -408,7 +413,7 @@ fn violations(world: &World) -> String {
 }
 
 /// The program that makes a disk slow or failing, if it is there.
-fn wrapper(disk: Disk) -> Vec<String> {
+pub(crate) fn wrapper(disk: Disk) -> Vec<String> {
     let fault = match disk {
         Disk::Healthy => return Vec::new(),
         Disk::Slow(milliseconds) => format!("delay_enter={}", milliseconds * 1000),

@@ -22,8 +22,11 @@ pub(super) fn operate(actor: &mut Actor<'_>, _: usize) {
         }
         let begin = actor.now();
         let action = Action::Mark { number, flush };
+        let replicas = actor.world.replicas.as_ref().filter(|_| flush);
+        replicas.inspect(|it| it.note_flush());
         match actor.transaction(&commands) {
             (Executed::Done(_), end) => {
+                replicas.inspect(|it| it.note_flushed());
                 actor.record(action, begin, end);
                 actor.world.note(if flush { "FLUSHALL" } else { "SWAPDB" }, begin);
                 mark = number;

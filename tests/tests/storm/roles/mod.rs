@@ -12,6 +12,7 @@ mod streams;
 
 use crate::actor::{Actor, World};
 use crate::history::Operation;
+use crate::replicas;
 
 /// Clients that write registers; each has its own.
 const WRITERS: usize = 3;
@@ -21,7 +22,10 @@ type Play = fn(&mut Actor<'_>, usize);
 
 /// (name, whether it bears errors, how many, what they do). Connections of victims are killed now
 /// and then.
-const ROLES: &[(&str, bool, usize, Play)] = &[
+pub(crate) type Role = (&'static str, bool, usize, Play);
+
+/// Where one server is alone.
+pub(crate) const OF_ONE: &[Role] = &[
     ("victim", false, WRITERS, registers::write),
     ("victim", false, 2, registers::read),
     ("pusher", false, 2, queues::push),
@@ -39,11 +43,38 @@ const ROLES: &[(&str, bool, usize, Play)] = &[
     ("heavy", true, 1, noise::lift),
 ];
 
+/// Where it has replicas.
+pub(crate) const AMONG_REPLICAS: &[Role] = &[
+    ("pusher", false, 1, streams::feed),
+    ("popper", false, 2, streams::consume),
+    ("follower", false, 2, replicas::read_after),
+    ("looker", false, 1, replicas::look),
+    ("keeper", true, 1, replicas::keep),
+];
+
+/// The same where the server or a replica is another one.
+pub(crate) const AMONG_OTHERS: &[Role] = &[
+    ("writer", false, replicas::WRITERS, replicas::write),
+    ("reader", false, 1, registers::read),
+    ("pusher", false, 1, queues::push),
+    ("popper", false, 1, queues::pop),
+    ("counter", false, 2, counters::count),
+    ("publisher", false, 1, messages::publish),
+    ("operator", false, 1, databases::operate),
+    ("noise", true, 2, replicas::make_traffic),
+    ("prolonger", true, 1, replicas::prolong),
+    ("heavy", true, 1, replicas::lift),
+];
+
 /// Plays all roles until the world stops, in threads of a scope. Returns what each has to do.
-pub(crate) fn cast(world: &World, seed: u64) -> Vec<impl FnOnce() -> Vec<Operation> + Send> {
+pub(crate) fn cast<'w>(
+    world: &'w World,
+    seed: u64,
+    roles: &[Role],
+) -> Vec<impl FnOnce() -> Vec<Operation> + Send + use<'w>> {
     let mut players = Vec::new();
     let mut client = 0;
-    for &(name, lenient, count, play) in ROLES {
+    for &(name, lenient, count, play) in roles {
         for number in 0..count {
             client += 1;
             let seed = seed.wrapping_mul(1009).wrapping_add(client);

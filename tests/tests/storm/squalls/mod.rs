@@ -13,6 +13,7 @@ mod handlers;
 mod kills;
 pub(crate) mod leavers;
 mod memory;
+mod replicas;
 mod web;
 mod yielding;
 
@@ -46,6 +47,7 @@ pub(crate) const ALL: &[Squall] = &[
     Squall { name: "events", blow: events::blow },
     Squall { name: "deadlines", blow: deadlines::blow },
     Squall { name: "directories", blow: directories::blow },
+    Squall { name: "replicas", blow: replicas::blow },
 ];
 
 /// How long a squall is that goes with the tests.
@@ -231,6 +233,11 @@ mod tests_of_each {
     #[test]
     fn deadlines_count_from_the_command() -> Result<()> {
         short("deadlines")
+    }
+
+    #[test]
+    fn replicas_lose_nothing_that_they_have_acknowledged() -> Result<()> {
+        short("replicas")
     }
 
     #[test]
