@@ -77,13 +77,15 @@ failovers: peers
 		cargo test --profile ci --package tests --test sentinel -- --ignored --nocapture many_failovers
 
 # The server in simulated worlds, with virtual time: make simulate SEED=7 HOURS=2 goes through the seeds from 7
-# on until so many virtual hours have passed. HOURS=0 plays one world, as it was before: a seed gives the same
-# world again as long as the sources are the same. DUNLIN_TRACE names a file for all that happens.
+# on until so many virtual hours have passed, with one server and then with replicas. HOURS=0 plays one world
+# of each kind, as it was before: a seed gives the same world again as long as the sources are the same.
+# WORLDS=among plays those with replicas alone, WORLDS=in_a the others. DUNLIN_TRACE names a file for all that
+# happens.
 simulate: HOURS ?= 1
 simulate:
 	cargo build --profile ci --package dunlin
 	DUNLIN_HOURS=$(HOURS) DUNLIN_SEED=$(or $(SEED),1) \
-		cargo test --profile ci --package tests --test simulate -- nothing_goes_wrong
+		cargo test --profile ci --package tests --test simulate -- nothing_goes_wrong$(if $(WORLDS),_$(WORLDS))
 
 # Do simulated worlds still show defects that are put back on purpose? Builds the server once for each.
 mutants:

@@ -42,18 +42,20 @@ pub(crate) fn run(task: &str, words: &[String]) -> ExitCode {
 
 /// Works until the server is gone.
 fn work(seed: u64, life: u64) -> Result<Record> {
-    let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let began = u64::try_from(wall_clock.as_nanos())?;
     let loaded = Client::connect(PORT)
         .and_then(|mut client| client.call(&["FUNCTION", "LOAD", "REPLACE", data::LIBRARY]));
     if let Ok(loaded) = loaded {
         ensure!(!loaded.is_error() || crate::actor::is_refusal(&loaded), "{loaded:?}");
     }
-    let world = World::new(PORT, Clock::new(), life + 1);
+    let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let (began, clock) = (u64::try_from(wall_clock.as_nanos())?, Clock::new());
+    let world = World::new(PORT, clock, life + 1);
     let mut record = Record { began, ..Record::default() };
     thread::scope(|scope| {
-        let players: Vec<_> =
-            roles::cast(&world, seed).into_iter().map(|play| scope.spawn(play)).collect();
+        let players: Vec<_> = roles::cast(&world, seed, roles::OF_ONE)
+            .into_iter()
+            .map(|play| scope.spawn(play))
+            .collect();
         while Client::connect(PORT).is_ok() {
             sleep(LOOK);
         }

@@ -96,7 +96,8 @@ struct Conductor {
     repairs: u64,
 }
 
-fn nanoseconds(time: Duration) -> Time {
+/// A time of the world as clients count it.
+pub(crate) fn nanoseconds(time: Duration) -> Time {
     u64::try_from(time.as_nanos()).unwrap_or(Time::MAX - 1)
 }
 
@@ -308,7 +309,7 @@ impl Conductor {
 }
 
 /// What must have survived an end, given when the disk was sound for the last time.
-fn promise(ending: Ending, policy: Policy, sound: Time) -> Promise {
+pub(crate) fn promise(ending: Ending, policy: Policy, sound: Time) -> Promise {
     let spans = match (ending, policy) {
         (Ending::Stop, _) | (_, Policy::Always) => vec![(0, Time::MAX - 1)],
         (Ending::Kill, _) => vec![(0, sound)],

@@ -4,7 +4,8 @@
 //! `make simulate SEED=7 HOURS=2` goes through worlds with the seeds from 7 on, until two virtual
 //! hours have passed. A world that fails names its seed, and `make simulate SEED=n HOURS=0` replays
 //! that world, to the last system call. `conduct.rs` runs a world. The clients are a process in it:
-//! this program with other arguments (`clients.rs`).
+//! this program with other arguments (`clients.rs`). After as many hours with one server come those
+//! with replicas (`replicated`).
 
 #[path = "../storm/actor.rs"]
 #[allow(dead_code, reason = "the storm uses all of it")]
@@ -21,8 +22,15 @@ mod data;
 #[path = "../storm/history.rs"]
 #[allow(dead_code, reason = "the storm uses all of it")]
 mod history;
+#[path = "../storm/judge.rs"]
+#[allow(dead_code, reason = "the storm uses all of it")]
+mod judge;
 mod plan;
 mod record;
+#[path = "../storm/replicas.rs"]
+#[allow(dead_code, reason = "the storm uses all of it")]
+mod replicas;
+mod replicated;
 mod roles;
 
 use std::io::Write as _;
@@ -37,6 +45,8 @@ use conduct::{Told, play};
 
 /// Virtual time of the worlds that go with the tests.
 const USUAL: Duration = Duration::from_secs(20 * 60);
+/// How long clients work at a time in the world with replicas that goes with the tests.
+const SHORT_ACT: Duration = Duration::from_millis(120);
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +54,11 @@ fn main() -> ExitCode {
         && let Some(task) = task.strip_prefix("client:")
     {
         return clients::run(task, rest);
+    }
+    if let Some((task, rest)) = words.split_first()
+        && let Some(task) = task.strip_prefix("replicated:")
+    {
+        return replicated::clients::run(task, rest);
     }
     let mut arguments = Arguments::from_args();
     // All threads of a world run on one processor, and worlds would only be in each other's way.
@@ -61,6 +76,9 @@ fn trials() -> Vec<Trial> {
 fn trials() -> Vec<Trial> {
     vec![
         Trial::test("nothing_goes_wrong_in_a_simulated_world", || told(many_worlds)),
+        Trial::test("nothing_goes_wrong_among_simulated_replicas", || {
+            told(many_worlds_of_replicas)
+        }),
         Trial::test("a_seed_gives_the_same_world_again", || told(same_world_again)),
     ]
 }
@@ -108,6 +126,30 @@ fn many_worlds() -> Result<()> {
     Ok(())
 }
 
+/// The same for worlds in which the server has replicas.
+#[cfg(target_arch = "x86_64")]
+fn many_worlds_of_replicas() -> Result<()> {
+    let first: u64 = setting("DUNLIN_SEED").unwrap_or(1);
+    let hours: Option<f64> = setting("DUNLIN_HOURS");
+    let wanted = Duration::from_secs_f64(hours.unwrap_or_default() * 3600.0);
+    let longest = hours.map_or(SHORT_ACT, |_| Duration::MAX);
+    let begin = Instant::now();
+    let mut all = replicated::Told::default();
+    let mut seed = first;
+    while seed == first || all.time < wanted {
+        let told = replicated::play(seed, usize::MAX, longest).with_context(|| {
+            format!("seed {seed} (the {}. world, after {:?})", seed - first + 1, begin.elapsed())
+        })?;
+        if hours.is_some() {
+            say(&format!("replicas, seed {seed}: {told}"));
+        }
+        all.add(&told);
+        seed += 1;
+    }
+    say(&format!("simulated with replicas: {all}; in {:?}", begin.elapsed()));
+    Ok(())
+}
+
 /// Everything that happens comes from the seed, or else a failure could not be played again.
 #[cfg(target_arch = "x86_64")]
 fn same_world_again() -> Result<()> {
@@ -116,5 +158,8 @@ fn same_world_again() -> Result<()> {
     ensure!(one.hash == other.hash, "seed {seed} gave {one} and then {other}");
     let different = play(seed + 1, 1)?;
     ensure!(one.hash != different.hash, "another seed gave the same world");
+    let play = || replicated::play(seed, 2, SHORT_ACT);
+    let (one, other) = (play()?, play()?);
+    ensure!(one.hash == other.hash, "with replicas seed {seed} gave {one} and then {other}");
     Ok(())
 }

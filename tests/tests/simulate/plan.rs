@@ -69,7 +69,8 @@ pub(crate) fn lives(seed: u64) -> Vec<Life> {
     (0..LIVES).map(|_| life(&mut random)).collect()
 }
 
-fn span(random: &mut Random, least: Duration, most: Duration) -> Duration {
+/// A time from `least` to `most`.
+pub(crate) fn span(random: &mut Random, least: Duration, most: Duration) -> Duration {
     let nanoseconds = |span: Duration| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
     let drawn = random.between(nanoseconds(least), nanoseconds(most));
     Duration::from_nanos(drawn.unsigned_abs())

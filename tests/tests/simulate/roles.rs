@@ -18,6 +18,7 @@ use tests::random::Random;
 
 use crate::actor::{Actor, World};
 use crate::history::Operation;
+use crate::replicas;
 
 /// Clients that write registers; each has its own.
 const WRITERS: usize = 3;
@@ -27,7 +28,10 @@ type Play = fn(&mut Actor<'_>, usize);
 
 /// (name, whether it bears errors, how many, what they do). Connections of victims are killed now
 /// and then.
-const ROLES: &[(&str, bool, usize, Play)] = &[
+type Role = (&'static str, bool, usize, Play);
+
+/// Where one server is alone.
+pub(crate) const OF_ONE: &[Role] = &[
     ("victim", false, WRITERS, registers::write),
     ("victim", false, 2, registers::read),
     ("pusher", false, 1, queues::push),
@@ -43,13 +47,36 @@ const ROLES: &[(&str, bool, usize, Play)] = &[
     ("hunter", false, 1, hunt),
 ];
 
+/// Where it has replicas.
+pub(crate) const AMONG_REPLICAS: &[Role] = &[
+    ("writer", false, replicas::WRITERS, replicas::write),
+    ("reader", false, 1, registers::read),
+    ("pusher", false, 1, queues::push),
+    ("popper", false, 1, queues::pop),
+    ("pusher", false, 1, streams::feed),
+    ("popper", false, 1, streams::consume),
+    ("counter", false, 1, counters::count),
+    ("publisher", false, 1, messages::publish),
+    ("operator", false, 1, databases::operate),
+    ("noise", true, 1, replicas::make_traffic),
+    ("heavy", true, 1, replicas::lift),
+    ("follower", false, 2, replicas::read_after),
+    ("looker", false, 1, replicas::look),
+    ("prolonger", true, 1, replicas::prolong),
+    ("keeper", true, 1, replicas::keep),
+];
+
 /// All roles, or some of them: a world with few clients shows what the others would cover up.
-pub(crate) fn cast(world: &World, seed: u64) -> Vec<impl FnOnce() -> Vec<Operation> + Send> {
+pub(crate) fn cast(
+    world: &World,
+    seed: u64,
+    roles: &'static [Role],
+) -> Vec<impl FnOnce() -> Vec<Operation> + Send> {
     let mut random = Random::new(seed);
     let share = *random.pick(&[30, 60, 100]);
     let mut players = Vec::new();
     let mut client = 0;
-    for &(name, lenient, count, play) in ROLES {
+    for &(name, lenient, count, play) in roles {
         for number in 0..count {
             client += 1;
             let seed = seed.wrapping_mul(1009).wrapping_add(client);
