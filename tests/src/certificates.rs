@@ -7,6 +7,15 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use tempfile::TempDir;
 
+/// A certificate and its key.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The file of the certificate.
+    pub certificate: PathBuf,
+    /// The file of the key.
+    pub key: PathBuf,
+}
+
 /// See the module's text. Dropping it removes the files.
 #[derive(Debug)]
 pub struct Certificates {
@@ -42,6 +51,41 @@ impl Certificates {
         Ok(Certificates { directory })
     }
 
+    /// Makes another one that the authority vouches for, whose files have this name. `names` are
+    /// those of a `subjectAltName`, and it holds for so many days from now on.
+    ///
+    /// # Errors
+    /// As [`Certificates::make`].
+    pub fn issue(&self, name: &str, names: &str, days: i32) -> Result<Identity> {
+        let directory = self.directory.path();
+        let extensions = directory.join(format!("{name}.names"));
+        fs::write(extensions, format!("subjectAltName={names}\n"))?;
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+        for arguments in [
+            format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}"),
+            format!(
+                "x509 -req -in {name}.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
+                 -days {days} -extfile {name}.names -out {name}.pem"
+            ),
+        ] {
+            openssl(directory, &arguments)?;
+        }
+        let file = |ending: &str| directory.join(format!("{name}.{ending}"));
+        Ok(Identity { certificate: file("pem"), key: file("key") })
+    }
+
+    /// Encrypts a key with a password, into another file.
+    ///
+    /// # Errors
+    /// As [`Certificates::make`].
+    pub fn encrypt(&self, key: &Path, password: &str, form: &str) -> Result<PathBuf> {
+        let path = self.directory.path().join(format!("encrypted-{}.key", form.len()));
+        let (from, to) = (key.display(), path.display());
+        let arguments = format!("{form} -in {from} -out {to} -passout pass:{password}");
+        openssl(self.directory.path(), &arguments)?;
+        Ok(path)
+    }
+
     /// The authority's certificate.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
@@ -58,5 +102,11 @@ impl Certificates {
     #[must_use]
     pub fn key(&self) -> PathBuf {
         self.directory.path().join("server.key")
+    }
+
+    /// The server's certificate and key.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity { certificate: self.server(), key: self.key() }
     }
 }

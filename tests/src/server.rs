@@ -268,7 +268,10 @@ impl Drop for Server {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> Result<u16> {
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 

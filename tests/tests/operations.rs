@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use regex_lite::Regex;
+use tests::certificates::Certificates;
 use tests::client::{Client, Reply, encode};
 use tests::peers;
 use tests::process::scheduled_nanoseconds;
@@ -26,6 +28,14 @@ fn busy_server() -> Result<(Server, u16)> {
     let options = [("threads", "2"), ("appendonly", "yes"), ("appendfsync", "always")];
     let (server, port) = Server::start_with_http(&options)?;
     let mut client = server.connect()?;
+    // Nothing has to be encrypted for the end of certificates to be shown.
+    let certificates = Certificates::make()?;
+    let file = |path: PathBuf| path.display().to_string();
+    let (certificate, key, authority) =
+        (file(certificates.server()), file(certificates.key()), file(certificates.authority()));
+    let set = ["tls-cert-file", &certificate, "tls-key-file", &key, "tls-ca-cert-file", &authority];
+    let set = [&["CONFIG", "SET", "tls-replication", "yes"][..], &set].concat();
+    ensure!(!client.call(&set)?.is_error(), "{}", server.log_tail());
     for command in ["SET a 1 EX 1000", "GET a", "GET none", "LPUSH a 1", "NOSUCH", "RPUSH l 1 2"] {
         client.call_text(command)?;
     }

@@ -319,6 +319,12 @@ pub const LEFT_BEHIND_PER_TURN: usize = 4096;
 /// Bytes read from one connection in one turn before its neighbours are served.
 pub const READ_PER_TURN: usize = 256 * 1024;
 
+/// Encrypted bytes that a connection holds back at most while its client does not take them.
+pub const TLS_HELD_BACK: usize = 64 * 1024;
+
+/// Milliseconds within which a client ends its handshake.
+pub const TLS_HANDSHAKE_MS: u64 = 10_000;
+
 /// Initial size of a connection's read buffer, in bytes.
 pub const READ_BUFFER: usize = 16 * 1024;
 

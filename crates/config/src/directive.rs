@@ -43,6 +43,8 @@ pub enum Action {
     Ports,
     /// It listens at other addresses.
     Addresses,
+    /// It reads certificates and keys, and offers other things to clients of TLS.
+    Tls,
     /// It makes sure that there are descriptors for this many clients.
     Descriptors,
     /// It changes to another directory.
@@ -72,10 +74,10 @@ impl Action {
     pub fn waits(self) -> bool {
         use Action::{
             Addresses, AppendOnly, CrashLog, Descriptors, Directory, LogLevel, MemoryLimit, None,
-            OomScore, Ports, SyncTimes, Timestamps, Title, Views,
+            OomScore, Ports, SyncTimes, Timestamps, Title, Tls, Views,
         };
         match self {
-            Ports | Addresses | Directory | OomScore | AppendOnly | Views => true,
+            Ports | Addresses | Tls | Directory | OomScore | AppendOnly | Views => true,
             None | Descriptors | Title | SyncTimes | Timestamps | LogLevel | CrashLog
             | MemoryLimit => false,
         }

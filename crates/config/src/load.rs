@@ -674,7 +674,6 @@ mod tests {
             ("cluster-enabled yes", "cluster mode is not offered yet"),
             ("databases 0", "argument must be between 1 and 2147483647 inclusive"),
             ("aclfile /x", "access control lists are not offered; use requirepass"),
-            ("tls-port 1", "TLS is not offered; put a TLS proxy in front"),
             ("loadmodule /x.so", "modules cannot be loaded"),
         ] {
             assert_eq!(message(text), error, "{text}");

@@ -28,8 +28,7 @@ const NO_FORK: &str = "nothing forks here";
 const NO_DEFRAG: &str = "memory is not defragmented in the background";
 const NO_MODULES: &str = "modules cannot be loaded";
 const NO_PINNING: &str = "threads are not pinned by the server; use taskset or a cpuset";
-const NO_TLS: &str = "TLS is not offered; put a TLS proxy in front";
-const TLS_ONLY: &str = "it concerns TLS, which is not offered";
+const NO_DH: &str = "keys are agreed on by elliptic curves only";
 const NO_ACL: &str = "access control lists are not offered; use requirepass";
 const GOES_ON: &str = "a replica goes on, and says so in the log";
 const NO_SECOND_LINK: &str = "the primary keeps the stream during a full sync";
@@ -170,63 +169,74 @@ directives! {
 
     // ---- TLS ------------------------------------------------------------------------------
 
-    /// TCP port for encrypted connections.
-    tls_port: u16 = 0 => named("tls-port").refused(NO_TLS), integer(0, 65535);
-    /// Encrypt the connections between cluster nodes.
-    tls_cluster: bool = false => named("tls-cluster").refused(NO_TLS), YesNo;
+    /// TCP port for encrypted connections; 0 listens on none. With `port 0` it is the only one.
+    tls_port: u16 = 0 => named("tls-port").then(Action::Ports), integer(0, 65535);
+    /// TCP port for encrypted HTTP; 0 listens on none.
+    https_port: u16 = 0 => named("https-port").then(Action::Ports), integer(0, 65535);
+    /// Encrypt the connections that MIGRATE opens, as the nodes of a cluster do.
+    tls_cluster: bool = false => named("tls-cluster").then(Action::Tls), YesNo;
     /// Encrypt the connection to the primary.
-    tls_replication: bool = false => named("tls-replication").refused(NO_TLS), YesNo;
+    tls_replication: bool = false => named("tls-replication").then(Action::Tls), YesNo;
+    /// Connect only to servers whose certificates are for the name or address by which the server
+    /// knows them: primaries and targets of MIGRATE. As in Redis, it is enough by default that an
+    /// authority vouches for them.
+    tls_verify_names: bool = false => named("tls-verify-names").then(Action::Tls), YesNo;
     /// Whether clients must show a certificate.
     tls_auth_clients: TlsAuthClients = TlsAuthClients::Yes
-        => named("tls-auth-clients").without_effect(TLS_ONLY), OneOf;
-    /// Certificate of the server.
+        => named("tls-auth-clients").then(Action::Tls), OneOf;
+    /// Certificate of the server, with those between it and its authority. CONFIG SET reads it
+    /// anew, also when the path stays the same; so does SIGHUP, with all files of TLS.
     tls_cert_file: Vec<u8> = Vec::new()
-        => named("tls-cert-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-cert-file").then(Action::Tls).always_applied(), OPTIONAL_TEXT;
     /// Private key of the server.
     tls_key_file: Vec<u8> = Vec::new()
-        => named("tls-key-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-key-file").then(Action::Tls).always_applied(), OPTIONAL_TEXT;
     /// Password of that key.
     tls_key_file_pass: Vec<u8> = Vec::new()
-        => named("tls-key-file-pass").secret().without_effect(TLS_ONLY), OPTIONAL_TEXT;
-    /// Certificate for connections that the server opens.
+        => named("tls-key-file-pass").secret().then(Action::Tls), OPTIONAL_TEXT;
+    /// Further certificates, for clients that ask for another name: pairs of a certificate file and
+    /// a key file. The password is that of the first key.
+    tls_sni_cert_files: Vec<Vec<u8>> = Vec::new()
+        => named("tls-sni-cert-files").then(Action::Tls).always_applied(), Words("pairs of a certificate file and a key file");
+    /// Certificate for connections that the server opens; its own if none is set.
     tls_client_cert_file: Vec<u8> = Vec::new()
-        => named("tls-client-cert-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-client-cert-file").then(Action::Tls).always_applied(), OPTIONAL_TEXT;
     /// Private key for connections that the server opens.
     tls_client_key_file: Vec<u8> = Vec::new()
-        => named("tls-client-key-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-client-key-file").then(Action::Tls).always_applied(), OPTIONAL_TEXT;
     /// Password of that key.
     tls_client_key_file_pass: Vec<u8> = Vec::new()
-        => named("tls-client-key-file-pass").secret().without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-client-key-file-pass").secret().then(Action::Tls), OPTIONAL_TEXT;
     /// Diffie-Hellman parameters.
     tls_dh_params_file: Vec<u8> = Vec::new()
-        => named("tls-dh-params-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-dh-params-file").without_effect(NO_DH), OPTIONAL_TEXT;
     /// Certificates of the authorities that are trusted.
     tls_ca_cert_file: Vec<u8> = Vec::new()
-        => named("tls-ca-cert-file").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-ca-cert-file").then(Action::Tls).always_applied(), OPTIONAL_TEXT;
     /// Directory of such certificates.
     tls_ca_cert_dir: Vec<u8> = Vec::new()
-        => named("tls-ca-cert-dir").without_effect(TLS_ONLY), OPTIONAL_TEXT;
-    /// Versions of the protocol to offer.
+        => named("tls-ca-cert-dir").then(Action::Tls).always_applied(), OPTIONAL_TEXT;
+    /// Versions of the protocol to offer, of `TLSv1.2` and `TLSv1.3`; both if none is set.
     tls_protocols: Vec<u8> = Vec::new()
-        => named("tls-protocols").without_effect(TLS_ONLY), OPTIONAL_TEXT;
-    /// Ciphers up to TLS 1.2.
+        => named("tls-protocols").then(Action::Tls), OPTIONAL_TEXT;
+    /// Ciphers up to TLS 1.2, as OpenSSL names them. What is not offered is refused.
     tls_ciphers: Vec<u8> = Vec::new()
-        => named("tls-ciphers").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-ciphers").then(Action::Tls), OPTIONAL_TEXT;
     /// Cipher suites of TLS 1.3.
     tls_ciphersuites: Vec<u8> = Vec::new()
-        => named("tls-ciphersuites").without_effect(TLS_ONLY), OPTIONAL_TEXT;
+        => named("tls-ciphersuites").then(Action::Tls), OPTIONAL_TEXT;
     /// Follow the server's order of ciphers rather than the client's.
     tls_prefer_server_ciphers: bool = false
-        => named("tls-prefer-server-ciphers").without_effect(TLS_ONLY), YesNo;
+        => named("tls-prefer-server-ciphers").then(Action::Tls), YesNo;
     /// Let clients resume sessions.
     tls_session_caching: bool = true
-        => named("tls-session-caching").without_effect(TLS_ONLY), YesNo;
+        => named("tls-session-caching").then(Action::Tls), YesNo;
     /// Sessions kept for that; 0 without bound.
     tls_session_cache_size: u32 = 20_480
-        => named("tls-session-cache-size").without_effect(TLS_ONLY), integer(0, INT_MAX);
+        => named("tls-session-cache-size").then(Action::Tls), integer(0, INT_MAX);
     /// Seconds for which they are kept.
     tls_session_cache_timeout: u32 = 300
-        => named("tls-session-cache-timeout").without_effect(TLS_ONLY), integer(0, INT_MAX);
+        => named("tls-session-cache-timeout").then(Action::Tls), integer(0, INT_MAX);
 
     // ---- Process --------------------------------------------------------------------------
 

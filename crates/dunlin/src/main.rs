@@ -1,6 +1,7 @@
 //! `dunlin`: one binary, one subcommand per purpose.
 
 mod allocator;
+mod certificates;
 mod check;
 mod print;
 
@@ -14,7 +15,7 @@ use print::print;
 use server::boot;
 
 /// The commands, for hints after a typing error.
-const COMMANDS: [&str; 6] = ["serve", "check", "move", "bench", "lab", "help"];
+const COMMANDS: [&str; 7] = ["serve", "check", "move", "bench", "lab", "tls", "help"];
 
 const USAGE: &str = "\
 An in-memory data-structure server that speaks the Redis protocol and uses every core.
@@ -25,6 +26,7 @@ Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
        dunlin move --from URL [--to URL] [OPTIONS]
        dunlin bench [OPTIONS] [COMMAND ARGS...]
        dunlin lab run EXPERIMENT... | list | show NAME | report | compare | agent | limit
+       dunlin tls dev DIRECTORY [NAME...]
        dunlin --help | --version
 
 Commands:
@@ -34,6 +36,8 @@ Commands:
   move     Moves all data of a running Redis, Valkey or Dunlin to another one, without downtime
   bench    Measures one server, with redis-benchmark's options and more
   lab      Measures servers side by side, breaks them on purpose, and writes a report
+  tls dev  Makes certificates for trials: an authority, a server (for localhost and the names given),
+           and a client
 
 CONFIG-FILE and OPTIONS are those of redis-server: each directive of a configuration
 file is an option as well, and - reads directives from standard input. `dunlin serve --help`
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         (Some(b"move"), arguments) => mover::run(&texts(arguments)),
         (Some(b"bench"), arguments) => lab::bench::run(&texts(arguments)),
         (Some(b"lab"), arguments) => lab::command::run(&texts(arguments)),
+        (Some(b"tls"), arguments) => certificates::run(&texts(arguments)),
         (Some(unknown), _) => {
             let unknown = String::from_utf8_lossy(unknown);
             let meant = config::nearest(&unknown, COMMANDS.into_iter());

@@ -66,8 +66,11 @@ pub trait Process {
     /// Processor time of the process.
     fn cpu_seconds(&self) -> CpuSeconds;
 
-    /// The words of `bind` whose addresses the server listens at for RESP.
-    fn listens_at(&self) -> Vec<String>;
+    /// The words of `bind` whose addresses the server listens at for RESP, `encrypted` or not.
+    fn listens_at(&self, encrypted: bool) -> Vec<String>;
+
+    /// The certificates by which connections are encrypted, none if none are.
+    fn certificates(&self) -> Vec<CertificateMetrics>;
 
     /// Facts about the process and the machine for INFO. They do not change while it runs.
     fn process(&self) -> ProcessInfo;
@@ -79,6 +82,18 @@ pub trait Process {
 
     /// Ends the process at once, with a crash report: DEBUG SEGFAULT, ASSERT, PANIC.
     fn crash(&self, reason: &str) -> !;
+}
+
+/// Until when certificates of one kind hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateMetrics {
+    /// Whose they are: "server", "client" for those that are shown to other servers, or "ca" for
+    /// authorities.
+    pub kind: &'static str,
+    /// The number of the one that ends first, in hexadecimal digits.
+    pub serial: String,
+    /// From when on that one does not hold, in seconds since 1970.
+    pub not_after: i64,
 }
 
 /// A request to a database, or for its results.

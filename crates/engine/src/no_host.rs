@@ -12,8 +12,8 @@ use crate::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader, 
 use crate::files::append_only::{self, RewriteAnswer};
 use crate::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::host::{
-    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource, Migration,
-    Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
+    CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
+    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
 };
 use crate::persistence::loading::{LoadFailed, Source};
 use crate::session::attachment::Waiter;
@@ -91,7 +91,11 @@ impl Process for NoHost {
         CpuSeconds::default()
     }
 
-    fn listens_at(&self) -> Vec<String> {
+    fn listens_at(&self, _: bool) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn certificates(&self) -> Vec<CertificateMetrics> {
         Vec::new()
     }
 

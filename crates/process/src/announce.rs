@@ -9,14 +9,26 @@ use rustix::fs::Access;
 use super::log::Log;
 use super::paths;
 
-/// Says at which addresses clients are served, and in which directory the data lies: the current
-/// one.
-pub fn announce(config: &Config, resp: &[SocketAddr], http: &[SocketAddr], log: &Log) {
-    if !resp.is_empty() {
-        log.notice(format!("The Redis protocol is served at {}", list(resp)));
-    }
-    if let Some(first) = http.first() {
-        log.notice(format!("HTTP is served at {}; dashboard: {}", list(http), page(first)));
+/// Addresses at which clients are served.
+pub struct Served {
+    /// In the protocol of Redis.
+    pub resp: Vec<SocketAddr>,
+    /// In HTTP.
+    pub http: Vec<SocketAddr>,
+}
+
+/// Says at which addresses clients are served, by connections that are open or encrypted, and in
+/// which directory the data lies: the current one.
+pub fn announce(config: &Config, open: &Served, encrypted: &Served, log: &Log) {
+    for (served, over, scheme) in [(open, "", "http"), (encrypted, " over TLS", "https")] {
+        let Served { resp, http } = served;
+        if !resp.is_empty() {
+            log.notice(format!("The Redis protocol{over} is served at {}", list(resp)));
+        }
+        if let Some(first) = http.first() {
+            let (at, page) = (list(http), page(scheme, first));
+            log.notice(format!("HTTP{over} is served at {at}; dashboard: {page}"));
+        }
     }
     let directory = paths::path(&config.dir).display();
     log.notice(format!("Data directory: {directory}"));
@@ -27,7 +39,8 @@ pub fn announce(config: &Config, resp: &[SocketAddr], http: &[SocketAddr], log: 
             paths::reason(&error.into())
         ));
     }
-    let public = resp.iter().chain(http).find(|address| !address.ip().is_loopback());
+    let all = [open, encrypted].into_iter().flat_map(|own| own.resp.iter().chain(&own.http));
+    let public = all.into_iter().find(|address| !address.ip().is_loopback());
     if let Some(address) = public.filter(|_| config.requirepass.is_empty()) {
         warn_of_open_access(config, address, log);
     }
@@ -53,9 +66,9 @@ fn list(addresses: &[SocketAddr]) -> String {
 }
 
 /// Where a browser on this machine finds the page.
-fn page(address: &SocketAddr) -> String {
+fn page(scheme: &str, address: &SocketAddr) -> String {
     match address.ip().is_unspecified() {
-        true => format!("http://localhost:{}/", address.port()),
-        false => format!("http://{address}/"),
+        true => format!("{scheme}://localhost:{}/", address.port()),
+        false => format!("{scheme}://{address}/"),
     }
 }

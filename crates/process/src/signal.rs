@@ -5,13 +5,15 @@
 
 use crate::system;
 
-/// The requests of an operator by signal.
+/// The requests of an operator by signal, or of a terminal that is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caught {
     /// SIGINT.
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP.
+    HangUp,
 }
 
 impl Caught {
@@ -20,16 +22,16 @@ impl Caught {
         match self {
             Caught::Interrupt => "SIGINT",
             Caught::Terminate => "SIGTERM",
+            Caught::HangUp => "SIGHUP",
         }
     }
 }
 
-const CAUGHT: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
+const CAUGHT: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// Sets the signals up. Must be called before any thread starts.
 pub fn prepare() {
-    // A closed terminal does not end a server; a closed socket is noticed by the write to it.
-    system::ignore_signal(libc::SIGHUP);
+    // A closed socket is noticed by the write to it.
     system::ignore_signal(libc::SIGPIPE);
     // A write to a file that has reached its allowed size fails with an error.
     system::ignore_signal(libc::SIGXFSZ);
@@ -38,9 +40,9 @@ pub fn prepare() {
 
 /// Waits for the next signal.
 pub fn wait() -> Caught {
-    if system::wait_for_signal(&CAUGHT) == libc::SIGINT {
-        Caught::Interrupt
-    } else {
-        Caught::Terminate
+    match system::wait_for_signal(&CAUGHT) {
+        libc::SIGINT => Caught::Interrupt,
+        libc::SIGHUP => Caught::HangUp,
+        _ => Caught::Terminate,
     }
 }

@@ -17,6 +17,7 @@ use engine::journal::backlog::Position;
 use parking_lot::Mutex;
 use views::Views;
 
+use crate::encryption;
 use crate::files::ConfigFiles;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
@@ -34,7 +35,7 @@ use persist::cuts::Cuts;
 use persist::disk::{Disk, RealDisk};
 use persist::load::{self, Load};
 use persist::rdb::saver::Saver;
-use process::announce::announce;
+use process::announce::{Served, announce};
 use process::daemon::{self, OomScore, PidFile, Supervisor};
 use process::log::Log;
 use process::memory;
@@ -223,7 +224,16 @@ impl Running {
     ) -> Result<Running, Failed> {
         let threads = thread_count(&config);
         config.maxclients = room_for_clients(&config, threads, log)?;
-        let listening = Listening::open(&config, log).map_err(|NotListening| Failed)?;
+        let active = Arc::new(tls::Active::default());
+        if encryption::is_wanted(&config) {
+            let ends = encryption::read(&config).map_err(|error| {
+                log.warning(error);
+                log.warning("Failed to configure TLS. Check logs for more info.");
+                Failed
+            })?;
+            active.replace(Some(Arc::new(ends)));
+        }
+        let listening = Listening::open(&config, log, &active).map_err(|NotListening| Failed)?;
         let views = Keeper::read(&config).map_err(|error| {
             let file = path(&config.views_file);
             log.warning(format!("Fatal error: views-file {}: {error}. Exiting.", file.display()));
@@ -237,7 +247,8 @@ impl Running {
                 "Threads that serve clients return unused memory themselves: {error}"
             ));
         }
-        Running::start_threads(config, config_file, listening, surroundings, threads, log).map_err(
+        let sockets = (listening, active);
+        Running::start_threads(config, config_file, sockets, surroundings, threads, log).map_err(
             |error| {
                 log.warning(format!("A thread cannot be started: {}", reason(&error)));
                 Failed
@@ -256,7 +267,7 @@ impl Running {
     fn start_threads(
         config: Config,
         config_file: Option<PathBuf>,
-        listening: Listening,
+        (listening, active): (Listening, Arc<tls::Active>),
         surroundings: Surroundings,
         threads: usize,
         log: &Arc<Log>,
@@ -271,11 +282,13 @@ impl Running {
             AppendOnly::new(&config, log, &waiting, Arc::clone(&cuts), Arc::clone(&disk))?;
         let append_only = Arc::new(append_only);
         let journal = Arc::clone(append_only.journal());
+        let movers = Movers::new(&active);
         let outside = Arc::new(Outside {
             log: Arc::clone(log),
             wakers,
             workers: Mutex::new(None),
             listening: Mutex::new(listening),
+            active,
             stop: stop_sender.clone(),
             disk,
             cuts,
@@ -288,7 +301,7 @@ impl Running {
             log_thread: Mutex::new(Some(log.start_thread()?)),
             background: background::start()?,
             node_reader: node_reader::start()?,
-            movers: Movers::default(),
+            movers,
             views: Keeper::start(views, log)?,
             failed: Mutex::default(),
             oom_score,
@@ -311,7 +324,7 @@ impl Running {
         let to = SignalThread {
             engine: Arc::clone(&engine),
             log: Arc::clone(log),
-            saver: Arc::clone(&outside.saver),
+            outside: Arc::clone(&outside),
             stop: stop_sender,
             signals: Arc::clone(&signals),
         };
@@ -351,7 +364,9 @@ impl Running {
         log.warning("Server initialized");
         let listening = self.outside.listening.lock();
         let at = |speaks| listening.addresses(speaks).collect::<Vec<_>>();
-        announce(config, &at(Speaks::RESP), &at(Speaks::HTTP), log);
+        let open = Served { resp: at(Speaks::RESP), http: at(Speaks::HTTP) };
+        let encrypted = Served { resp: at(Speaks::RESP_OVER_TLS), http: at(Speaks::HTTPS) };
+        announce(config, &open, &encrypted, log);
         *self.outside.workers.lock() = Some(workers);
     }
 
@@ -450,6 +465,7 @@ impl Running {
             log: Arc::clone(&outside.log),
             cuts: Arc::clone(&outside.cuts),
             append_only: Arc::clone(&outside.append_only),
+            active: Arc::clone(&outside.active),
             disk: Arc::clone(&outside.disk),
         });
         let thread = started.map_err(|error| {
@@ -692,7 +708,7 @@ fn thread_count(config: &Config) -> usize {
 struct SignalThread {
     engine: Arc<Engine>,
     log: Arc<Log>,
-    saver: Arc<Saver>,
+    outside: Arc<Outside>,
     stop: Sender<StopRequest>,
     /// Signals whose request was not refused yet.
     signals: Arc<AtomicUsize>,
@@ -706,9 +722,14 @@ impl SignalThread {
     fn receive(&self) {
         loop {
             let caught = signal::wait();
+            if caught == Caught::HangUp {
+                // Between two changes of settings.
+                self.engine.config.update(|config| self.outside.reload_certificates(config));
+                continue;
+            }
             if self.signals.load(Ordering::Relaxed) > 0 && caught == Caught::Interrupt {
                 self.log.warning("You insist... exiting now.");
-                self.saver.abandon();
+                self.outside.saver.abandon();
                 self.log.drain();
                 std::process::exit(1);
             }
@@ -717,7 +738,7 @@ impl SignalThread {
             let config = self.engine.config.load();
             let options = match caught {
                 Caught::Interrupt => config.shutdown_on_sigint,
-                Caught::Terminate => config.shutdown_on_sigterm,
+                Caught::Terminate | Caught::HangUp => config.shutdown_on_sigterm,
             };
             let request = shutdown(options);
             // Sending fails only when the server is stopping already.

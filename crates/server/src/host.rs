@@ -14,8 +14,8 @@ use engine::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader,
 use engine::files::append_only::{self, RewriteAnswer};
 use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
-    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource, Migration,
-    Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
+    CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
+    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -24,9 +24,10 @@ use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use store::gate::StoppedWorld;
 
+use crate::encryption;
 use crate::files;
 use crate::listen::Listening;
-use crate::net::{Wakers, Workers};
+use crate::net::{Speaks, Wakers, Workers};
 use crate::threads::background::BackgroundJobs;
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
@@ -64,6 +65,8 @@ pub struct Outside {
     pub workers: Mutex<Option<Workers>>,
     /// The sockets that the server listens on.
     pub listening: Mutex<Listening>,
+    /// What encrypts connections.
+    pub active: Arc<tls::Active>,
     /// Where requests to stop go.
     pub stop: Sender<StopRequest>,
     /// The disk with the data files.
@@ -162,8 +165,18 @@ impl Process for Outside {
         system::cpu_seconds()
     }
 
-    fn listens_at(&self) -> Vec<String> {
-        self.listening.lock().words()
+    fn listens_at(&self, encrypted: bool) -> Vec<String> {
+        let speaks = if encrypted { Speaks::RESP_OVER_TLS } else { Speaks::RESP };
+        self.listening.lock().words(speaks)
+    }
+
+    fn certificates(&self) -> Vec<CertificateMetrics> {
+        let metrics = |tls::Expiry { kind, serial, not_after }| CertificateMetrics {
+            kind,
+            serial,
+            not_after,
+        };
+        self.active.expiries().into_iter().map(metrics).collect()
     }
 
     fn process(&self) -> ProcessInfo {
@@ -287,13 +300,15 @@ impl Apply for Outside {
         let mut failed = self.failed.lock();
         if let Some(failed) = failed.take() {
             // What failed has undone itself, and what would have followed has not happened. Neither
-            // were other views served.
+            // were other views served, and the certificates are what they were.
             let done = changes.iter().take_while(|change| **change != failed);
-            let done = done.filter(|change| action_of(**change) != Action::Views);
+            let done =
+                done.filter(|change| !matches!(action_of(**change), Action::Views | Action::Tls));
             done.for_each(|&change| drop(self.apply_one(action_of(change), old, new)));
             return Ok(());
         }
         let (limit, mut views) = (descriptors::limit(), None);
+        let encrypted_by = self.active.ends();
         for &directive in &changes {
             let applied = match action_of(directive) {
                 Action::Views => self.read_views(new).map(|read| views = Some(read)),
@@ -302,6 +317,7 @@ impl Apply for Outside {
             if let Err(message) = applied {
                 let name = directive.name();
                 descriptors::put_back(limit);
+                self.active.replace(encrypted_by);
                 self.log.warning(format!(
                     "Failed applying new configuration. Possibly related to new {name} setting. \
                      Restoring previous settings."
@@ -341,9 +357,15 @@ impl Outside {
         match action {
             // Views are read before, and served when everything else has taken effect.
             Action::None | Action::Views => {}
-            Action::Ports => self
-                .listen_again(old, new)
-                .ok_or("Unable to listen on this port. Check server logs.")?,
+            Action::Tls => self.encrypt_anew(new)?,
+            Action::Ports => {
+                let takes_clients = new.tls_port != 0 || new.https_port != 0;
+                if takes_clients && !self.active.takes_clients() {
+                    self.encrypt_anew(new)?;
+                }
+                self.listen_again(old, new)
+                    .ok_or("Unable to listen on this port. Check server logs.")?;
+            }
             Action::Addresses => {
                 self.listen_again(old, new).ok_or("Failed to bind to specified addresses.")?;
             }
@@ -362,6 +384,31 @@ impl Outside {
             Action::AppendOnly => self.append_only.turn_off(),
         }
         Ok(())
+    }
+
+    /// Has new connections go by the certificates, keys and settings as they are now.
+    fn encrypt_anew(&self, new: &Config) -> Result<(), Refused> {
+        if !encryption::is_wanted(new) {
+            self.active.replace(None);
+            return Ok(());
+        }
+        let ends = encryption::read(new).map_err(|error| {
+            self.log.warning(error);
+            // The rest may show details that only the operator may see.
+            "Unable to update TLS configuration. Check server logs.".to_owned()
+        })?;
+        self.active.replace(Some(Arc::new(ends)));
+        Ok(())
+    }
+
+    /// Reads certificates and keys again, because the operator asks for it by a signal. If that
+    /// fails, those that were read before stay.
+    pub fn reload_certificates(&self, config: &Config) {
+        match self.encrypt_anew(config) {
+            Ok(()) if self.active.is_on() => self.log.notice("Certificates and keys read again"),
+            Ok(()) => self.log.notice("There are no certificates to be read again"),
+            Err(_) => self.log.warning("Certificates and keys are unchanged"),
+        }
     }
 
     /// Listens where the new settings say. The process title names the first address.
@@ -419,16 +466,24 @@ fn action_of(changed: DirectiveId) -> Action {
 
 /// The directives in the order in which they take effect.
 fn in_order(changed: &[DirectiveId]) -> Vec<DirectiveId> {
-    let (mut ordered, mut listens) = (Vec::with_capacity(changed.len()), false);
+    let mut ordered = Vec::with_capacity(changed.len());
+    let (mut listens, mut encrypts) = (false, false);
     for &directive in changed {
-        // Ports and addresses change together, whichever comes first.
-        let addresses = matches!(action_of(directive), Action::Ports | Action::Addresses);
-        if !addresses || !std::mem::replace(&mut listens, true) {
+        // What changes together does so with whichever comes first.
+        let is_done = match action_of(directive) {
+            Action::Ports | Action::Addresses => std::mem::replace(&mut listens, true),
+            Action::Tls => std::mem::replace(&mut encrypts, true),
+            _ => false,
+        };
+        if !is_done {
             ordered.push(directive);
         }
     }
     ordered.sort_by_key(|&directive| match action_of(directive) {
         // A relative path is below the new directory.
+        Action::Directory => -2,
+        // Whoever connects to a new port needs them.
+        Action::Tls => -1,
         Action::Views => 1,
         // After everything else that may fail: what is written while the append-only file is off is
         // not in it when it is on again.

@@ -6,6 +6,7 @@
 //! | [`net`] | how do bytes come in and go out? |
 //! | [`host`] | what does the engine get when it asks for the world outside? |
 //! | [`listen`] | on which sockets does it listen? |
+//! | `encryption` | what do the settings say of TLS? |
 //! | [`replication`] | how does a replica follow its primary? |
 //! | [`threads`] | what do threads do beside the workers? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
@@ -13,6 +14,7 @@
 //! Rooms do not import each other; `boot` and `host` connect them.
 
 pub mod boot;
+mod encryption;
 pub mod files;
 pub mod host;
 pub mod listen;

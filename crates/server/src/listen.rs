@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAd
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::Config;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -25,6 +26,8 @@ pub struct NotListening;
 pub struct Listening {
     tcp: Vec<TcpSocket>,
     unix: Option<UnixSocket>,
+    /// What encrypts the connections of some of them.
+    active: Arc<tls::Active>,
 }
 
 /// A TCP socket, and the protocol spoken there.
@@ -45,18 +48,23 @@ struct UnixSocket {
 }
 
 impl Listening {
-    /// Opens the sockets that the settings ask for.
+    /// Opens the sockets that the settings ask for. `active` is what encrypts connections.
     ///
     /// # Errors
     /// One of them cannot be opened, or none is asked for.
-    pub fn open(config: &Config, log: &Log) -> Result<Listening, NotListening> {
-        let mut listening = Listening::default();
+    pub fn open(
+        config: &Config,
+        log: &Log,
+        active: &Arc<tls::Active>,
+    ) -> Result<Listening, NotListening> {
+        let mut listening = Listening { active: Arc::clone(active), ..Listening::default() };
         for speaks in Speaks::all() {
             let (name, port) = (speaks.name(), speaks.port(config));
             match listening.bind_missing(config, speaks, log) {
                 Ok(()) => {}
                 Err(NotListening) if speaks.is_needed() => {
-                    log.warning(format!("Failed listening on port {port} (TCP), aborting."));
+                    let kind = if speaks.is_encrypted() { "TLS" } else { "TCP" };
+                    log.warning(format!("Failed listening on port {port} ({kind}), aborting."));
                     return Err(NotListening);
                 }
                 Err(NotListening) => {
@@ -143,7 +151,10 @@ impl Listening {
     pub fn handles(&self) -> Vec<Listener> {
         let tcp = self.tcp.iter().filter_map(|own| {
             let listener = own.listener.try_clone().ok()?;
-            Some(Listener::tcp(listener, own.speaks))
+            Some(match own.speaks.is_encrypted() {
+                true => Listener::tls(listener, own.speaks, &self.active),
+                false => Listener::tcp(listener, own.speaks),
+            })
         });
         let unix = self.unix.iter().filter_map(|own| {
             let listener = own.listener.try_clone().ok()?;
@@ -157,9 +168,9 @@ impl Listening {
         self.tcp.iter().filter(move |own| own.speaks == speaks).map(|own| own.address)
     }
 
-    /// The words of `bind` whose addresses RESP is spoken at. The machine may lack others.
-    pub fn words(&self) -> Vec<String> {
-        let spoken = self.tcp.iter().filter(|own| own.speaks == Speaks::RESP);
+    /// The words of `bind` at whose addresses this is spoken. The machine may lack others.
+    pub fn words(&self, speaks: Speaks) -> Vec<String> {
+        let spoken = self.tcp.iter().filter(|own| own.speaks == speaks);
         spoken.map(|own| own.word.clone()).collect()
     }
 
@@ -364,12 +375,12 @@ mod tests {
         let port = free_port();
         // 192.0.2.0/24 is for documentation: no machine has it.
         let config = settings(port, &["127.0.0.1", "-192.0.2.1"]);
-        let listening = Listening::open(&config, &log()).unwrap();
+        let listening = Listening::open(&config, &log(), &Arc::default()).unwrap();
         assert_eq!(listening.handles().len(), 1);
-        assert_eq!(listening.words(), ["127.0.0.1"]);
+        assert_eq!(listening.words(Speaks::RESP), ["127.0.0.1"]);
         let config = settings(port, &["192.0.2.1"]);
-        assert!(Listening::open(&config, &log()).is_err());
-        assert!(Listening::open(&settings(0, &["127.0.0.1"]), &log()).is_err());
+        assert!(Listening::open(&config, &log(), &Arc::default()).is_err());
+        assert!(Listening::open(&settings(0, &["127.0.0.1"]), &log(), &Arc::default()).is_err());
     }
 
     #[test]
@@ -378,7 +389,8 @@ mod tests {
         let log = log();
         let given = RefCell::new(Vec::new());
         let give = |handles| *given.borrow_mut() = handles;
-        let mut listening = Listening::open(&settings(port, &["127.0.0.1"]), &log).unwrap();
+        let mut listening =
+            Listening::open(&settings(port, &["127.0.0.1"]), &log, &Arc::default()).unwrap();
         give(listening.handles());
         let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         assert!(connects(port));
@@ -411,7 +423,7 @@ mod tests {
         let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         let (first, second) =
             (with_http(free_port(), http_port), with_http(free_port(), http_port));
-        let mut listening = Listening::open(&first, &log).unwrap();
+        let mut listening = Listening::open(&first, &log, &Arc::default()).unwrap();
         listening.change(&first, &second, &log, &give).unwrap();
         assert!(connects(second.port) && !connects(first.port));
         // A client that asks for that port gets an error, and nothing changes.

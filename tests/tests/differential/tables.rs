@@ -216,7 +216,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 26] = [
+const OTHER_SETTINGS: [&str; 29] = [
     "bind",
     "port",
     "dir",
@@ -242,6 +242,9 @@ const OTHER_SETTINGS: [&str; 26] = [
     "http-host-names",
     "http-port",
     "http-require-match",
+    "https-port",
+    "tls-sni-cert-files",
+    "tls-verify-names",
     "lua-memory-limit",
     "rdb-version",
     "views-file",

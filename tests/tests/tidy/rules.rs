@@ -12,6 +12,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("http", &["base", "resp"]),
     ("etcd", &["base"]),
     ("replication", &["base", "resp"]),
+    ("tls", &[]),
     ("engine", &["base", "resp", "store", "config", "rdb", "etcd"]),
     ("commands", &["base", "resp", "store", "config", "rdb", "etcd", "engine"]),
     ("script", &["base", "resp", "config", "lua", "engine"]),
@@ -33,15 +34,19 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
             "process",
             "persist",
             "script",
+            "tls",
             "views",
         ],
     ),
     ("simulation", &[]),
     ("views", &[]),
-    ("lab", &["base", "resp"]),
+    ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
     ("lua", &[]),
-    ("dunlin", &["config", "engine", "commands", "process", "persist", "server", "lab", "mover"]),
+    (
+        "dunlin",
+        &["config", "engine", "commands", "process", "persist", "server", "lab", "mover", "tls"],
+    ),
 ];
 
 /// A room of a crate, with those that it imports.
@@ -193,13 +198,14 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
     (
         "server",
         &[
+            ("encryption", &[]),
             ("files", &[]),
             ("net", &[]),
             ("replication", &[]),
             ("threads", &[]),
             ("listen", &["net"]),
-            ("host", &["files", "net", "threads", "listen"]),
-            ("boot", &["files", "net", "replication", "threads", "listen", "host"]),
+            ("host", &["encryption", "files", "net", "threads", "listen"]),
+            ("boot", &["encryption", "files", "net", "replication", "threads", "listen", "host"]),
         ],
     ),
 ];
@@ -258,6 +264,8 @@ pub(crate) const CLOCKS: &[(&str, &str)] = &[
     ("crates/base/src/clock.rs", "it reads clocks for all others"),
     ("crates/lab/src/agent/server.rs", "machines compare their wall clocks"),
     ("crates/lab/src/targets/tree.rs", "it asks for the processor time of another process"),
+    ("crates/tls/src/dev.rs", "certificates hold from now on"),
+    ("crates/tls/src/sessions.rs", "sessions are kept for a while"),
     ("crates/mover/src/steps.rs", "it says how long the writes of another process were held"),
     ("crates/views/src/sqlite.rs", "it ends statements whose time is up"),
 ];

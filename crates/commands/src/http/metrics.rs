@@ -111,6 +111,7 @@ pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let names_keys = !args.word("KEYLESS");
     process(&mut page, cx);
     connections(&mut page, cx);
+    certificates(&mut page, cx);
     followers(&mut page, cx);
     durability(&mut page, cx);
     replicas(&mut page, cx);
@@ -162,6 +163,19 @@ fn connections(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_connections_rejected_total", help, totals.rejected_connections);
     let help = "Channels with subscribers.";
     page.gauge("dunlin_pubsub_channels", help, engine.pubsub.len(Kind::Channel));
+}
+
+/// A server that encrypts nothing has none.
+fn certificates(page: &mut Page, cx: &Context<'_>) {
+    let all = cx.engine.host.certificates();
+    if all.is_empty() {
+        return;
+    }
+    let name = "dunlin_tls_certificate_end_seconds";
+    page.family(name, "gauge", "When the first certificate of a kind ends, since 1970.");
+    for own in all {
+        page.sample(name, &format!("kind=\"{}\"", own.kind), own.not_after);
+    }
 }
 
 fn followers(page: &mut Page, cx: &Context<'_>) {

@@ -3,7 +3,8 @@
 //! Sections, fields and their order are those of Redis 8.0, because tools look for them. Fields
 //! without a meaning in Dunlin are 0 or empty. Three sections are our own: `threads` says what each
 //! thread did, `changes` describes the followers of the journal, and `durability` says what has
-//! come of the durability and freshness that clients have chosen.
+//! come of the durability and freshness that clients have chosen. `tls` is Valkey's, and only there
+//! if connections are encrypted.
 
 use std::fmt::{Display, Write};
 
@@ -65,6 +66,8 @@ enum Shown {
     ByDefault,
     /// When it is named, or all are.
     OnRequest,
+    /// As by default, if connections are encrypted.
+    WithCertificates,
 }
 
 struct Section {
@@ -101,6 +104,7 @@ const SECTIONS: &[Section] = &[
     section("latencystats", "Latencystats", Shown::OnRequest, statistics::latencies),
     section("cluster", "Cluster", Shown::ByDefault, sections::cluster),
     section("keyspace", "Keyspace", Shown::ByDefault, sections::keyspace),
+    section("tls", "TLS", Shown::WithCertificates, sections::tls),
 ];
 
 /// INFO [section [section ...]]
@@ -113,7 +117,10 @@ fn info(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (all, default) = (wanted("all") || wanted("everything"), wanted("default"));
     let mut page = Page { text: String::new() };
     for section in SECTIONS {
-        let by_default = default && section.shown == Shown::ByDefault;
+        if section.shown == Shown::WithCertificates && cx.engine.host.certificates().is_empty() {
+            continue;
+        }
+        let by_default = default && section.shown != Shown::OnRequest;
         if all || by_default || wanted(section.name) {
             if !page.text.is_empty() {
                 page.text.push_str("\r\n");
@@ -164,7 +171,7 @@ mod tests {
         assert_eq!(titles(&default).len(), 11);
         assert_eq!(titles(&default), titles(&server.text("INFO default server")));
         let all = server.text("INFO everything");
-        assert_eq!(titles(&all).len(), SECTIONS.len());
+        assert_eq!(titles(&all).len(), SECTIONS.len() - 1, "nothing is encrypted");
     }
 
     #[test]

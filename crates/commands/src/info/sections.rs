@@ -48,7 +48,7 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     page.field("process_id", process.process_id);
     page.field("process_supervised", process.supervised);
     page.field("run_id", &engine.run_id);
-    page.field("tcp_port", config.port);
+    page.field("tcp_port", if config.port == 0 { config.tls_port } else { config.port });
     page.field("server_time_usec", now_us);
     page.field("uptime_in_seconds", uptime);
     page.field("uptime_in_days", uptime / SECONDS_PER_DAY);
@@ -60,22 +60,25 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     // Workers read, execute and write; no thread does only input and output.
     page.field("io_threads_active", 0);
     page.field("worker_threads", process.workers);
-    listeners(page, &engine.host.listens_at(), config);
+    listeners(page, [false, true].map(|encrypted| engine.host.listens_at(encrypted)), config);
 }
 
 /// Where clients connect, a line for each kind of socket.
-fn listeners(page: &mut Page, addresses: &[String], config: &Config) {
-    let mut number = 0;
-    let mut listener = |text: String| {
+fn listeners(page: &mut Page, [open, encrypted]: [Vec<String>; 2], config: &Config) {
+    // Each kind has a number of its own.
+    let mut listener = |number: usize, text: String| {
         page.field(&format!("listener{number}"), text);
-        number += 1;
     };
-    if !addresses.is_empty() {
-        let addresses: String = addresses.iter().map(|word| format!(",bind={word}")).collect();
-        listener(format!("name=tcp{addresses},port={}", config.port));
+    let at =
+        |words: &[String]| words.iter().map(|word| format!(",bind={word}")).collect::<String>();
+    if !open.is_empty() {
+        listener(0, format!("name=tcp{},port={}", at(&open), config.port));
     }
     if !config.unixsocket.is_empty() {
-        listener(format!("name=unix,bind={}", String::from_utf8_lossy(&config.unixsocket)));
+        listener(1, format!("name=unix,bind={}", String::from_utf8_lossy(&config.unixsocket)));
+    }
+    if !encrypted.is_empty() {
+        listener(2, format!("name=tls{},port={}", at(&encrypted), config.tls_port));
     }
 }
 
@@ -122,6 +125,17 @@ pub(super) fn changes(page: &mut Page, cx: &Context<'_>) {
     page.field("changes_given_up", metrics.given_up);
     let kept = engine.journal.changes().map_or(0, |backlog| backlog.bytes());
     page.field("changes_kept_bytes", kept);
+}
+
+/// Until when certificates hold.
+pub(super) fn tls(page: &mut Page, cx: &Context<'_>) {
+    let now = (base::clock::now_us() / 1_000_000) as i64;
+    for own in cx.engine.host.certificates() {
+        let kind = own.kind;
+        page.field(&format!("tls_{kind}_cert_serial"), own.serial);
+        let left = own.not_after.saturating_sub(now).max(0);
+        page.field(&format!("tls_{kind}_cert_expires_in_seconds"), left);
+    }
 }
 
 pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {

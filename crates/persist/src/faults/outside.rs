@@ -9,8 +9,8 @@ use engine::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader,
 use engine::files::append_only::{Metrics, RewriteAnswer};
 use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
-    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource, Migration,
-    Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
+    CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
+    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -80,7 +80,11 @@ impl Process for Outside {
         CpuSeconds::default()
     }
 
-    fn listens_at(&self) -> Vec<String> {
+    fn listens_at(&self, _: bool) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn certificates(&self) -> Vec<CertificateMetrics> {
         Vec::new()
     }
 

@@ -18,10 +18,11 @@ use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
 
 use super::arrival::Arrival;
+use super::handshakes::{Handshakes, Shaking};
 use super::mailbox::{WAKE, Wakers};
-use super::protected::protected;
+use super::protected::{refuse, refuse_unprotected};
 use super::protocol::Speaks;
-use super::transport::{Accepted, AnyTransport, Source, Transport, UnixSource};
+use super::transport::{Accepted, AnyTransport, Source, TlsSource, UnixSource};
 use process::thread;
 
 /// Where connections arrive, over which transport, and the protocol that is spoken there.
@@ -34,6 +35,18 @@ impl Listener {
     /// A TCP socket that listens and does not block.
     pub fn tcp(listener: std::net::TcpListener, speaks: Speaks) -> Listener {
         let source = mio::net::TcpListener::from_std(listener);
+        Listener { source: Box::new(source), speaks }
+    }
+
+    /// A TCP socket that listens and does not block, for encrypted connections.
+    pub fn tls(
+        listener: std::net::TcpListener,
+        speaks: Speaks,
+        active: &Arc<tls::Active>,
+    ) -> Listener {
+        let listener = mio::net::TcpListener::from_std(listener);
+        let speaks_http = speaks.is_http();
+        let source = TlsSource { listener, active: Arc::clone(active), speaks_http };
         Listener { source: Box::new(source), speaks }
     }
 
@@ -97,14 +110,20 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(super) fn start(engine: Arc<Engine>, wakers: Arc<Wakers>) -> io::Result<Acceptor> {
+    pub(super) fn start(
+        engine: Arc<Engine>,
+        wakers: Arc<Wakers>,
+        workers: usize,
+    ) -> io::Result<Acceptor> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
         let orders = Arc::new(Orders::default());
         let stats = engine.stats.register("acceptor");
+        let handshakes = Handshakes::start(&engine, &wakers, workers)?;
         let accepting = Accepting {
             engine,
             wakers,
+            handshakes,
             poll,
             orders: Arc::clone(&orders),
             stats,
@@ -137,6 +156,7 @@ impl Acceptor {
 struct Accepting {
     engine: Arc<Engine>,
     wakers: Arc<Wakers>,
+    handshakes: Handshakes,
     poll: Poll,
     orders: Arc<Orders>,
     stats: Arc<ThreadStats>,
@@ -154,7 +174,7 @@ impl Accepting {
                 && error.kind() != io::ErrorKind::Interrupted
             {
                 self.engine.host.log(LogLevel::Warning, &format!("Accepting failed: {error}"));
-                return;
+                break;
             }
             let replaced = self.orders.listeners.lock().take();
             if let Some(listeners) = replaced {
@@ -167,6 +187,7 @@ impl Accepting {
             // Workers free what came with a connection.
             process::memory::publish();
         }
+        self.handshakes.stop();
     }
 
     fn replace(&mut self, listeners: Vec<Listener>) {
@@ -223,24 +244,22 @@ impl Accepting {
 
     /// Gives a connection to a worker, or refuses it with the reason.
     fn admit(&self, accepted: Accepted, speaks: Speaks) {
-        let Accepted { transport, origin } = accepted;
+        let Accepted { mut transport, origin } = accepted;
         let config = self.engine.config.load();
-        if self.wakers.connections() >= config.maxclients as usize {
+        if self.wakers.connections() + self.handshakes.count() >= config.maxclients as usize {
             self.stats.rejected_connections.add(1);
-            return refuse(transport, speaks, 503, b"-ERR max number of clients reached\r\n");
+            // Before a handshake it cannot be told.
+            return refuse(&mut transport, speaks, 503, b"-ERR max number of clients reached\r\n");
         }
-        if let Some(text) = origin.peer.and_then(|peer| protected(&config, &peer)) {
-            self.stats.rejected_connections.add(1);
-            return refuse(transport, speaks, 403, text);
+        let mut transport = match transport {
+            AnyTransport::Tls(tls) => return self.handshakes.add(Shaking { tls, origin, speaks }),
+            other => other,
+        };
+        if refuse_unprotected(&config, &origin, &mut transport, speaks) {
+            return self.stats.rejected_connections.add(1);
         }
         self.stats.connections_received.add(1);
         let id = self.engine.next_client_id();
         self.wakers.deliver(Arrival { transport, origin, speaks, id });
     }
-}
-
-/// Tells the client why, if the transport takes it, and closes. The text is an error in RESP.
-fn refuse(mut transport: AnyTransport, speaks: Speaks, status: u16, text: &[u8]) {
-    // The client sees in any case that it is closed.
-    let _ = transport.send(&speaks.refusal(status, text), usize::MAX);
 }

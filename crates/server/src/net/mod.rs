@@ -6,6 +6,8 @@
 //!
 //! The connections of replicas leave their workers: [`replicas`] has the thread that serves them.
 //!
+//! A connection that is to be encrypted shakes hands on another thread before ([`handshakes`]).
+//!
 //! A connection is a [`transport`], which carries bytes, and a [`protocol`], which turns bytes into
 //! commands ([`resp`], [`http`]). A listener has one of each.
 
@@ -15,6 +17,7 @@ mod batch;
 mod coalesce;
 mod connection;
 mod deferred;
+mod handshakes;
 mod http;
 mod intake;
 pub mod mailbox;
@@ -75,7 +78,7 @@ impl Workers {
             handles.push(thread::start(format!("worker-{index}"), move || worker.run())?);
         }
         handles.push(replicas::start(Arc::clone(&engine), &wakers, cuts)?);
-        let acceptor = Acceptor::start(engine, Arc::clone(&wakers))?;
+        let acceptor = Acceptor::start(engine, Arc::clone(&wakers), threads)?;
         Ok(Workers { wakers, acceptor, threads: handles })
     }
 

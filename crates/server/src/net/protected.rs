@@ -4,6 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use config::Config;
 
+use super::protocol::Speaks;
+use super::transport::{AnyTransport, Origin, Transport};
+
 /// The answer to a client from another machine while no password is set.
 const DENIED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
 enabled and no password is set for the default user. In this mode connections are only accepted \
@@ -12,7 +15,7 @@ CONFIG SET requirepass from this machine), or, where the network itself keeps st
 switch protected mode off ('protected-mode no', or CONFIG SET protected-mode no).\r\n";
 
 /// Why a client at `peer` may not connect by TCP, if so: the error to send before closing.
-pub(super) fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [u8]> {
+fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [u8]> {
     let local = match peer.ip() {
         IpAddr::V4(ip) => ip.is_loopback(),
         IpAddr::V6(ip) => {
@@ -20,6 +23,26 @@ pub(super) fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [
         }
     };
     (config.protected_mode && config.requirepass.is_empty() && !local).then_some(DENIED)
+}
+
+/// Refuses such a client. Returns whether it is one.
+pub(super) fn refuse_unprotected(
+    config: &Config,
+    origin: &Origin,
+    transport: &mut AnyTransport,
+    speaks: Speaks,
+) -> bool {
+    let text = origin.peer.and_then(|peer| protected(config, &peer));
+    if let Some(text) = text {
+        refuse(transport, speaks, 403, text);
+    }
+    text.is_some()
+}
+
+/// Tells the client why it is refused, if the transport takes it. The text is an error in RESP.
+pub(super) fn refuse(transport: &mut AnyTransport, speaks: Speaks, status: u16, text: &[u8]) {
+    // The client sees in any case that it is closed.
+    let _ = transport.send(&speaks.refusal(status, text), usize::MAX);
 }
 
 #[cfg(test)]

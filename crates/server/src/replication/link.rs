@@ -187,7 +187,7 @@ impl Follower {
             term.notice(format!("Connecting to MASTER {name}:{}", primary.port));
         }
         term.set_link(LinkState::Connecting);
-        let mut wire = Wire::connect(primary, &config)?;
+        let mut wire = Wire::connect(primary, &config, &self.means.active)?;
         term.notice("MASTER <-> REPLICA sync started");
         let resumes = engine.replication.resumes_at();
         let asks = engine.failover.asks();
@@ -240,6 +240,7 @@ fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: bool) -> Wanted {
 
 fn introduction(config: &Config) -> Introduction {
     let port = match config.replica_announce_port {
+        0 if config.tls_replication && config.tls_port != 0 => config.tls_port,
         0 => config.port,
         announced => announced,
     };

@@ -23,6 +23,8 @@ pub struct Means {
     pub cuts: Arc<Cuts>,
     /// The append-only file.
     pub append_only: Arc<AppendOnly>,
+    /// What encrypts the link.
+    pub active: Arc<tls::Active>,
     /// The disk.
     pub disk: Arc<dyn Disk>,
 }

@@ -10,6 +10,7 @@ use config::{Config, PrimaryAddress};
 use process::paths::reason;
 use replication::LinkError;
 use socket2::{Domain, Protocol, Socket, Type};
+use tls::Stream;
 
 /// The longest time for which the thread waits for bytes before it looks at other things.
 const WHILE: Duration = Duration::from_millis(50);
@@ -63,7 +64,7 @@ impl From<LinkError> for Trouble {
 
 /// See the module's text.
 pub(super) struct Wire {
-    socket: TcpStream,
+    stream: Stream,
     buffer: Box<[u8]>,
     /// Bytes of the buffer that have arrived and were not taken.
     waiting: std::ops::Range<usize>,
@@ -87,34 +88,65 @@ fn connect(to: SocketAddr, config: &Config) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
+/// Sets how long its reads and writes wait.
+fn prepare(socket: TcpStream, config: &Config) -> io::Result<TcpStream> {
+    let patience = Duration::from_secs(u64::from(config.repl_timeout));
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(WHILE))?;
+    socket.set_write_timeout(Some(patience.min(CONNECT_MAX)))?;
+    Ok(socket)
+}
+
+fn encrypt(socket: TcpStream, active: &tls::Active, host: &str) -> io::Result<Stream> {
+    let by = active.for_server().ok_or_else(|| io::Error::other("there are no certificates"))?;
+    // What is not the name of a host in the sense of TLS goes by its address.
+    let name = match tls::client::server_name(host) {
+        Ok(name) => name,
+        Err(_) => socket.peer_addr()?.ip().into(),
+    };
+    let begun = Instant::now();
+    Stream::encrypt(socket, by, name, &|| begun.elapsed() < CONNECT_MAX)
+}
+
 impl Wire {
-    /// Connects.
-    pub(super) fn connect(primary: &PrimaryAddress, config: &Config) -> Result<Wire, Trouble> {
+    /// Connects. `active` is what encrypts the connection, if the settings ask for that.
+    pub(super) fn connect(
+        primary: &PrimaryAddress,
+        config: &Config,
+        active: &tls::Active,
+    ) -> Result<Wire, Trouble> {
         let unreachable = |error: io::Error| Trouble::Unreachable(reason(&error));
         let host = String::from_utf8_lossy(&primary.host);
         let addresses = (&*host, primary.port).to_socket_addrs().map_err(unreachable)?;
         let mut last = io::Error::other("its name has no address");
         for address in addresses {
             match connect(address, config) {
-                Ok(socket) => return Wire::over(socket, config).map_err(unreachable),
+                Ok(socket) => {
+                    let made = prepare(socket, config).and_then(|socket| {
+                        if config.tls_replication {
+                            encrypt(socket, active, &host)
+                        } else {
+                            Ok(Stream::Plain(socket))
+                        }
+                    });
+                    let patience = Duration::from_secs(u64::from(config.repl_timeout));
+                    return made.map(|stream| Wire::over(stream, patience)).map_err(unreachable);
+                }
                 Err(error) => last = error,
             }
         }
         Err(unreachable(last))
     }
 
-    fn over(socket: TcpStream, config: &Config) -> io::Result<Wire> {
-        let patience = Duration::from_secs(u64::from(config.repl_timeout));
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(WHILE))?;
-        socket.set_write_timeout(Some(patience.min(CONNECT_MAX)))?;
+    fn over(stream: Stream, patience: Duration) -> Wire {
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
-        Ok(Wire { socket, buffer, waiting: 0..0, heard: Instant::now(), patience })
+        Wire { stream, buffer, waiting: 0..0, heard: Instant::now(), patience }
     }
 
     /// Sends bytes: few, which the system takes at once.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
-        self.socket.write_all(bytes).map_err(|error| Trouble::Lost(reason(&error)))
+        let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        sent.map_err(|error| Trouble::Lost(reason(&error)))
     }
 
     /// Says that the replica is alive, where the primary waits for nothing else.
@@ -125,7 +157,7 @@ impl Wire {
     /// Waits for bytes for a short while. Returns those that have arrived and were not taken.
     pub(super) fn look(&mut self) -> Result<&[u8], Trouble> {
         if self.waiting.is_empty() {
-            match self.socket.read(&mut self.buffer) {
+            match self.stream.read(&mut self.buffer) {
                 Ok(0) => return Err(Trouble::Lost("the primary has closed it".into())),
                 Ok(read) => {
                     self.waiting = 0..read;

@@ -29,6 +29,8 @@ struct Row {
     name: &'static str,
     /// The port where it is spoken, 0 for none.
     port: fn(&Config) -> u16,
+    /// Whether connections there are encrypted.
+    is_encrypted: bool,
     /// Whether the server does not start when it cannot listen for it.
     is_needed: bool,
     /// The user of a client that has said nothing yet.
@@ -41,28 +43,43 @@ struct Row {
     refuse: fn(u16, &[u8]) -> Output,
 }
 
+const RESP: Row = Row {
+    name: "RESP",
+    port: |config| config.port,
+    is_encrypted: false,
+    is_needed: true,
+    user_at_first: User::at_first,
+    flag: 0,
+    open: |_| AnyProtocol::Resp(Resp::default()),
+    refuse: redis::refuse,
+};
+
+// On a machine with several servers each would need a setting for a port that most of them do not
+// need, if it were needed.
+const HTTP: Row = Row {
+    name: "HTTP",
+    port: |config| config.http_port,
+    is_encrypted: false,
+    is_needed: false,
+    // Each request shows by itself who sends it.
+    user_at_first: |_| User::Default,
+    flag: flag::HTTP,
+    open: |monotonic| AnyProtocol::Http(Box::new(Http::new(monotonic))),
+    refuse: http::refuse,
+};
+
 /// All of them.
-static ROWS: [Row; 2] = [
+static ROWS: [Row; 4] = [
+    RESP,
+    HTTP,
+    Row { name: "RESP over TLS", port: |config| config.tls_port, is_encrypted: true, ..RESP },
+    // There is no default port for it that another server might have: who asks for it needs it.
     Row {
-        name: "RESP",
-        port: |config| config.port,
+        name: "HTTPS",
+        port: |config| config.https_port,
+        is_encrypted: true,
         is_needed: true,
-        user_at_first: User::at_first,
-        flag: 0,
-        open: |_| AnyProtocol::Resp(Resp::default()),
-        refuse: redis::refuse,
-    },
-    // On a machine with several servers each would need a setting for a port that most of them do
-    // not need, if it were needed.
-    Row {
-        name: "HTTP",
-        port: |config| config.http_port,
-        is_needed: false,
-        // Each request shows by itself who sends it.
-        user_at_first: |_| User::Default,
-        flag: flag::HTTP,
-        open: |monotonic| AnyProtocol::Http(Box::new(Http::new(monotonic))),
-        refuse: http::refuse,
+        ..HTTP
     },
 ];
 
@@ -81,6 +98,10 @@ impl Speaks {
     pub const RESP: Speaks = Speaks(&ROWS[0]);
     /// HTTP/1.1.
     pub const HTTP: Speaks = Speaks(&ROWS[1]);
+    /// The protocol of Redis, encrypted.
+    pub const RESP_OVER_TLS: Speaks = Speaks(&ROWS[2]);
+    /// HTTP/1.1, encrypted.
+    pub const HTTPS: Speaks = Speaks(&ROWS[3]);
 
     /// All protocols. The first is the one that unix sockets speak.
     pub fn all() -> impl Iterator<Item = Speaks> + Clone {
@@ -95,6 +116,16 @@ impl Speaks {
     /// The port where it is spoken, 0 for none.
     pub fn port(self, config: &Config) -> u16 {
         (self.0.port)(config)
+    }
+
+    /// Whether connections are encrypted.
+    pub fn is_encrypted(self) -> bool {
+        self.0.is_encrypted
+    }
+
+    /// Whether clients speak HTTP.
+    pub(in crate::net) fn is_http(self) -> bool {
+        self.0.flag == flag::HTTP
     }
 
     /// Whether the server does not start when it cannot listen for it.

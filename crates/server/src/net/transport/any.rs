@@ -6,17 +6,17 @@ use mio::{Registry, Token};
 use resp::output::Output;
 
 use super::socket::Socket;
+use super::tls::Tls;
 use super::{Flushed, Received, Sent, Transport};
 
 /// See the module's text.
 pub(in crate::net) enum AnyTransport {
     /// A TCP or unix socket: the usual kind, called without a detour.
     Socket(Socket),
-    /// Another one.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "sockets are the only back-end outside of tests")
-    )]
+    /// An encrypted TCP connection.
+    Tls(Box<Tls>),
+    /// One of a test.
+    #[cfg(test)]
     Other(Box<dyn Transport>),
 }
 
@@ -25,6 +25,8 @@ macro_rules! with_back_end {
     ($any:expr, $own:ident => $call:expr) => {
         match $any {
             AnyTransport::Socket($own) => $call,
+            AnyTransport::Tls($own) => $call,
+            #[cfg(test)]
             AnyTransport::Other($own) => $call,
         }
     };

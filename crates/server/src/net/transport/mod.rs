@@ -2,8 +2,8 @@
 //! it.
 //!
 //! [`Transport`] is what a connection asks of it, and [`Source`] is where connections come from.
-//! The back-ends are [`socket`], for TCP and unix sockets, and a pair of ends in memory, for tests.
-//! [`AnyTransport`] is one of them: a socket is called directly, any other back-end through a box.
+//! The back-ends are [`socket`], for TCP and unix sockets, [`tls`], for encrypted connections over
+//! TCP, and a pair of ends in memory, for tests. [`AnyTransport`] is one of them.
 //!
 //! Each transport is registered once, edge-triggered, for everything that can happen to it
 //! ([`Readiness`]). So no transport asks for an event. A connection calls [`Transport::receive`]
@@ -12,16 +12,17 @@
 //!
 //! ## TLS
 //!
-//! The trait has what a back-end for TLS needs. Such a back-end owns a socket and a session that
-//! translates, and each method says what it would do. It encrypts the bytes that it is given, and
-//! *holds back* those that the socket does not take. The session also sends bytes of its own: its
-//! part of the handshake, a new key, a warning before it ends.
+//! That back-end owns a socket and a session that translates. It encrypts the bytes that it is
+//! given, and *holds back* those that the socket does not take. The session also sends bytes of its
+//! own: its part of the handshake, a new key, a warning before it ends. Handshakes have threads of
+//! their own ([`super::handshakes`]): a connection has ended its handshake when it begins.
 
 mod any;
 #[cfg(test)]
 pub(super) mod memory;
 mod socket;
 mod source;
+mod tls;
 
 use std::io;
 
@@ -30,7 +31,8 @@ use mio::{Registry, Token};
 use resp::output::Output;
 
 pub(super) use any::AnyTransport;
-pub(super) use source::{Accepted, Origin, Source, UnixSource};
+pub(super) use source::{Accepted, Origin, Source, TlsSource, UnixSource};
+pub(super) use tls::{Progress, Tls};
 
 /// The result of one attempt to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,6 @@ pub(super) enum Sent {
 
 /// The result of passing on what was held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "sockets hold nothing back"))]
 pub(super) enum Flushed {
     /// Nothing is held back any more.
     All,
@@ -99,7 +100,7 @@ impl From<&Event> for Readiness {
 /// No method waits. A back-end tries again by itself when a signal interrupts a system call. When a
 /// back-end is dropped it closes its connection, and what it holds back is lost.
 ///
-/// TLS: it would send its warning of the end when it is dropped, as far as the socket takes it.
+/// TLS: it sends its warning of the end when it is dropped, as far as the socket takes it.
 pub(super) trait Transport: Send {
     /// Receives at most `room` bytes, and appends them to `buffer`, which has the capacity for
     /// them.

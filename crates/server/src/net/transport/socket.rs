@@ -29,7 +29,7 @@ impl Socket {
         Socket(socket.into())
     }
 
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use config::Config;
 use mio::net::{TcpListener, UnixListener};
@@ -9,6 +10,7 @@ use mio::{Interest, Registry, Token};
 
 use super::any::AnyTransport;
 use super::socket::Socket;
+use super::tls::Tls;
 
 /// A connection that was just accepted.
 pub(in crate::net) struct Accepted {
@@ -27,9 +29,6 @@ pub(in crate::net) struct Origin {
 }
 
 /// A place where connections arrive.
-///
-/// TLS: it would have a TCP socket and the certificates, and accept what that socket accepts. The
-/// handshake is the transport's: it goes on whenever the connection's worker receives.
 pub(in crate::net) trait Source: Send {
     /// Accepts the next connection, with the settings that concern its transport. When none waits,
     /// the error is [`io::ErrorKind::WouldBlock`], and an event announces the next one.
@@ -57,6 +56,34 @@ impl Source for TcpListener {
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         registry.deregister(self)
+    }
+}
+
+/// A TCP socket that listens, and what encrypts the connections that arrive there. Their handshakes
+/// have not begun when they are accepted.
+pub(in crate::net) struct TlsSource {
+    pub(in crate::net) listener: TcpListener,
+    pub(in crate::net) active: Arc<tls::Active>,
+    pub(in crate::net) speaks_http: bool,
+}
+
+impl Source for TlsSource {
+    fn accept(&self, config: &Config) -> io::Result<Accepted> {
+        let (socket, peer) = self.listener.accept()?;
+        let local = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
+        let socket = Socket::tcp(socket, config.tcp_keepalive);
+        let origin = Origin { address: peer.to_string(), local_address: local, peer: Some(peer) };
+        let by = self.active.for_client(self.speaks_http);
+        let by = by.ok_or_else(|| io::Error::other("there are no certificates"))?;
+        Ok(Accepted { transport: AnyTransport::Tls(Box::new(Tls::new(socket, by)?)), origin })
+    }
+
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.listener, token, Interest::READABLE)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.deregister(&mut self.listener)
     }
 }
 

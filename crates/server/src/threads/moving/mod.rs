@@ -32,7 +32,7 @@ use resp::output::Output;
 use resp::reply::Reply;
 
 use crate::threads::internal_client::InternalClient;
-use target::{Patience, Target, Trouble};
+use target::{Address, Patience, Target, Trouble};
 
 /// Threads at most. Each sends the keys of one command at a time.
 const THREADS: usize = 8;
@@ -53,8 +53,8 @@ const CHANGED: &str = "ERR Keys were changed while they were moved, by commands 
                        them: what is here was kept, and the target has earlier values";
 const KEPT: &str = "ERR The target has taken keys that could not be deleted here";
 
-/// What tells connections apart: host, port, and the words of AUTH.
-type TargetId = (Vec<u8>, u16, Vec<Vec<u8>>);
+/// What tells connections apart: host, port, the words of AUTH, and whether it is encrypted.
+type TargetId = (Vec<u8>, u16, Vec<Vec<u8>>, bool);
 
 #[derive(Default)]
 struct Queue {
@@ -70,12 +70,13 @@ struct Shared {
     queue: Mutex<Queue>,
     more: Condvar,
     targets: Mutex<HashMap<TargetId, (Target, Instant)>>,
+    /// What encrypts connections, if the settings ask for that.
+    active: Arc<tls::Active>,
     /// True when the server stops: then nothing is deleted any more. Shared by threads that delete.
     is_stopped: RwLock<bool>,
 }
 
 /// See the module's text. The threads begin when they are needed.
-#[derive(Default)]
 pub struct Movers {
     shared: Arc<Shared>,
 }
@@ -107,6 +108,12 @@ impl Drop for Hold<'_> {
 }
 
 impl Movers {
+    /// No threads yet. `active` is what encrypts connections, if the settings ask for that.
+    pub fn new(active: &Arc<tls::Active>) -> Movers {
+        let shared = Shared { active: Arc::clone(active), ..Shared::default() };
+        Movers { shared: Arc::new(shared) }
+    }
+
     /// Connects it with the engine whose keys it moves.
     pub fn connect(&self, engine: &Arc<Engine>) {
         self.shared.engine.get_or_init(|| Arc::downgrade(engine));
@@ -379,9 +386,15 @@ impl Moving<'_> {
         }
     }
 
+    /// As in Redis, it is like a connection between the nodes of a cluster.
+    fn is_encrypted(&self) -> bool {
+        self.engine.config.load().tls_cluster
+    }
+
     fn place(&self) -> TargetId {
         let Migration { host, port, credentials, .. } = self.migration;
-        (host.clone(), *port, credentials.view().iter().map(Vec::from).collect())
+        let words = credentials.view().iter().map(Vec::from).collect();
+        (host.clone(), *port, words, self.is_encrypted())
     }
 
     /// A connection, and whether it was kept from an earlier command.
@@ -399,8 +412,12 @@ impl Moving<'_> {
     fn connect(&self, patience: Patience<'_>) -> Result<Target, Trouble> {
         let Migration { host, port, credentials, target_database, .. } = self.migration;
         let host = std::str::from_utf8(host).map_err(|_| Trouble::Unknown)?;
-        let place = (host, *port);
-        Target::connect(self.engine, place, credentials.view(), *target_database, patience)
+        let address = Address {
+            host,
+            port: *port,
+            active: self.is_encrypted().then_some(&self.shared.active),
+        };
+        Target::connect(self.engine, &address, credentials.view(), *target_database, patience)
     }
 
     /// Keeps a connection for the next command.

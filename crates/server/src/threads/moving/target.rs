@@ -4,11 +4,13 @@
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::engine::Engine;
 use resp::args::Arguments;
 use resp::client::encode_command;
+use tls::Stream;
 
 /// A line of a target is not longer than this.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -50,9 +52,17 @@ impl Display for Trouble {
     }
 }
 
+/// Where a target is.
+pub(super) struct Address<'a> {
+    pub(super) host: &'a str,
+    pub(super) port: u16,
+    /// What encrypts the connection, if it is to be encrypted.
+    pub(super) active: Option<&'a Arc<tls::Active>>,
+}
+
 /// See the module's text.
 pub(super) struct Target {
-    stream: TcpStream,
+    stream: Stream,
     /// What has come and was not looked at.
     input: Vec<u8>,
     /// The database that is selected there.
@@ -80,16 +90,35 @@ fn is_slice_over(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
+/// Encrypts a connection, if it is to be encrypted.
+fn encrypted(
+    stream: TcpStream,
+    address: &Address<'_>,
+    patience: Patience<'_>,
+) -> Result<Stream, Trouble> {
+    let Some(active) = address.active else { return Ok(Stream::Plain(stream)) };
+    let by = active.for_server().ok_or(Trouble::Writing)?;
+    let name = match (tls::client::server_name(address.host), stream.peer_addr()) {
+        (Ok(name), _) => name,
+        (Err(_), Ok(peer)) => peer.ip().into(),
+        (Err(_), Err(_)) => return Err(Trouble::Writing),
+    };
+    let begun = Instant::now();
+    let goes_on = || patience.is_over(begun).is_ok_and(|is_over| !is_over);
+    Stream::encrypt(stream, by, name, &goes_on).map_err(|_| Trouble::Writing)
+}
+
 impl Target {
     /// Connects, logs in, and makes sure that it is another server.
     pub(super) fn connect(
         engine: &Engine,
-        (host, port): (&str, u16),
+        address: &Address<'_>,
         credentials: Arguments<'_>,
         database: i64,
         patience: Patience<'_>,
     ) -> Result<Target, Trouble> {
-        let addresses = (host, port).to_socket_addrs().map_err(|_| Trouble::Unknown)?;
+        let addresses =
+            (address.host, address.port).to_socket_addrs().map_err(|_| Trouble::Unknown)?;
         let mut streams = addresses.map(|at| TcpStream::connect_timeout(&at, patience.timeout));
         let stream = streams.find_map(Result::ok).ok_or(Trouble::Writing)?;
         let slice = Some(SLICE.min(patience.timeout));
@@ -98,6 +127,7 @@ impl Target {
             .and_then(|()| stream.set_write_timeout(slice))
             .map_err(|_| Trouble::Writing)?;
         let own = stream.local_addr().map(|own| own.to_string()).unwrap_or_default();
+        let stream = encrypted(stream, address, patience)?;
         let mut target = Target { stream, input: Vec::new(), database: None };
         if !credentials.is_empty() {
             let words = [&b"AUTH"[..]].into_iter().chain(credentials.iter());
@@ -113,14 +143,15 @@ impl Target {
 
     /// Whether nothing has come that nobody has asked for, such as the end of the connection.
     pub(super) fn is_quiet(&self) -> bool {
+        let socket = self.stream.socket();
         let is_empty = || {
-            let peeked = self.stream.peek(&mut [0]);
+            let peeked = socket.peek(&mut [0]);
             matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
         };
         self.input.is_empty()
-            && self.stream.set_nonblocking(true).is_ok()
+            && socket.set_nonblocking(true).is_ok()
             && is_empty()
-            && self.stream.set_nonblocking(false).is_ok()
+            && socket.set_nonblocking(false).is_ok()
     }
 
     /// Selects a database, if another one is.
@@ -157,6 +188,12 @@ impl Target {
                 Err(_) => return Err(Trouble::Writing),
             }
             if !bytes.is_empty() && patience.is_over(begun)? {
+                return Err(Trouble::Writing);
+            }
+        }
+        // What was encrypted may not have been passed on.
+        while let Err(error) = self.stream.flush() {
+            if !is_slice_over(&error) || patience.is_over(begun)? {
                 return Err(Trouble::Writing);
             }
         }

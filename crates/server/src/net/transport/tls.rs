@@ -1,0 +1,369 @@
+//! An encrypted TCP connection: a socket, and a session of TLS that translates.
+//!
+//! What the socket has is read into a buffer of the thread's own, and goes through the session into
+//! the connection's buffer. What the connection sends is encrypted from where it lies, and passed
+//! on at once as far as the socket takes it.
+
+use std::cell::RefCell;
+use std::io::{self, BufRead, IoSlice, Write};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use base::limits;
+use mio::{Registry, Token};
+use resp::output::Output;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags};
+use rustls::{ServerConfig, ServerConnection};
+
+use super::socket::Socket;
+use super::{Flushed, Received, Sent, Transport};
+
+/// Encrypted bytes that are read at once: two records of the largest size.
+const SCRATCH: usize = 32 * 1024;
+
+thread_local! {
+    static ENCRYPTED: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
+}
+
+/// How far a handshake is.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::net) enum Progress {
+    /// It has ended well.
+    Done,
+    /// An event announces when it goes on.
+    Waits,
+    /// It has failed, for this reason.
+    Failed(String),
+}
+
+/// Why nothing more is read now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// There is no room for more.
+    Room,
+    /// The socket has no more.
+    Drained,
+    /// The peer has said that it ends.
+    End,
+    /// The session or the socket has failed.
+    Failed,
+}
+
+/// What came of a read from the socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// As much as there was room for.
+    All,
+    /// Less.
+    Less,
+    /// Nothing, now or any more.
+    Nothing,
+}
+
+/// See the module's text.
+pub(in crate::net) struct Tls {
+    socket: Socket,
+    session: ServerConnection,
+    /// Encrypted bytes that were read, and not given to the session yet.
+    carried: Vec<u8>,
+    /// Bytes that the session has decrypted, and nobody has taken yet.
+    plain: usize,
+    /// Encrypted bytes that the socket did not take.
+    held: usize,
+    /// The peer has said that it ends.
+    peer_ended: bool,
+    /// What is received has failed.
+    input_failed: Option<String>,
+    /// What is sent has failed.
+    output_failed: bool,
+    /// The socket's output ends when all is passed on.
+    ends: bool,
+}
+
+/// Writes to the socket, and notes how much it was offered.
+struct Passing<'s> {
+    socket: BorrowedFd<'s>,
+    offered: usize,
+}
+
+impl Write for Passing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.offered = bytes.len();
+        let sent = retry_on_intr(|| rustix::net::send(self.socket, bytes, SendFlags::NOSIGNAL));
+        Ok(sent?)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match slices {
+            [only] => self.write(only),
+            slices => {
+                self.offered = slices.iter().map(|slice| slice.len()).sum();
+                Ok(retry_on_intr(|| rustix::io::writev(self.socket, slices))?)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Tls {
+    /// A connection whose handshake has not begun.
+    pub(in crate::net) fn new(socket: Socket, config: Arc<ServerConfig>) -> io::Result<Tls> {
+        let mut session = ServerConnection::new(config).map_err(io::Error::other)?;
+        session.set_buffer_limit(Some(limits::TLS_HELD_BACK));
+        Ok(Tls {
+            socket,
+            session,
+            carried: Vec::new(),
+            plain: 0,
+            held: 0,
+            peer_ended: false,
+            input_failed: None,
+            output_failed: false,
+            ends: false,
+        })
+    }
+
+    /// Goes on with the handshake as far as the socket allows it.
+    pub(in crate::net) fn shake_hands(&mut self) -> Progress {
+        loop {
+            if self.pass_on() == Flushed::Failed {
+                return Progress::Failed("the connection failed".to_owned());
+            }
+            if !self.session.is_handshaking() {
+                return Progress::Done;
+            }
+            // What comes after the handshake stays in the session.
+            let pause = self.read(&mut Vec::new(), &mut 0);
+            if let Some(reason) = self.input_failed.take() {
+                // The session tells the peer why.
+                self.pass_on();
+                return Progress::Failed(reason);
+            }
+            let is_said = self.held > 0 || !self.session.wants_write();
+            match pause {
+                Pause::Drained if self.session.is_handshaking() && is_said => {
+                    return Progress::Waits;
+                }
+                Pause::End => return Progress::Failed("the client ended it".to_owned()),
+                Pause::Drained | Pause::Room | Pause::Failed => {}
+            }
+        }
+    }
+
+    /// Reads what the socket has, through the session, until there is no more room.
+    fn read(&mut self, buffer: &mut Vec<u8>, room: &mut usize) -> Pause {
+        let (from, mut drained) = (buffer.len(), false);
+        loop {
+            self.take_plain(buffer, room);
+            if self.plain > 0 {
+                return Pause::Room;
+            }
+            if self.input_failed.is_some() {
+                return Pause::Failed;
+            }
+            if self.peer_ended {
+                return Pause::End;
+            }
+            if self.carried.is_empty() {
+                if drained {
+                    return Pause::Drained;
+                }
+                drained = match self.read_socket(buffer, room) {
+                    Read::All => false,
+                    // The end may come after it. Whoever gets bytes looks for that, and whoever
+                    // gets none would not.
+                    Read::Less => buffer.len() > from || self.plain > 0,
+                    Read::Nothing => true,
+                };
+            } else {
+                let carried = std::mem::take(&mut self.carried);
+                self.give_to_session(&carried, buffer, room);
+            }
+            if *room == 0 && !self.session.is_handshaking() {
+                return Pause::Room;
+            }
+        }
+    }
+
+    /// Reads from the socket once.
+    fn read_socket(&mut self, buffer: &mut Vec<u8>, room: &mut usize) -> Read {
+        ENCRYPTED.with_borrow_mut(|scratch| {
+            let received = retry_on_intr(|| {
+                let socket = self.socket.as_fd();
+                Ok(rustix::net::recv(socket, &mut scratch[..], RecvFlags::empty())?.1)
+            });
+            match received {
+                Ok(0) => {
+                    self.fail_input("the client closed the connection without a word".to_owned());
+                    Read::Nothing
+                }
+                Ok(count) => {
+                    self.give_to_session(&scratch[..count], buffer, room);
+                    if count < scratch.len() { Read::Less } else { Read::All }
+                }
+                Err(Errno::WOULDBLOCK) => Read::Nothing,
+                Err(error) => {
+                    self.fail_input(io::Error::from(error).to_string());
+                    Read::Nothing
+                }
+            }
+        })
+    }
+
+    /// Has the session decrypt what there is room for, and keeps the rest.
+    fn give_to_session(&mut self, mut bytes: &[u8], buffer: &mut Vec<u8>, room: &mut usize) {
+        while !bytes.is_empty() && self.plain == 0 && !self.peer_ended {
+            let before = bytes.len();
+            // It takes some thousand bytes at a time.
+            if let Err(error) = self.session.read_tls(&mut bytes) {
+                return self.fail_input(error.to_string());
+            }
+            match self.session.process_new_packets() {
+                Ok(state) => {
+                    self.plain = state.plaintext_bytes_to_read();
+                    self.peer_ended |= state.peer_has_closed();
+                }
+                Err(error) => return self.fail_input(error.to_string()),
+            }
+            self.take_plain(buffer, room);
+            if bytes.len() == before && !self.peer_ended {
+                return self.fail_input("its session takes nothing more".to_owned());
+            }
+        }
+        // What comes after the end of a stream is of no use.
+        if !bytes.is_empty() && !self.peer_ended {
+            self.carried.extend_from_slice(bytes);
+        }
+    }
+
+    /// Takes what the session has decrypted, as far as there is room for it.
+    fn take_plain(&mut self, buffer: &mut Vec<u8>, room: &mut usize) {
+        while self.plain > 0 && *room > 0 {
+            let mut reader = self.session.reader();
+            let Ok(first) = reader.fill_buf() else { return };
+            let count = first.len().min(*room);
+            buffer.extend_from_slice(&first[..count]);
+            reader.consume(count);
+            self.plain -= count;
+            *room -= count;
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    fn fail_input(&mut self, reason: String) {
+        self.input_failed.get_or_insert(reason);
+    }
+
+    /// Gives the socket what the session has ready.
+    fn pass_on(&mut self) -> Flushed {
+        if self.output_failed {
+            return Flushed::Failed;
+        }
+        while self.session.wants_write() {
+            let mut passing = Passing { socket: self.socket.as_fd(), offered: 0 };
+            match self.session.write_tls(&mut passing) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.held = passing.offered.max(1);
+                    return Flushed::Part;
+                }
+                Err(_) => {
+                    (self.held, self.output_failed) = (0, true);
+                    return Flushed::Failed;
+                }
+            }
+        }
+        self.held = 0;
+        if std::mem::take(&mut self.ends) {
+            self.socket.end_output();
+        }
+        Flushed::All
+    }
+}
+
+impl Transport for Tls {
+    /// A stream that ends without the peer's word has failed.
+    fn receive(&mut self, buffer: &mut Vec<u8>, room: usize) -> Received {
+        let (from, mut left) = (buffer.len(), room);
+        let pause = self.read(buffer, &mut left);
+        match (buffer.len() - from, pause) {
+            (0, Pause::End) => Received::End,
+            (0, Pause::Failed) => Received::Failed,
+            (0, _) => Received::Nothing,
+            (count, pause) => Received::Bytes { count, drained: pause == Pause::Drained },
+        }
+    }
+
+    fn send(&mut self, output: &Output, limit: usize) -> Sent {
+        if self.output_failed {
+            return Sent::Failed;
+        }
+        if self.held > 0 || self.session.is_handshaking() {
+            return Sent::Full;
+        }
+        let slices = output.io_slices(limit);
+        // A session that has used up its keys takes nothing until it has said so.
+        for _ in 0..2 {
+            let taken = match slices.as_slice() {
+                [only] => self.session.writer().write(only),
+                slices => self.session.writer().write_vectored(slices),
+            };
+            match (taken, self.pass_on()) {
+                (Err(_), _) | (_, Flushed::Failed) => break,
+                (Ok(0), Flushed::All) => {}
+                (Ok(0), Flushed::Part) => return Sent::Full,
+                (Ok(count), _) => return Sent::Bytes(count),
+            }
+        }
+        Sent::Failed
+    }
+
+    fn flush(&mut self) -> Flushed {
+        self.pass_on()
+    }
+
+    fn held_back(&self) -> usize {
+        if self.session.wants_write() && !self.output_failed { self.held.max(1) } else { 0 }
+    }
+
+    #[inline]
+    fn wants_write(&self) -> bool {
+        self.held == 0 && self.session.wants_write() && !self.output_failed
+    }
+
+    fn gather(&mut self) {
+        self.socket.gather();
+    }
+
+    fn end_output(&mut self) {
+        self.session.send_close_notify();
+        self.ends = true;
+    }
+
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        self.socket.register(registry, token)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.socket.deregister(registry)
+    }
+
+    fn descriptor(&self) -> i32 {
+        self.socket.descriptor()
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        if !self.session.is_handshaking() {
+            self.session.send_close_notify();
+            self.pass_on();
+        }
+    }
+}

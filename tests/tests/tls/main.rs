@@ -1,0 +1,10 @@
+//! Encrypted connections: programs of others as clients, certificates of all kinds, and streams
+//! that are slow, broken or cut off.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+mod certificates;
+mod house;
+mod links;
+mod programs;
+mod settings;
+mod streams;
