@@ -43,6 +43,7 @@ const OF_THE_SERVER: &[&str] = &[
     "appenddirname",
     "workers",
     "http-",
+    "https-",
     "maxmemory-clients",
     "hz",
     "dynamic-hz",

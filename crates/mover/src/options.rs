@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use lab::bench::redis_address;
-use lab::load::Address;
+use lab::load::{Address, Encryption};
 
 pub(crate) const USAGE: &str = "\
 Moves all data from one server to another while clients go on, and then promotes the new one.
 
 Usage: dunlin move --from URL [--to URL] [OPTIONS]
 
-  --from URL          the old server, as redis://user:password@host:port
+  --from URL          the old server, as redis://user:password@host:port; rediss:// encrypts
   --to URL            the new one; redis://127.0.0.1:6379 if not given
   --check             only says what will not move, and changes nothing
   --yes               does not ask
@@ -20,6 +20,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --pause SECONDS     how long writes may be held at most; 10 if not given
   --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
   --to-address HOST:PORT     where the old server finds the new one, if not as in the URL
+  --cacert FILE       the authorities that are believed where a URL is rediss://; --cert FILE and
+                      --key FILE are this client's certificate; --insecure believes any server
 
 The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, which leaves
 everything as it was, 2 if an option is wrong, and 3 if something stands in the way.
@@ -52,12 +54,14 @@ impl Options {
         let (mut seen_from, mut seen_to) = (None, None);
         let (mut check_only, mut yes, mut replace) = (false, false, false);
         let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
+        let mut encryption = Encryption::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--check" => check_only = true,
                 "--yes" => yes = true,
                 "--replace" => replace = true,
+                "--insecure" => encryption.insecure = true,
                 _ => {
                     let value = words.next().ok_or_else(|| format!("{word}: what?"))?;
                     match word.as_str() {
@@ -65,6 +69,9 @@ impl Options {
                         "--to" => to = redis_address(value)?,
                         "--from-address" => seen_from = Some(place(value)?),
                         "--to-address" => seen_to = Some(place(value)?),
+                        "--cacert" => encryption.authority = Some(value.clone()),
+                        "--cert" => encryption.certificate = Some(value.clone()),
+                        "--key" => encryption.key = Some(value.clone()),
                         "--after" if value == "replica" => after = After::Replica,
                         "--after" if value == "paused" => after = After::Paused,
                         "--pause" => {
@@ -77,7 +84,12 @@ impl Options {
                 }
             }
         }
-        let from = from.ok_or("--from is missing")?;
+        let mut from: Address = from.ok_or("--from is missing")?;
+        let ends = [&mut from.encryption, &mut to.encryption];
+        if encryption != Encryption::default() && ends.iter().all(|end| end.is_none()) {
+            return Err("certificates are for URLs with rediss://".to_owned());
+        }
+        ends.into_iter().flatten().for_each(|end| end.clone_from(&encryption));
         let own = |address: &Address| (address.host.clone(), address.port);
         if own(&from) == own(&to) {
             return Err("both are the same server".to_owned());
@@ -112,6 +124,10 @@ mod tests {
         assert_eq!(options.seen_to, ("::1".to_owned(), 9));
         assert_eq!((options.after, options.pause.as_secs()), (After::Paused, 3));
         assert!(!options.yes && !options.check_only && !options.replace);
+        let options = parse("--from rediss://h --cacert ca.pem").expect("it is right");
+        let encryption = options.from.encryption.expect("it is encrypted");
+        assert_eq!(encryption.authority.as_deref(), Some("ca.pem"));
+        assert_eq!(options.to.encryption, None);
         for wrong in [
             "--to redis://h",
             "--from http://h",
@@ -121,6 +137,7 @@ mod tests {
             "--from redis://h --pause 0",
             "--from redis://h --to-address h",
             "--from redis://h --other",
+            "--from redis://h --cacert ca.pem",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -23,9 +23,14 @@ pub(crate) type Info = BTreeMap<String, String>;
 
 impl Server {
     pub(crate) fn open(part: &'static str, address: &Address) -> Result<Server, String> {
-        let Address { host, port, user, password, .. } = address;
+        let Address { host, port, user, password, encryption, .. } = address;
         let failed = |problem: String| format!("{part} at {host}:{port}: {problem}");
-        let endpoint = Endpoint { host: host.clone(), port: *port, password: None };
+        let endpoint = Endpoint {
+            host: host.clone(),
+            port: *port,
+            password: None,
+            encryption: encryption.clone(),
+        };
         let connection = endpoint.connect(PATIENCE).map_err(|error| failed(error.to_string()))?;
         let mut server = Server { part, address: address.clone(), connection };
         if let Some(password) = password {
@@ -117,6 +122,12 @@ impl Server {
         }
         if let Some(user) = &address.user {
             self.call(&["CONFIG", "SET", "masteruser", user])?;
+        }
+        // The link is encrypted if this tool's own connections to that server are.
+        let encrypted = if address.encryption.is_some() { "yes" } else { "no" };
+        let present = self.setting("tls-replication");
+        if !present.is_empty() && present != encrypted {
+            self.call(&["CONFIG", "SET", "tls-replication", encrypted])?;
         }
         self.call(&["REPLICAOF", host, &port.to_string()]).map(drop)
     }

@@ -35,7 +35,8 @@ pub(crate) fn move_all(
     options: &Options,
     interrupt: &Interrupt,
 ) -> Result<(), String> {
-    let credentials = ["masterauth", "masteruser"].map(|name| (name, to.setting(name)));
+    let credentials =
+        ["masterauth", "masteruser", "tls-replication"].map(|name| (name, to.setting(name)));
     let begun = Instant::now();
     let follows = check::follows(&to.info("replication")?, options);
     let begin = |to: &mut Server| match follows {

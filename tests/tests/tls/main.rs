@@ -8,3 +8,4 @@ mod links;
 mod programs;
 mod settings;
 mod streams;
+mod tools;

@@ -11,7 +11,7 @@ Options of redis-benchmark:
   -p PORT              its port (6379)
   -s SOCKET            its Unix socket, instead of host and port
   -a PASSWORD          the password; --user NAME names the user
-  -u URI               redis://user:password@host:port/database
+  -u URI               redis://user:password@host:port/database, or rediss://
   --dbnum N            the database (0)
   -3                   RESP3
   --enable-tracking    sends CLIENT TRACKING on first
@@ -30,6 +30,12 @@ Options of redis-benchmark:
   -I                   opens idle connections and waits
   -x                   the last argument of COMMAND comes from standard input
   --seed N             repeats the random choices (1)
+  --tls                encrypts connections; so do rediss:// and https://
+  --cacert FILE        authorities that are believed, or --cacertdir; those of the public if none
+  --cert FILE          the client's certificate, with --key FILE
+  --sni NAME           the name that the server's certificate is for, if it is not the host's
+  --insecure           does not look at the server's certificate
+  --tls-ciphers, --tls-ciphersuites   what is offered, as OpenSSL names it
 
 Load:
   --rate N             open loop: N requests a second are due, and latency counts from then,
@@ -47,7 +53,7 @@ Load:
   --token-file FILE    their secret; without it, from DUNLIN_LAB_TOKEN
 
 HTTP/1.1:
-  --http URL...        pages of one server, each equally often
+  --http URL...        pages of one server, each equally often; http:// or https://
   --method M           GET; POST with --body
   --body TEXT          __rand_int__, __key__ and __data__ are filled in, as in paths and headers
   --header 'N: V'      may be given more than once

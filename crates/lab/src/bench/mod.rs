@@ -262,6 +262,7 @@ impl Bench {
             host: address.host.clone(),
             port: address.port,
             password: address.password.clone(),
+            encryption: address.encryption.clone(),
         };
         let asked = endpoint.connect(SETTINGS_PATIENCE).and_then(|mut connection| {
             let mut setting =

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::url;
-use crate::load::{Address, Keys, Mix, Schedule, Sizes, Test};
+use crate::load::{Address, Encryption, Keys, Mix, Schedule, Sizes, Test};
 
 /// All that was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Options {
     pub(super) address: Address,
+    /// How connections are encrypted, if they are to be; [`parse`] puts it into the address.
+    encryption: Encryption,
     pub(super) clients: usize,
     /// `-n`, if it was given.
     pub(super) requests: Option<u64>,
@@ -57,6 +59,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             address: Address::default(),
+            encryption: Encryption::default(),
             clients: 50,
             requests: None,
             threads: None,
@@ -159,6 +162,14 @@ pub(super) fn parse(arguments: &[String]) -> Result<Invocation, String> {
     }
     options.command = words.words.cloned().collect();
     refuse_contradictions(&options)?;
+    if options.urls.iter().any(|url| url.encrypted) {
+        options.address.encryption.get_or_insert_default();
+    }
+    if let Some(encryption) = &mut options.address.encryption {
+        encryption.clone_from(&options.encryption);
+    } else if options.encryption != Encryption::default() {
+        return Err("certificates need --tls, rediss:// or https://".to_owned());
+    }
     Ok(Invocation::Bench(Box::new(options)))
 }
 
@@ -209,10 +220,16 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         "-I" => options.idle = true,
         "-x" => options.last_from_input = true,
         "--seed" => options.seed = words.number(0, "a number")?,
-        "--tls" | "--sni" | "--cacert" | "--cacertdir" | "--insecure" | "--cert" | "--key"
-        | "--tls-ciphers" | "--tls-ciphersuites" => {
-            return Err(format!("{}: TLS is not supported yet", words.option));
+        "--tls" => {
+            address.encryption.get_or_insert_default();
         }
+        "--insecure" => options.encryption.insecure = true,
+        "--sni" => options.encryption.name = Some(words.text()?.to_owned()),
+        "--cacert" | "--cacertdir" => options.encryption.authority = Some(words.text()?.to_owned()),
+        "--cert" => options.encryption.certificate = Some(words.text()?.to_owned()),
+        "--key" => options.encryption.key = Some(words.text()?.to_owned()),
+        "--tls-ciphers" => options.encryption.ciphers = Some(words.text()?.to_owned()),
+        "--tls-ciphersuites" => options.encryption.ciphersuites = Some(words.text()?.to_owned()),
         "--cluster" => return Err("--cluster: cluster mode is not supported yet".to_owned()),
         _ => return Ok(false),
     }
@@ -300,6 +317,14 @@ fn refuse_contradictions(options: &Options) -> Result<(), String> {
         ),
         (options.last_from_input && !has_command, "-x needs a command, which the input completes"),
         (options.token_file.is_some() && options.agents.is_empty(), "--token-file needs --agents"),
+        (
+            options.address.encryption.is_some() && options.address.socket.is_some(),
+            "-s and --tls exclude each other",
+        ),
+        (
+            is_http && options.address.encryption.is_some(),
+            "--tls is for the Redis protocol: use https://",
+        ),
         (options.idle && !options.agents.is_empty(), "-I and --agents exclude each other"),
     ];
     match rules.iter().find(|(applies, _)| *applies) {
@@ -340,11 +365,27 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused() {
-        for line in ["--tls", "--cluster", "--cert x"] {
-            assert!(parsed(line).unwrap_err().ends_with("not supported yet"), "{line}");
-        }
+        assert!(parsed("--cluster").unwrap_err().ends_with("not supported yet"));
         assert!(parsed("-zz").unwrap_err().starts_with("Invalid option \"-zz\""));
         assert!(parsed("-n").unwrap_err().contains("option argument missing"));
+    }
+
+    #[test]
+    fn connections_are_encrypted_as_is_asked_for() {
+        let options = parsed("--tls --cacert ca.pem --cert c --key k --sni other").unwrap();
+        let own = options.address.encryption.unwrap();
+        assert_eq!(
+            (own.authority.as_deref(), own.name.as_deref()),
+            (Some("ca.pem"), Some("other"))
+        );
+        assert!(!own.insecure);
+        let options = parsed("--insecure -u rediss://h").unwrap();
+        assert!(options.address.encryption.unwrap().insecure);
+        let options = parsed("--cacert ca.pem --http https://h/").unwrap();
+        assert!(options.address.encryption.unwrap().authority.is_some());
+        for line in ["--cacert ca.pem", "--tls -s socket", "--tls --http http://h/"] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
     }
 
     #[test]

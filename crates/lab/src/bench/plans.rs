@@ -148,7 +148,9 @@ fn has_ttl(measurement: &Measurement) -> bool {
 /// The load on an HTTP server: all pages equally often.
 fn http(options: &Options, base: Plan) -> Result<Measurement, String> {
     let [first, ..] = &options.urls[..] else { return Err("no URL".to_owned()) };
-    if options.urls.iter().any(|url| (&url.host, url.port) != (&first.host, first.port)) {
+    if options.urls.iter().any(|url| {
+        (&url.host, url.port, url.encrypted) != (&first.host, first.port, first.encrypted)
+    }) {
         return Err("--http: all URLs are of one server: the same host and port".to_owned());
     }
     let usual = if options.body.is_some() { "POST" } else { "GET" };

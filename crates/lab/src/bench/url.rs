@@ -7,36 +7,43 @@ use crate::load::Address;
 pub(super) struct Http {
     pub(super) host: String,
     pub(super) port: u16,
+    /// Connections are encrypted.
+    pub(super) encrypted: bool,
     /// Path and query.
     pub(super) path: String,
 }
 
-/// Understands `http://host:port/path?query`.
+/// Understands `http://host:port/path?query`, and the same with `https`.
 pub(super) fn http(url: &str) -> Result<Http, String> {
-    if url.starts_with("https://") {
-        return Err(format!("{url}: TLS is not supported yet"));
-    }
-    let Some(rest) = url.strip_prefix("http://") else {
-        return Err(format!("'{url}' is no URL: it begins with http://"));
+    let (rest, encrypted) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+        (Some(rest), _) => (rest, false),
+        (_, Some(rest)) => (rest, true),
+        _ => return Err(format!("'{url}' is no URL: it begins with http:// or https://")),
     };
+    let usual = if encrypted { 443 } else { 80 };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (place, path) = rest.split_at(end);
-    let (host, port) = host_and_port(place, 80).ok_or_else(|| format!("{url}: wrong port"))?;
+    let (host, port) = host_and_port(place, usual).ok_or_else(|| format!("{url}: wrong port"))?;
     if host.is_empty() || place.contains('@') {
         return Err(format!("'{url}' has no plain host name"));
     }
     let path = path.split('#').next().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Http { host, port, path })
+    Ok(Http { host, port, encrypted, path })
 }
 
-/// Understands `redis://user:password@host:port/database`, into an address.
+/// Understands `redis://user:password@host:port/database`, into an address. With `rediss`,
+/// connections are encrypted.
 pub(super) fn redis(url: &str, address: &mut Address) -> Result<(), String> {
-    if url.starts_with("rediss://") {
-        return Err("rediss://: TLS is not supported yet".to_owned());
-    }
-    let Some(rest) = url.strip_prefix("redis://") else {
-        return Err("Invalid URI scheme: it begins with redis://".to_owned());
+    let rest = match (url.strip_prefix("redis://"), url.strip_prefix("rediss://")) {
+        (Some(rest), _) => rest,
+        (_, Some(rest)) => {
+            address.encryption.get_or_insert_default();
+            rest
+        }
+        _ => {
+            return Err("Invalid URI scheme: it begins with redis:// or rediss://".to_owned());
+        }
     };
     let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
     let place = match place.rsplit_once('@') {
@@ -101,7 +108,9 @@ mod tests {
         assert_eq!((&page.host[..], page.port, &page.path[..]), ("host", 8080, "/a/b?c=d"));
         let page = http("http://[::1]?q").unwrap();
         assert_eq!((&page.host[..], page.port, &page.path[..]), ("::1", 80, "/?q"));
-        for url in ["https://h/", "h:80", "http:///x", "http://h:x/", "http://u:p@h/"] {
+        let page = http("https://h/").unwrap();
+        assert_eq!((page.port, page.encrypted), (443, true));
+        for url in ["ftp://h/", "h:80", "http:///x", "http://h:x/", "http://u:p@h/"] {
             assert!(http(url).is_err(), "{url}");
         }
     }
@@ -116,7 +125,10 @@ mod tests {
         let mut address = Address::default();
         redis("redis://secret@", &mut address).unwrap();
         assert_eq!((address.user, address.password), (None, Some("secret".to_owned())));
-        for url in ["rediss://h", "http://h", "redis://h:x", "redis://h/x", "redis://%zz@h"] {
+        let mut address = Address::default();
+        redis("rediss://h", &mut address).unwrap();
+        assert!(address.encryption.is_some());
+        for url in ["redisss://h", "http://h", "redis://h:x", "redis://h/x", "redis://%zz@h"] {
             assert!(redis(url, &mut Address::default()).is_err(), "{url}");
         }
     }

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn endpoint(port: u16) -> Endpoint {
-        Endpoint { host: "127.0.0.1".to_owned(), port, password: None }
+        Endpoint { host: "127.0.0.1".to_owned(), port, password: None, encryption: None }
     }
 
     #[test]

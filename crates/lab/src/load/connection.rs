@@ -3,12 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 
-use resp::client::ReplyScanner;
-use socket2::Socket;
-
+use super::channel::Channel;
 use super::responses::ResponseScanner;
-use super::socket;
 use super::tally::Flight;
+use resp::client::ReplyScanner;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub(crate) enum Scanner {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) state: State,
-    pub(crate) socket: Option<Socket>,
+    pub(crate) channel: Option<Channel>,
     pub(crate) scanner: Scanner,
     /// Missing replies to the greeting with which every connection begins.
     pub(crate) greetings: usize,
@@ -55,7 +53,7 @@ impl Connection {
     pub(crate) fn new(scanner: Scanner) -> Self {
         Connection {
             state: State::Closed,
-            socket: None,
+            channel: None,
             scanner,
             greetings: 0,
             flights: VecDeque::new(),
@@ -76,8 +74,8 @@ impl Connection {
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut sent = 0;
         if self.state == State::Open && self.unsent.is_empty() {
-            if let Some(socket) = &self.socket {
-                sent = socket::write(socket, bytes)?;
+            if let Some(channel) = &mut self.channel {
+                sent = channel.write(bytes)?;
             }
             if sent == bytes.len() {
                 return Ok(());
@@ -92,10 +90,10 @@ impl Connection {
     /// # Errors
     /// The connection is lost.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if let Some(socket) = &self.socket
-            && self.has_unsent()
+        if let Some(channel) = &mut self.channel
+            && (!self.unsent.is_empty() || channel.wants_write())
         {
-            self.unsent_from += socket::write(socket, &self.unsent[self.unsent_from..])?;
+            self.unsent_from += channel.write(&self.unsent[self.unsent_from..])?;
         }
         if self.unsent_from == self.unsent.len() {
             self.unsent.clear();
@@ -115,13 +113,23 @@ impl Connection {
     /// Whether data waits for the kernel to take it.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        !self.unsent.is_empty() || self.channel.as_ref().is_some_and(Channel::wants_write)
+    }
+
+    /// Whether epoll is to report when the kernel takes more. While it is being opened, what is to
+    /// be sent waits for the handshake.
+    #[inline]
+    pub(crate) fn awaits_to_send(&self) -> bool {
+        match self.state {
+            State::Opening => self.channel.as_ref().is_some_and(Channel::wants_write),
+            State::Open | State::Closed => self.has_unsent(),
+        }
     }
 
     /// Closes the socket. The caller takes the requests that were not answered.
     pub(crate) fn close(&mut self) {
         self.state = State::Closed;
-        self.socket = None;
+        self.channel = None;
         self.unsent.clear();
         self.unsent_from = 0;
         self.awaits_room = false;

@@ -7,6 +7,7 @@
 //! them, and `verdict` decides whether the server was measured, or the generator.
 
 mod catalog;
+mod channel;
 mod check;
 mod choose;
 mod connection;
@@ -33,7 +34,8 @@ pub use control::{Control, Progress};
 pub use error::LoadError;
 pub use parse::{Mix, ParseError, Sizes};
 pub use plan::{
-    Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
+    Address, Encryption, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule,
+    Size, Work,
 };
 pub(crate) use run::run_from;
 pub use run::{idle, run};

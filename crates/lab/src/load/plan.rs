@@ -2,8 +2,11 @@
 //! command line, from an experiment's file, or over a socket from another machine.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tls::ClientSettings;
+use tls::client::{Verification, server_name};
 
 /// One load on one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +56,57 @@ pub struct Address {
     pub password: Option<String>,
     /// The database to SELECT.
     pub database: u32,
+    /// How connections are encrypted, if they are to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Encryption>,
+}
+
+/// How connections are encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Encryption {
+    /// A file, or a directory of files, with the authorities that are believed; without it, those
+    /// that the public believes.
+    pub authority: Option<String>,
+    /// The file of the client's certificate.
+    pub certificate: Option<String>,
+    /// The file of its key.
+    pub key: Option<String>,
+    /// The server's certificate is not looked at.
+    pub insecure: bool,
+    /// The name that the server's certificate is for, if it is not the host's.
+    pub name: Option<String>,
+    /// Ciphers up to TLS 1.2, as OpenSSL names them.
+    pub ciphers: Option<String>,
+    /// Cipher suites of TLS 1.3.
+    pub ciphersuites: Option<String>,
+}
+
+impl Encryption {
+    /// What the connections to a host go by, which offer to speak these protocols.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a word is not understood.
+    pub fn read(
+        &self,
+        host: &str,
+        protocols: Vec<Vec<u8>>,
+    ) -> Result<(Arc<rustls::ClientConfig>, rustls::pki_types::ServerName<'static>), String> {
+        let own = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some((certificate.as_str(), key.as_str())),
+            (None, None) => None,
+            _ => return Err("a certificate and its key come together: --cert and --key".to_owned()),
+        };
+        let mut settings = ClientSettings::of_options(self.authority.as_deref(), own);
+        if self.insecure {
+            settings.verification = Verification::None;
+        }
+        settings.choices.ciphers = self.ciphers.clone().unwrap_or_default();
+        settings.choices.ciphersuites = self.ciphersuites.clone().unwrap_or_default();
+        settings.alpn = protocols;
+        let name = server_name(self.name.as_deref().unwrap_or(host))?;
+        Ok((settings.read()?.config, name))
+    }
 }
 
 /// When requests leave.
@@ -235,6 +289,7 @@ impl Default for Address {
             user: None,
             password: None,
             database: 0,
+            encryption: None,
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Runs a plan: checks it, starts the threads, and adds up their recordings.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::clock::{monotonic_ns, now_ms};
 use resp::client::{ReplyScanner, encode_command};
-use socket2::Socket;
+use tls::Stream;
 
+use super::channel::Encryption;
 use super::control::Control;
 use super::error::LoadError;
 use super::render::Renderer;
@@ -43,7 +45,8 @@ pub(crate) fn run_from(
 ) -> Result<Recording, LoadError> {
     check::check(plan)?;
     let greeting = greeting(plan);
-    let endpoint = first_connection(plan, &greeting)?;
+    let encryption = encryption(plan)?;
+    let endpoint = first_connection(plan, encryption.as_ref(), &greeting)?;
     let templates = match &plan.work {
         Work::Resp(work) => template::of_commands(work, plan.seed),
         Work::Http(work) => template::of_http(work, &host(plan), plan.seed),
@@ -52,6 +55,7 @@ pub(crate) fn run_from(
         plan,
         control,
         endpoint,
+        encryption,
         greeting,
         barrier: Barrier::new(plan.threads + 1),
         start: AtomicU64::new(0),
@@ -121,8 +125,9 @@ fn address(plan: &Plan) -> String {
 /// The header Host.
 fn host(plan: &Plan) -> String {
     let address = &plan.address;
+    let usual = if address.encryption.is_some() { 443 } else { 80 };
     match address.port {
-        80 => address.host.clone(),
+        port if port == usual => address.host.clone(),
         port if address.host.contains(':') => format!("[{}]:{port}", address.host),
         port => format!("{}:{port}", address.host),
     }
@@ -156,13 +161,18 @@ fn greeting(plan: &Plan) -> (Vec<u8>, usize) {
 
 /// Finds where the server listens, and tries the greeting, so that an error is reported plainly
 /// before there are threads.
-fn first_connection(plan: &Plan, greeting: &(Vec<u8>, usize)) -> Result<Endpoint, LoadError> {
+fn first_connection(
+    plan: &Plan,
+    encryption: Option<&Encryption>,
+    greeting: &(Vec<u8>, usize),
+) -> Result<Endpoint, LoadError> {
     let failed = |error| LoadError::Connect { address: address(plan), error };
     let mut last = None;
     for endpoint in Endpoint::resolve(&plan.address).map_err(failed)? {
-        match endpoint.open_blocking(FIRST_CONNECTION) {
-            Ok(socket) => {
-                greet(socket, greeting).map_err(|error| error.or_connect(failed))?;
+        let opened = endpoint.open_blocking(FIRST_CONNECTION);
+        match opened.and_then(|socket| encrypt(socket.into(), encryption)) {
+            Ok(stream) => {
+                greet(stream, greeting).map_err(|error| error.or_connect(failed))?;
                 return Ok(endpoint);
             }
             Err(error) => last = Some(error),
@@ -171,10 +181,30 @@ fn first_connection(plan: &Plan, greeting: &(Vec<u8>, usize)) -> Result<Endpoint
     Err(failed(last.unwrap_or_else(|| ErrorKind::NotFound.into())))
 }
 
+/// What encrypts the connections of a plan, if they are to be encrypted.
+fn encryption(plan: &Plan) -> Result<Option<Encryption>, LoadError> {
+    let Some(own) = &plan.address.encryption else { return Ok(None) };
+    let protocols = match &plan.work {
+        Work::Resp(_) => Vec::new(),
+        Work::Http(_) => vec![b"http/1.1".to_vec()],
+    };
+    own.read(&plan.address.host, protocols).map(Some).map_err(LoadError::Plan)
+}
+
+fn encrypt(socket: TcpStream, encryption: Option<&Encryption>) -> io::Result<Stream> {
+    match encryption {
+        Some((config, name)) => {
+            Stream::encrypt(socket, Arc::clone(config), name.clone(), &|| false)
+        }
+        None => Ok(Stream::Plain(socket)),
+    }
+}
+
 /// Sends the greeting on a connection that blocks.
-fn greet(mut socket: Socket, greeting: &(Vec<u8>, usize)) -> Result<Socket, LoadError> {
+fn greet(mut socket: Stream, greeting: &(Vec<u8>, usize)) -> Result<Stream, LoadError> {
     let (bytes, mut missing) = (&greeting.0, greeting.1);
     socket.write_all(bytes)?;
+    socket.flush()?;
     let (mut scanner, mut buffer, mut refused) = (ReplyScanner::default(), [0; 4096], None);
     while missing > 0 {
         let length = socket.read(&mut buffer)?;
@@ -200,7 +230,8 @@ fn greet(mut socket: Socket, greeting: &(Vec<u8>, usize)) -> Result<Socket, Load
 pub fn idle(plan: &Plan, control: &Control, opened: impl Fn(usize)) -> Result<(), LoadError> {
     check::check(plan)?;
     let greeting = greeting(plan);
-    let endpoint = first_connection(plan, &greeting)?;
+    let encryption = encryption(plan)?;
+    let endpoint = first_connection(plan, encryption.as_ref(), &greeting)?;
     let mut sockets = Vec::with_capacity(plan.connections);
     while sockets.len() < plan.connections && !control.is_stopped() {
         let socket =
@@ -210,7 +241,7 @@ pub fn idle(plan: &Plan, control: &Control, opened: impl Fn(usize)) -> Result<()
                     None => error.into(),
                 },
             )?;
-        sockets.push(greet(socket, &greeting)?);
+        sockets.push(greet(encrypt(socket.into(), encryption.as_ref())?, &greeting)?);
         opened(sockets.len());
     }
     while !control.is_stopped() {

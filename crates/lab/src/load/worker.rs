@@ -22,6 +22,7 @@ use resp::client::ReplyScanner;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
+use super::channel::Encryption;
 use super::connection::{Connection, Scanner, State};
 use super::control::Control;
 use super::error::LoadError;
@@ -54,6 +55,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
     pub(crate) endpoint: Endpoint,
+    /// What encrypts connections, if they are to be encrypted.
+    pub(crate) encryption: Option<Encryption>,
     /// The greeting with which every connection begins, and how many replies it has.
     pub(crate) greeting: (Vec<u8>, usize),
     /// Passed when all connections are open, and again when the start is known.

@@ -5,6 +5,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use resp::client::{ReplyParser, Value, encode_command};
+use tls::Stream;
+
+use crate::load::Encryption;
 
 /// Where a target listens, and how to enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +18,14 @@ pub struct Endpoint {
     pub port: u16,
     /// The password of AUTH.
     pub password: Option<String>,
+    /// How connections for commands are encrypted, if they are to be.
+    pub encryption: Option<Encryption>,
 }
 
 /// A connection that waits for each reply.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     parser: ReplyParser,
     input: Vec<u8>,
 }
@@ -51,7 +56,14 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::open`], or the password is refused.
     pub fn connect(&self, patience: Duration) -> io::Result<Connection> {
-        let stream = self.open(patience)?;
+        let socket = self.open(patience)?;
+        let stream = match &self.encryption {
+            None => Stream::Plain(socket),
+            Some(own) => {
+                let (config, name) = own.read(&self.host, Vec::new()).map_err(io::Error::other)?;
+                Stream::encrypt(socket, config, name, &|| false)?
+            }
+        };
         let mut connection = Connection { stream, parser: ReplyParser::new(), input: Vec::new() };
         if let Some(password) = &self.password
             && let Value::Error(text) = connection.call(&["AUTH", password])?
@@ -85,7 +97,8 @@ impl Connection {
         for words in commands {
             encode_command(words.iter(), &mut output);
         }
-        self.stream.write_all(&output)
+        self.stream.write_all(&output)?;
+        self.stream.flush()
     }
 
     /// Waits for the next reply.

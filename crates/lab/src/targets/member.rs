@@ -95,7 +95,7 @@ impl Member {
                 (Some(launch), "127.0.0.1".to_owned(), target.port)
             }
         };
-        let endpoint = Endpoint { host, port, password: target.password.clone() };
+        let endpoint = Endpoint { host, port, password: target.password.clone(), encryption: None };
         let web = Endpoint { port: target.http_port.unwrap_or(port), ..endpoint.clone() };
         let mut member = Member {
             name: target.name.clone(),

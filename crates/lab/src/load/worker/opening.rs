@@ -6,6 +6,7 @@ use base::clock::monotonic_ns;
 use rustix::event::epoll;
 
 use super::Worker;
+use crate::load::channel::Channel;
 use crate::load::connection::State;
 use crate::load::descriptors;
 
@@ -22,7 +23,10 @@ impl Worker<'_> {
                 if let Err(error) = epoll::add(&self.epoll, &socket, data, flags) {
                     return self.lose(index, &io::Error::from(error).to_string());
                 }
-                self.connections[index].socket = Some(socket);
+                match Channel::new(socket, self.shared.encryption.as_ref()) {
+                    Ok(channel) => self.connections[index].channel = Some(channel),
+                    Err(error) => return self.lose(index, &error.to_string()),
+                }
                 self.connections[index].state = State::Opening;
             }
             Err(error) => {
@@ -35,14 +39,25 @@ impl Worker<'_> {
         }
     }
 
-    /// The connection became writable for the first time, or failed to.
+    /// The connection became writable for the first time, or failed to, or its handshake goes on.
     pub(super) fn opened(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        let Some(socket) = &connection.socket else { return };
-        match socket.take_error() {
+        let Some(channel) = &mut connection.channel else { return };
+        match channel.socket().take_error() {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => return self.lose(index, &error.to_string()),
         }
+        match channel.shake_hands() {
+            Ok(true) => {}
+            Ok(false) => {
+                // What it waits for, and nothing else.
+                connection.awaits_room = !channel.wants_write();
+                self.settle(index, Ok(()));
+                return;
+            }
+            Err(error) => return self.lose(index, &error.to_string()),
+        }
+        let connection = &mut self.connections[index];
         self.tally.connects += 1;
         let (greeting, replies) = &self.shared.greeting;
         connection.state = State::Open;
@@ -75,15 +90,16 @@ impl Worker<'_> {
             return false;
         }
         let connection = &mut self.connections[index];
-        let awaits = connection.has_unsent();
+        let awaits = connection.awaits_to_send();
         if awaits == connection.awaits_room {
             return true;
         }
         connection.awaits_room = awaits;
-        let Some(socket) = &connection.socket else { return false };
+        let Some(channel) = &connection.channel else { return false };
         let out = if awaits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
         let data = epoll::EventData::new_u64(index as u64);
-        let changed = epoll::modify(&self.epoll, socket, data, epoll::EventFlags::IN | out);
+        let changed =
+            epoll::modify(&self.epoll, channel.socket(), data, epoll::EventFlags::IN | out);
         if let Err(error) = changed {
             self.lose(index, &io::Error::from(error).to_string());
             return false;

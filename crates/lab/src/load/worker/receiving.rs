@@ -6,7 +6,6 @@ use base::clock::monotonic_ns;
 
 use super::Worker;
 use crate::load::connection::{Connection, Scanner};
-use crate::load::socket;
 use crate::load::tally::{Flight, Tally};
 
 /// Reads of one connection before others have their turn.
@@ -16,8 +15,12 @@ impl Worker<'_> {
     /// Reads available bytes, and counts the answered requests.
     pub(super) fn receive(&mut self, index: usize) {
         for _ in 0..READS_PER_TURN {
-            let Some(socket) = &self.connections[index].socket else { return };
-            let length = match socket::read(socket, &mut self.buffer) {
+            let Some(channel) = &mut self.connections[index].channel else { return };
+            let length = match channel.read(&mut self.buffer) {
+                Ok(None) if channel.wants_write() => {
+                    self.settle(index, Ok(()));
+                    return;
+                }
                 Ok(None) => return,
                 Ok(Some(0)) => return self.closed(index),
                 Ok(Some(length)) => length,
