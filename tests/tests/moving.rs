@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
+use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target, dunlin_binary};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -223,4 +224,201 @@ fn an_interrupt_puts_everything_back() {
     let setting = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
     assert_eq!(setting[1].text(), Some(&b"before"[..]));
     assert_eq!(said(&mut first, "SET k w"), "OK");
+}
+
+/// Small values of all types.
+const VALUES: &[&str] = &[
+    "SET text value",
+    "SET later value PXAT 88888888888888",
+    "RPUSH list a b c",
+    "SADD set a b c",
+    "SADD numbers 1 2 3",
+    "HSET hash f v g w",
+    "HSET timed f v g w",
+    "HPEXPIREAT timed 66666666666666 FIELDS 1 f",
+    "ZADD zset 1 a 2.5 b",
+    "XADD stream 1-1 f v",
+    "XGROUP CREATE stream group 0",
+    "SELECT 5",
+    "SET five 5",
+];
+
+/// Makes large ones.
+const LARGE: &str = "redis.call('SET', 'large-text', string.rep('x', 1000000))
+for i = 1, 1500 do
+  redis.call('RPUSH', 'large-list', i) redis.call('SADD', 'large-set', 'm' .. i)
+  redis.call('HSET', 'large-hash', 'f' .. i, i) redis.call('ZADD', 'large-zset', i, 'm' .. i)
+  redis.call('XADD', 'large-stream', i .. '-1', 'f', i)
+end
+return redis.call('HPEXPIREAT', 'large-hash', 66666666666666, 'FIELDS', 1, 'f700')";
+
+/// What makes a replica differ, what makes it alike again, and what is said of it.
+const DIFFERENCES: &[(&str, &str, &str)] = &[
+    ("SET five 6", "SET five 5", r#""five" of database 5 (value)"#),
+    ("SET text valuf", "SET text value", r#""text" of database 0 (value)"#),
+    ("DEL text", "SET text value", r#"there; "text" of database 0 (type)"#),
+    ("PERSIST later", "PEXPIREAT later 88888888888888", r#""later" of database 0 (time to live)"#),
+    ("LSET list 1 x", "LSET list 1 b", r#""list" of database 0 (value)"#),
+    ("RPUSH list x", "RPOP list", r#""list" of database 0 (length)"#),
+    ("SREM set c", "SADD set c", r#""set" of database 0 (length)"#),
+    ("HSET hash f x", "HSET hash f v", r#""hash" of database 0 (value)"#),
+    (
+        "HPERSIST timed FIELDS 1 f",
+        "HPEXPIREAT timed 66666666666666 FIELDS 1 f",
+        r#""timed" of database 0 (times of fields)"#,
+    ),
+    ("ZADD zset 3 b", "ZADD zset 2.5 b", r#""zset" of database 0 (value)"#),
+    (
+        "XGROUP CREATE stream other 0",
+        "XGROUP DESTROY stream other",
+        r#""stream" of database 0 (consumer groups)"#,
+    ),
+    (
+        "SETRANGE large-text 700000 y",
+        "SETRANGE large-text 700000 x",
+        r#""large-text" of database 0 (value)"#,
+    ),
+    (
+        "LSET large-list 1200 x",
+        "LSET large-list 1200 1201",
+        r#""large-list" of database 0 (value)"#,
+    ),
+    ("SMOVE large-set set m1100", "SMOVE set large-set m1100", r#""large-set" of database 0"#),
+    (
+        "HSET large-hash f1400 x",
+        "HSET large-hash f1400 1400",
+        r#""large-hash" of database 0 (value)"#,
+    ),
+    (
+        "HPERSIST large-hash FIELDS 1 f700",
+        "HPEXPIREAT large-hash 66666666666666 FIELDS 1 f700",
+        r#""large-hash" of database 0 (value)"#,
+    ),
+    (
+        "ZADD large-zset 1 m1300",
+        "ZADD large-zset 1300 m1300",
+        r#""large-zset" of database 0 (value)"#,
+    ),
+    ("XDEL large-stream 900-1", "DEL large-stream", r#""large-stream" of database 0 (length)"#),
+];
+
+#[test]
+fn what_differs_is_found_before_the_promotion() {
+    for (from, to) in [(Target::Reference, Target::Dunlin), (Target::Dunlin, Target::Reference)] {
+        let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
+        let [old, new] = [from, to].map(|target| Server::start(target, &options).unwrap());
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        for line in VALUES {
+            assert!(!first.call_text(line).unwrap().is_error(), "{line}");
+        }
+        first.call_text("SELECT 0").unwrap();
+        let reply = first.call(&["EVAL", LARGE, "0"]).unwrap();
+        assert!(!reply.is_error(), "{reply:?}");
+        // More than a few keys that are drawn could show.
+        first.call_text("SELECT 9").unwrap();
+        for number in 0..3000 {
+            first.send(&["SET", &format!("filler:{number}"), "same"]).unwrap();
+        }
+        for _ in 0..3000 {
+            first.receive().unwrap();
+        }
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        let moved = |expected: &str, case: &str| {
+            let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+            assert_eq!(code, Some(1), "{case}: {text}");
+            assert!(text.contains("the servers differ: "), "{case}: {text}");
+            assert!(text.contains(expected) && text.contains("as it was before"), "{case}: {text}");
+        };
+        second.call_text("SELECT 9").unwrap();
+        second.call_text("SET filler:1234 diff").unwrap();
+        moved(r#""filler:1234" of database 9 (value)"#, "one of many");
+        second.call_text("SET filler:1234 same").unwrap();
+        second.call_text("SELECT 5").unwrap();
+        for (change, undo, expected) in DIFFERENCES {
+            if !change.contains("five") {
+                second.call_text("SELECT 0").unwrap();
+            }
+            assert!(!second.call_text(change).unwrap().is_error(), "{change}");
+            moved(expected, change);
+            assert!(!second.call_text(undo).unwrap().is_error(), "{undo}");
+        }
+        assert_eq!(said(&mut first, "SET more data"), "OK", "its writes go on");
+        assert!(said(&mut second, "INFO replication").contains("role:slave"));
+    }
+}
+
+#[test]
+fn data_that_is_not_understood_is_told_to_who_moves_it() {
+    let old = Server::start(Target::Reference, &[]).unwrap();
+    let other = Server::start(Target::Reference, &[]).unwrap();
+    let new = Server::start(Target::Dunlin, &[]).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    // The check sees one server, and the new one gets the data of another.
+    let reply = other.connect().unwrap().call_text("VADD vectors VALUES 2 1 1 element").unwrap();
+    assert!(!reply.is_error(), "{reply:?}");
+    let place = format!("127.0.0.1:{}", other.port());
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("the new server cannot take the data: its data is of no use"), "{text}");
+    assert!(text.contains("vectors") && text.contains("Everything is as it was before"), "{text}");
+    assert!(said(&mut second, "INFO replication").contains("role:master"));
+    assert_eq!(said(&mut first, "SET k v"), "OK");
+}
+
+#[test]
+fn a_move_that_was_killed_after_the_promotion_is_finished() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        first.call_text("SET k v").unwrap();
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        // What the tool has done when it promotes.
+        let promote = |first: &mut Client, second: &mut Client| {
+            assert_eq!(said(first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+            assert_eq!(said(second, "REPLICAOF NO ONE"), "OK");
+        };
+        promote(&mut first, &mut second);
+        // A client that goes on at the new one, and one that waits at the old one.
+        assert_eq!(said(&mut second, "SET new data"), "OK");
+        let mut waiting = old.connect().unwrap();
+        waiting.send(&["SET", "k", "lost"]).unwrap();
+        let (code, text) = move_all(&url(&old), &url(&new), &["--check"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("has ended after the promotion"), "{text}");
+        assert!(
+            said(&mut first, "INFO replication").contains("role:master"),
+            "nothing has changed"
+        );
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("clients connect to"), "{text}");
+        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
+        assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{reply:?}");
+        wait_until("it follows", || said(&mut first, "GET new") == "data");
+        // Killed between the last two steps: nobody should wait should the old server lead again.
+        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("the old server is a replica of the new one"), "{text}");
+        // Without a pause nobody has ended in between: the old server may have what others lack.
+        assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
+        assert_eq!(said(&mut first, "SET k v"), "OK", "its writes go on");
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        promote(&mut first, &mut second);
+        assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains("STOP the new server has 2 keys"), "{text}");
+        // Nor is it so when the old server has written since.
+        assert_eq!(said(&mut first, "SET more data"), "OK");
+        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert_eq!(said(&mut first, "GET more"), "data");
+    }
 }

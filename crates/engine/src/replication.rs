@@ -55,6 +55,15 @@ pub struct Incoming {
     pub selected: Option<usize>,
 }
 
+/// Why the last link of a replica has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkTrouble {
+    /// In one line.
+    pub reason: String,
+    /// Another attempt would end in the same way: the data is not understood.
+    pub lasts: bool,
+}
+
 /// A replica, as INFO and ROLE show it.
 #[derive(Clone, Debug)]
 pub struct ReplicaView {
@@ -68,6 +77,8 @@ pub struct ReplicaView {
     pub down_since: Option<u64>,
     /// A full sync that is under way.
     pub sync: Option<SyncProgress>,
+    /// Why the last link of this term has ended, if none has worked since.
+    pub trouble: Option<LinkTrouble>,
 }
 
 #[derive(Default)]
@@ -77,6 +88,7 @@ struct Part {
     heard_at: Option<u64>,
     down_since: Option<u64>,
     sync: Option<SyncProgress>,
+    trouble: Option<LinkTrouble>,
     /// The data is that of this history, so that its stream may go on after the applied offset.
     resumes: Option<String>,
     /// The history that the present one has grown out of, and the first offset that it does not
@@ -166,6 +178,7 @@ impl Replication {
             heard_at: part.heard_at,
             down_since: part.down_since,
             sync: part.sync,
+            trouble: part.trouble.clone(),
         })
     }
 
@@ -270,6 +283,7 @@ impl Replication {
             part.down_since = Some(now);
         } else if is_up {
             part.down_since = None;
+            part.trouble = None;
         }
         if link != LinkState::Syncing {
             part.sync = None;
@@ -280,6 +294,14 @@ impl Replication {
         }
         part.link = link;
         self.is_up.store(is_up, Relaxed);
+    }
+
+    /// The link of a term has ended, for this reason.
+    pub fn note_trouble(&self, term: u64, trouble: LinkTrouble) {
+        let mut part = self.part.lock();
+        if self.term() == term {
+            part.trouble = Some(trouble);
+        }
     }
 
     /// Bytes have come over the link of a term.
@@ -406,6 +428,22 @@ mod tests {
         let own = Position { history: "own".into(), offset: 1510 };
         replication.begin_to_follow(primary(1), 17, Some(own));
         assert_eq!(replication.resumes_at(), Some((String::from("own"), 1510)));
+    }
+
+    #[test]
+    fn trouble_is_told_until_a_link_works_or_the_term_is_over() {
+        let replication = Replication::new(Some(primary(1)));
+        let told = || replication.view().and_then(|view| view.trouble);
+        let trouble = LinkTrouble { reason: String::from("it refuses"), lasts: false };
+        replication.note_trouble(0, trouble.clone());
+        replication.set_link(0, LinkState::Connecting, 1);
+        assert_eq!(told(), Some(trouble.clone()));
+        replication.set_link(0, LinkState::Up, 2);
+        assert_eq!(told(), None);
+        replication.note_trouble(0, trouble.clone());
+        replication.begin_to_follow(primary(2), 0, None);
+        replication.note_trouble(0, trouble);
+        assert_eq!(told(), None, "it is that of another term");
     }
 
     #[test]

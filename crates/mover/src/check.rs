@@ -110,7 +110,7 @@ fn parts(
         found.stop("the old server is itself a replica: name its primary");
     }
     let replicas = number(&replication, "connected_slaves");
-    let is_own = follows(&to.info("replication")?, options);
+    let is_own = follows(&to.info("replication")?, &options.seen_from);
     if replicas > i64::from(is_own) {
         let text = match options.after {
             After::Replica => "they will follow it as replicas of a replica, if it serves them",
@@ -119,7 +119,7 @@ fn parts(
         found.note(format!("the old server has {replicas} replicas: {text}"));
     }
     let there = to.info("replication")?;
-    let follows = follows(&there, options);
+    let follows = follows(&there, &options.seen_from);
     if follows {
         found.note("the new server is a replica of the old one already");
     } else if there.get("role").is_some_and(|role| role != "master") {
@@ -146,9 +146,8 @@ fn parts(
     Ok(())
 }
 
-/// Whether the new server is a replica of the old one, by its INFO.
-pub(crate) fn follows(replication: &Info, options: &Options) -> bool {
-    let (host, port) = &options.seen_from;
+/// Whether a server is a replica of the one at this address, by its INFO.
+pub(crate) fn follows(replication: &Info, (host, port): &(String, u16)) -> bool {
     let is = |field: &str, value: &str| replication.get(field).is_some_and(|own| own == value);
     is("role", "slave") && is("master_host", host) && is("master_port", &port.to_string())
 }

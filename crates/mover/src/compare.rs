@@ -1,80 +1,252 @@
-//! Whether both servers have the same keys. It runs while writes are held, so it is short: the
-//! number of keys of each database, and some keys of each, with their types, lengths and times.
+//! Whether both servers have the same data.
+//!
+//! All keys are compared while clients go on: the old server is scanned, and each key is looked at
+//! in both. Keys that change between the two looks seem to differ, so they are looked at again, and
+//! what is still different then is settled while writes are held. That is short: a few keys, some
+//! more that are drawn at random, the numbers of keys, and the libraries of functions.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use lab::targets::Interrupt;
 use resp::client::Value;
 
-use crate::server::Server;
+use crate::options::Compared;
+use crate::print::say;
+use crate::server::{Server, number};
+use crate::values::{Difference, Pair};
 
-/// Keys of each database that are looked at.
+/// Keys that are looked at together.
+const BATCH: usize = 100;
+/// Keys of each database that are drawn at random.
 const SAMPLE: usize = 200;
+/// How often keys that differ are looked at again before writes are held.
+const ROUNDS: usize = 5;
+/// With more keys that differ, the data is not the same, or changes faster than anybody can look.
+const MOST_SUSPECTS: usize = 20_000;
+/// How many keys a message names.
+const NAMED: usize = 3;
+/// The longest part of a key in a message, in bytes.
+const SHOWN: usize = 60;
+/// How often progress is shown.
+const SHOWN_EACH: Duration = Duration::from_secs(1);
 
-/// A database, and keys of it.
-pub(crate) type Drawn = (usize, Vec<Vec<u8>>);
+/// Keys that were different at the last look, by their databases.
+#[derive(Default)]
+struct Suspects(BTreeMap<(usize, Vec<u8>), Difference>);
 
-/// Keys of each database, drawn at random before writes are held.
-pub(crate) fn draw(server: &mut Server) -> Result<Vec<Drawn>, String> {
-    let mut drawn = Vec::new();
-    for database in server.sizes()?.into_keys() {
-        server.call(&["SELECT", &database.to_string()])?;
-        let replies = server.call_all(&vec![vec![b"RANDOMKEY".to_vec()]; SAMPLE])?;
-        let keys = replies.into_iter().filter_map(|reply| match reply {
-            Value::Bulk(key) => Some(key),
-            _ => None,
-        });
-        drawn.push((database, keys.collect()));
-    }
-    server.call(&["SELECT", "0"])?;
-    Ok(drawn)
+/// What was compared before writes are held.
+pub(crate) struct Comparison {
+    /// What is to be looked at while they are.
+    suspects: Suspects,
+    /// How often the old server had given somebody all its data.
+    copies: i64,
 }
 
-/// What is seen of keys without their values.
-fn looks(server: &mut Server, database: usize, keys: &[Vec<u8>]) -> Result<Vec<Value>, String> {
-    server.call(&["SELECT", &database.to_string()])?;
-    let command = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect();
-    let asked: Vec<Vec<Vec<u8>>> = keys
-        .iter()
-        .flat_map(|key| [command(&[b"TYPE", key]), command(&[b"PEXPIRETIME", key])])
-        .collect();
-    let mut found = server.call_all(&asked)?;
-    let lengths: Vec<Vec<Vec<u8>>> = keys
-        .iter()
-        .zip(found.chunks_exact(2))
-        .map(|(key, pair)| {
-            let name: &[u8] = match &pair[0] {
-                Value::Simple(name) => match &name[..] {
-                    b"string" => b"STRLEN",
-                    b"list" => b"LLEN",
-                    b"set" => b"SCARD",
-                    b"hash" => b"HLEN",
-                    b"zset" => b"ZCARD",
-                    b"stream" => b"XLEN",
-                    _ => b"EXISTS",
-                },
-                _ => b"EXISTS",
-            };
-            command(&[name, key])
-        })
-        .collect();
-    found.extend(server.call_all(&lengths)?);
-    server.call(&["SELECT", "0"])?;
-    Ok(found)
+/// How often the old server has given somebody all its data.
+fn copies(from: &mut Server) -> Result<i64, String> {
+    Ok(number(&from.info("stats")?, "sync_full"))
 }
 
-/// Why they differ; nothing if they do not.
-pub(crate) fn difference(
-    from: &mut Server,
-    to: &mut Server,
-    drawn: &[Drawn],
-) -> Result<Option<String>, String> {
-    let (here, there) = (from.sizes()?, to.sizes()?);
-    if here != there {
-        return Ok(Some(format!("the databases have {here:?} keys here and {there:?} there")));
+impl Comparison {
+    /// Looks at what was asked for, while clients go on.
+    pub(crate) fn before(
+        from: &mut Server,
+        to: &mut Server,
+        compared: Compared,
+        interrupt: &Interrupt,
+    ) -> Result<Comparison, String> {
+        let copies = copies(from)?;
+        let mut suspects = Suspects::default();
+        if compared == Compared::All {
+            let mut pair = Pair::new(from, to)?;
+            suspects.walk(&mut pair, interrupt)?;
+        }
+        // What goes wrong from here on is looked for in some keys.
+        suspects.draw(from)?;
+        Ok(Comparison { suspects, copies })
     }
-    for (database, keys) in drawn {
-        let (one, other) = (looks(from, *database, keys)?, looks(to, *database, keys)?);
-        if one != other {
-            return Ok(Some(format!("keys of database {database} differ")));
+
+    /// Whether the new server may have got other data since then.
+    pub(crate) fn is_outdated(&self, from: &mut Server) -> Result<bool, String> {
+        Ok(copies(from)? != self.copies)
+    }
+
+    /// Why the servers differ while writes are held; nothing if they do not. `go_on` fails when
+    /// they have been held for too long.
+    pub(crate) fn difference(
+        &self,
+        from: &mut Server,
+        to: &mut Server,
+        go_on: &dyn Fn() -> Result<(), String>,
+    ) -> Result<Option<String>, String> {
+        let mut problems = Vec::new();
+        let (here, there) = (from.sizes()?, to.sizes()?);
+        if here != there {
+            problems.push(format!("the databases have {here:?} keys here and {there:?} there"));
+        }
+        if libraries(from)? != libraries(to)? {
+            problems.push("their libraries of functions are not the same".to_owned());
+        }
+        let left = self.suspects.look_again(&mut Pair::new(from, to)?, go_on)?;
+        if !left.0.is_empty() {
+            problems.push(left.in_words());
+        }
+        Ok((!problems.is_empty()).then(|| problems.join("; ")))
+    }
+}
+
+/// The libraries of functions, with their code; nothing where the server does not show them.
+fn libraries(server: &mut Server) -> Result<BTreeSet<Vec<Vec<u8>>>, String> {
+    let words = ["FUNCTION", "LIST", "WITHCODE"].map(|word| word.as_bytes().to_vec());
+    let mut replies = server.call_all(&[words.to_vec()])?;
+    let Some(Value::Array(libraries)) = replies.pop() else { return Ok(BTreeSet::new()) };
+    let parts = |library: &Value| {
+        let Value::Array(words) = library else { return Vec::new() };
+        let is_told = |name: &[u8]| name == b"library_name" || name == b"library_code";
+        let pairs = words.chunks_exact(2);
+        let told = pairs.filter(|pair| pair[0].as_bytes().is_some_and(is_told));
+        told.filter_map(|pair| pair[1].as_bytes().map(<[u8]>::to_vec)).collect()
+    };
+    Ok(libraries.iter().map(parts).collect())
+}
+
+impl Suspects {
+    fn check(
+        &mut self,
+        pair: &mut Pair<'_>,
+        database: usize,
+        keys: &[Vec<u8>],
+    ) -> Result<(), String> {
+        for (key, difference) in keys.iter().zip(pair.differences(keys)?) {
+            if let Some(difference) = difference {
+                self.0.insert((database, key.clone()), difference);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at these keys again. Returns those that are still different.
+    fn look_again(
+        &self,
+        pair: &mut Pair<'_>,
+        go_on: &dyn Fn() -> Result<(), String>,
+    ) -> Result<Suspects, String> {
+        let mut left = Suspects::default();
+        let keys: Vec<&(usize, Vec<u8>)> = self.0.keys().collect();
+        for own in keys.chunk_by(|one, other| one.0 == other.0) {
+            let Some((database, _)) = own.first() else { continue };
+            pair.select(*database)?;
+            for batch in own.chunks(BATCH) {
+                go_on()?;
+                let batch: Vec<Vec<u8>> = batch.iter().map(|(_, key)| key.clone()).collect();
+                left.check(pair, *database, &batch)?;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Looks at all keys of the old server.
+    fn walk(&mut self, pair: &mut Pair<'_>, interrupt: &Interrupt) -> Result<(), String> {
+        let not_interrupted = || match interrupt.is_set() {
+            true => Err("interrupted".to_owned()),
+            false => Ok(()),
+        };
+        let sizes = pair.from.sizes()?;
+        let total: u64 = sizes.values().sum();
+        let (mut seen, mut shown) = (0_u64, Instant::now());
+        for database in sizes.into_keys() {
+            let mut cursor = b"0".to_vec();
+            loop {
+                not_interrupted()?;
+                pair.select(database)?;
+                let (next, keys) = scan(pair.from, &cursor)?;
+                for batch in keys.chunks(BATCH) {
+                    self.check(pair, database, batch)?;
+                }
+                seen += keys.len() as u64;
+                if self.0.len() > MOST_SUSPECTS {
+                    self.settle(pair, &not_interrupted)?;
+                }
+                if shown.elapsed() >= SHOWN_EACH {
+                    shown = Instant::now();
+                    let differ = self.0.len();
+                    say(&format!("compared {seen} of {total} keys; {differ} to look at again"));
+                }
+                cursor = next;
+                if cursor == b"0" {
+                    break;
+                }
+            }
+        }
+        self.settle(pair, &not_interrupted)?;
+        let differ = self.0.len();
+        say(&format!("compared {seen} keys; {differ} to look at while writes are held"));
+        Ok(())
+    }
+
+    /// Keys that clients write are different at some looks, and not at others.
+    fn settle(
+        &mut self,
+        pair: &mut Pair<'_>,
+        go_on: &dyn Fn() -> Result<(), String>,
+    ) -> Result<(), String> {
+        for _ in 0..ROUNDS {
+            if self.0.is_empty() {
+                break;
+            }
+            *self = self.look_again(pair, go_on)?;
+        }
+        match self.0.len() > MOST_SUSPECTS / 2 {
+            true => Err(format!("the servers differ: {}", self.in_words())),
+            false => Ok(()),
         }
     }
-    Ok(None)
+
+    /// Adds keys of each database, at random.
+    fn draw(&mut self, server: &mut Server) -> Result<(), String> {
+        for database in server.sizes()?.into_keys() {
+            server.call(&["SELECT", &database.to_string()])?;
+            let replies = server.call_all(&vec![vec![b"RANDOMKEY".to_vec()]; SAMPLE])?;
+            for reply in replies {
+                if let Value::Bulk(key) = reply {
+                    self.0.entry((database, key)).or_insert("");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn in_words(&self) -> String {
+        let name = |((database, key), difference): (&(usize, Vec<u8>), &Difference)| {
+            let cut = if key.len() > SHOWN { ".." } else { "" };
+            let key = key[..key.len().min(SHOWN)].escape_ascii();
+            format!("\"{key}{cut}\" of database {database} ({difference})")
+        };
+        let named: Vec<String> = self.0.iter().take(NAMED).map(name).collect();
+        let all = self.0.len();
+        let more =
+            if all > NAMED { format!(", and {} more keys", all - NAMED) } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    }
+}
+
+/// Keys of the selected database, and where to go on.
+fn scan(server: &mut Server, cursor: &[u8]) -> Result<(Vec<u8>, Vec<Vec<u8>>), String> {
+    let count = BATCH.to_string();
+    let words: [&[u8]; 4] = [b"SCAN", cursor, b"COUNT", count.as_bytes()];
+    let mut replies = server.call_all(&[words.map(<[u8]>::to_vec).to_vec()])?;
+    match replies.pop() {
+        Some(Value::Array(parts)) => match &parts[..] {
+            [next, Value::Array(keys)] => {
+                let keys = keys.iter().filter_map(|key| key.as_bytes().map(<[u8]>::to_vec));
+                Ok((next.as_bytes().unwrap_or(b"0").to_vec(), keys.collect()))
+            }
+            _ => Err("the old server does not understand SCAN".to_owned()),
+        },
+        Some(Value::Error(text)) => {
+            Err(format!("the old server answers to SCAN: {}", String::from_utf8_lossy(&text)))
+        }
+        _ => Err("the old server does not understand SCAN".to_owned()),
+    }
 }

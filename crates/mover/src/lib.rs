@@ -6,15 +6,19 @@
 //! | `print` | how does it tell the user something? |
 //! | `server` | how does it talk to a server? |
 //! | `check` | what will not move, or not work afterwards? |
-//! | `compare` | do both servers have the same keys? |
+//! | `compare` | do both servers have the same data? |
+//! | `values` | does a key have the same value at both? |
 //! | `steps` | how does it move the data, and how does it put everything back? |
+//! | `resume` | what is missing of a move that has ended after the promotion? |
 
 mod check;
 mod compare;
 mod options;
 mod print;
+mod resume;
 mod server;
 mod steps;
+mod values;
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -60,6 +64,21 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
     let mut to = Server::open("the new server", &options.to)?;
     say(&format!("from {}, {}", from.name(), from.product()?));
     say(&format!("to   {}, {}", to.name(), to.product()?));
+    if let Some(missing) = resume::missing(&mut from, &mut to, options)? {
+        say("the data has moved already: a move has ended after the promotion");
+        if options.check_only {
+            say("Nothing was changed. Without --check the steps are taken that are missing.");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let turns = missing == resume::Missing::Turn;
+        if turns && !options.yes && !agrees("The old server becomes a replica of the new one now.")
+        {
+            say("Nothing was changed.");
+            return Ok(ExitCode::from(FAILED));
+        }
+        steps::finish(&mut from, &to, options, missing)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let findings = check::all(&mut from, &mut to, options)?;
     for Finding { prevents, text } in &findings {
         say(&format!("{} {text}", if *prevents { "STOP" } else { "note" }));
@@ -72,7 +91,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
         say("Nothing was changed. Nothing stands in the way.");
         return Ok(ExitCode::SUCCESS);
     }
-    if !options.yes && !agrees() {
+    let loses = "The new server becomes a replica now, and loses the data that it has.";
+    if !options.yes && !agrees(loses) {
         say("Nothing was changed.");
         return Ok(ExitCode::from(FAILED));
     }
@@ -80,8 +100,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn agrees() -> bool {
-    say("The new server becomes a replica now, and loses the data that it has. Go on? [y/N]");
+fn agrees(what: &str) -> bool {
+    say(&format!("{what} Go on? [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

@@ -17,6 +17,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --replace           the new server may have data, which is lost
   --after replica     makes the old server a replica of the new one, which is the way back (default)
   --after paused      leaves its writes paused, for an hour
+  --compare all       compares all data before the promotion, while clients go on (default)
+  --compare sample    compares the numbers of keys, and 200 keys of each database
   --pause SECONDS     how long writes may be held at most; 10 if not given
   --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
   --to-address HOST:PORT     where the old server finds the new one, if not as in the URL
@@ -34,6 +36,13 @@ pub(crate) enum After {
     Paused,
 }
 
+/// What is compared before the promotion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Compared {
+    All,
+    Sample,
+}
+
 /// See the module's text.
 pub(crate) struct Options {
     pub(crate) from: Address,
@@ -45,6 +54,7 @@ pub(crate) struct Options {
     pub(crate) yes: bool,
     pub(crate) replace: bool,
     pub(crate) after: After,
+    pub(crate) compared: Compared,
     pub(crate) pause: Duration,
 }
 
@@ -53,6 +63,7 @@ impl Options {
         let (mut from, mut to) = (None, Address::default());
         let (mut seen_from, mut seen_to) = (None, None);
         let (mut check_only, mut yes, mut replace) = (false, false, false);
+        let mut compared = Compared::All;
         let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
         let mut encryption = Encryption::default();
         let mut words = words.iter();
@@ -74,6 +85,8 @@ impl Options {
                         "--key" => encryption.key = Some(value.clone()),
                         "--after" if value == "replica" => after = After::Replica,
                         "--after" if value == "paused" => after = After::Paused,
+                        "--compare" if value == "all" => compared = Compared::All,
+                        "--compare" if value == "sample" => compared = Compared::Sample,
                         "--pause" => {
                             let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
                             let seconds = seconds.ok_or("--pause takes whole seconds")?;
@@ -96,7 +109,19 @@ impl Options {
         }
         let seen_from = seen_from.unwrap_or_else(|| own(&from));
         let seen_to = seen_to.unwrap_or_else(|| own(&to));
-        Ok(Options { from, to, seen_from, seen_to, check_only, yes, replace, after, pause })
+        let own = Options {
+            from,
+            to,
+            seen_from,
+            seen_to,
+            check_only,
+            yes,
+            replace,
+            after,
+            compared,
+            pause,
+        };
+        Ok(own)
     }
 }
 
@@ -123,6 +148,9 @@ mod tests {
         assert_eq!(options.seen_from, ("old".to_owned(), 7000));
         assert_eq!(options.seen_to, ("::1".to_owned(), 9));
         assert_eq!((options.after, options.pause.as_secs()), (After::Paused, 3));
+        assert_eq!(options.compared, Compared::All);
+        let some = parse("--from redis://h:1 --compare sample").map(|options| options.compared);
+        assert_eq!(some, Ok(Compared::Sample));
         assert!(!options.yes && !options.check_only && !options.replace);
         let options = parse("--from rediss://h --cacert ca.pem").expect("it is right");
         let encryption = options.from.encryption.expect("it is encrypted");
@@ -135,6 +163,7 @@ mod tests {
             "--from redis://127.0.0.1:6379",
             "--from redis://h --after gone",
             "--from redis://h --pause 0",
+            "--from redis://h --compare nothing",
             "--from redis://h --to-address h",
             "--from redis://h --other",
             "--from redis://h --cacert ca.pem",

@@ -1,6 +1,7 @@
 //! A server, as this tool talks to it: few commands, each of which waits for its reply.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use lab::load::Address;
@@ -9,6 +10,10 @@ use resp::client::Value;
 
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a write may take where writes are not held.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+/// A key that nobody has.
+const PROBE_KEY: &str = "dunlin-move:f3b1c6f0-7f0e-4c5c-9d5a-0d9f2c1e8a47";
 
 /// See the module's text.
 pub(crate) struct Server {
@@ -18,11 +23,23 @@ pub(crate) struct Server {
     connection: Connection,
 }
 
+/// The words of a command.
+pub(crate) type Command = Vec<Vec<u8>>;
+
 /// The fields of INFO.
 pub(crate) type Info = BTreeMap<String, String>;
 
 impl Server {
     pub(crate) fn open(part: &'static str, address: &Address) -> Result<Server, String> {
+        Server::open_for(part, address, PATIENCE)
+    }
+
+    /// Opens a connection on which no command may take longer than that.
+    fn open_for(
+        part: &'static str,
+        address: &Address,
+        patience: Duration,
+    ) -> Result<Server, String> {
         let Address { host, port, user, password, encryption, .. } = address;
         let failed = |problem: String| format!("{part} at {host}:{port}: {problem}");
         let endpoint = Endpoint {
@@ -31,7 +48,7 @@ impl Server {
             password: None,
             encryption: encryption.clone(),
         };
-        let connection = endpoint.connect(PATIENCE).map_err(|error| failed(error.to_string()))?;
+        let connection = endpoint.connect(patience).map_err(|error| failed(error.to_string()))?;
         let mut server = Server { part, address: address.clone(), connection };
         if let Some(password) = password {
             match user {
@@ -64,12 +81,34 @@ impl Server {
         }
     }
 
-    /// Runs commands together, and returns their replies.
-    pub(crate) fn call_all(&mut self, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Value>, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.part);
+    /// Runs commands together, and returns their replies, errors too.
+    pub(crate) fn call_all(&mut self, commands: &[Command]) -> Result<Vec<Value>, String> {
+        self.send_all(commands)?;
+        self.receive_all(commands.len())
+    }
+
+    fn send_all(&mut self, commands: &[Command]) -> Result<(), String> {
         let sent = self.connection.send(commands.iter().map(Vec::as_slice));
-        sent.map_err(failed)?;
-        commands.iter().map(|_| self.connection.receive().map_err(failed)).collect()
+        sent.map_err(|error| format!("{}: {error}", self.part))
+    }
+
+    fn receive_all(&mut self, count: usize) -> Result<Vec<Value>, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.part);
+        (0..count).map(|_| self.connection.receive().map_err(failed)).collect()
+    }
+
+    /// Whether clients that write have to wait. Asked by a write that changes nothing.
+    pub(crate) fn holds_writes(&mut self) -> Result<bool, String> {
+        // A server that is slow answers the second time, or not to PING either.
+        for _ in 0..2 {
+            let mut probe = Server::open_for(self.part, &self.address, PROBE_PATIENCE)?;
+            match probe.connection.call(&["UNLINK", PROBE_KEY]) {
+                Ok(_) => return Ok(false),
+                Err(error) if is_timeout(&error) => self.call(&["PING"]).map(drop)?,
+                Err(error) => return Err(format!("{}: {error}", self.part)),
+            }
+        }
+        Ok(true)
     }
 
     /// Sections of INFO.
@@ -142,6 +181,21 @@ impl Server {
         };
         Ok(info.iter().filter_map(of).filter(|(_, keys)| *keys > 0).collect())
     }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// Runs the same commands at two servers at the same time.
+pub(crate) fn call_both(
+    one: &mut Server,
+    other: &mut Server,
+    commands: &[Command],
+) -> Result<(Vec<Value>, Vec<Value>), String> {
+    one.send_all(commands)?;
+    other.send_all(commands)?;
+    Ok((one.receive_all(commands.len())?, other.receive_all(commands.len())?))
 }
 
 /// A field of INFO as a number; 0 if there is none.

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use lab::targets::Interrupt;
 
+use crate::check;
+use crate::compare::Comparison;
 use crate::options::{After, Options};
 use crate::print::say;
+use crate::resume::Missing;
 use crate::server::{Info, Server, number};
-use crate::{check, compare};
 
 /// The pause between two looks at the copy.
 const LOOK: Duration = Duration::from_millis(200);
@@ -23,9 +25,13 @@ const SHORT_LOOK: Duration = Duration::from_millis(1);
 const SHOWN_EACH: Duration = Duration::from_secs(1);
 /// Writes are held when the new server lacks at most this many bytes.
 const SMALL_LAG: i64 = 256 * 1024;
-/// How often a comparison is tried: a key may expire between its two looks.
+/// How often a comparison is tried, and the pause in between: a key may expire between its two
+/// looks, and where clocks differ it is gone at one server before the other.
 const COMPARISONS: usize = 3;
-/// What `--after paused` leaves, and what a promotion needs so that no write gets in between.
+const BETWEEN_COMPARISONS: Duration = Duration::from_millis(200);
+/// What `--after paused` leaves, and what a promotion needs so that no write gets in between. It is
+/// long because a write would be lost that the old server takes after the promotion. If nobody ends
+/// it, since this tool was killed there, the next one does ([`crate::resume`]).
 const LONG_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Moves everything.
@@ -38,14 +44,14 @@ pub(crate) fn move_all(
     let credentials =
         ["masterauth", "masteruser", "tls-replication"].map(|name| (name, to.setting(name)));
     let begun = Instant::now();
-    let follows = check::follows(&to.info("replication")?, options);
+    let follows = check::follows(&to.info("replication")?, &options.seen_from);
     let begin = |to: &mut Server| match follows {
         true => Ok(()),
         false => to.follow(&options.seen_from, &from.address),
     };
     let result = begin(to)
-        .and_then(|()| wait_for_copy(from, to, interrupt))
-        .and_then(|()| change_over(from, to, options, interrupt));
+        .and_then(|()| compare_all(from, to, options, interrupt))
+        .and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
     // The connection to the old one is of no use to a primary.
     let put_back = |to: &mut Server| {
         for (name, value) in &credentials {
@@ -98,9 +104,29 @@ fn lag(from: &mut Server, state: &Info) -> Result<i64, String> {
     Ok(written - number(state, "slave_repl_offset"))
 }
 
+/// Waits for the copy, and compares it with the old server's data.
+fn compare_all(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Comparison, String> {
+    loop {
+        wait_for_copy(from, to, interrupt)?;
+        let comparison = Comparison::before(from, to, options.compared, interrupt)?;
+        // Clients have written meanwhile.
+        wait_for_copy(from, to, interrupt)?;
+        if !comparison.is_outdated(from)? {
+            return Ok(comparison);
+        }
+        say("a replica has got all data once more meanwhile: comparing again");
+    }
+}
+
 /// Waits until the new server has nearly all, and shows how far it is.
 fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> Result<(), String> {
     let mut shown: Option<Instant> = None;
+    let mut told = String::new();
     loop {
         if interrupt.is_set() {
             return Err("interrupted".to_owned());
@@ -111,6 +137,16 @@ fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> R
         if is_up && lag <= SMALL_LAG {
             say(&format!("the new server follows, {lag} bytes behind"));
             return Ok(());
+        }
+        // Only Dunlin says it there; the others say it in their logs.
+        if let Some(trouble) = state.get("master_link_trouble") {
+            if number(&state, "master_link_trouble_lasts") == 1 {
+                return Err(format!("the new server cannot take the data: {trouble}"));
+            }
+            if told != *trouble {
+                say(&format!("the new server says of its link: {trouble}"));
+                told.clone_from(trouble);
+            }
         }
         if shown.is_none_or(|at| at.elapsed() >= SHOWN_EACH) {
             shown = Some(Instant::now());
@@ -141,9 +177,9 @@ fn change_over(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
+    comparison: &Comparison,
     interrupt: &Interrupt,
 ) -> Result<Duration, String> {
-    let drawn = compare::draw(from)?;
     if interrupt.is_set() {
         return Err("interrupted".to_owned());
     }
@@ -164,9 +200,19 @@ fn change_over(
         }
         sleep(SHORT_LOOK);
     }
+    if comparison.is_outdated(from)? {
+        return Err("the new server has got all data once more, which is not compared".to_owned());
+    }
+    let in_time = || match is_late() {
+        true => Err("the comparison takes too long while writes are held".to_owned()),
+        false => Ok(()),
+    };
     let mut problem = None;
-    for _ in 0..COMPARISONS {
-        problem = compare::difference(from, to, &drawn)?;
+    for attempt in 0..COMPARISONS {
+        if attempt > 0 {
+            sleep(BETWEEN_COMPARISONS);
+        }
+        problem = comparison.difference(from, to, &in_time)?;
         if problem.is_none() {
             break;
         }
@@ -195,6 +241,24 @@ fn promote(to: &mut Server) -> Result<(), String> {
         Some(role) if role == "master" => Ok(()),
         _ => Err(problem),
     }
+}
+
+/// Takes the steps that an earlier move has left out.
+pub(crate) fn finish(
+    from: &mut Server,
+    to: &Server,
+    options: &Options,
+    missing: Missing,
+) -> Result<(), String> {
+    match missing {
+        Missing::Turn => after(from, to, options)?,
+        Missing::Unpause => {
+            from.call(&["CLIENT", "UNPAUSE"])?;
+            say("the old server is a replica of the new one: nothing is missing");
+        }
+    }
+    say(&format!("clients connect to {} from now on", to.name()));
+    Ok(())
 }
 
 /// What becomes of the old server. It takes no write any more, whatever fails here.

@@ -291,6 +291,10 @@ fn replica(page: &mut Page, cx: &Context<'_>, view: &ReplicaView) {
         let down = view.down_since.map_or(-1, seconds_since);
         page.field("master_link_down_since_seconds", down);
     }
+    if let Some(trouble) = view.trouble.as_ref().filter(|_| !is_up) {
+        page.field("master_link_trouble", &trouble.reason);
+        page.field("master_link_trouble_lasts", u8::from(trouble.lasts));
+    }
     page.field("slave_priority", config.replica_priority);
     page.field("slave_read_only", u8::from(config.replica_read_only));
     page.field("replica_announced", u8::from(config.replica_announced));

@@ -118,6 +118,7 @@ impl Follower {
                 continue;
             }
             let Err(trouble) = ended;
+            link.note_trouble(&trouble);
             if was_up {
                 self.failures = Failures::default();
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::engine::Engine;
-use engine::replication::LinkState;
+use engine::replication::{LinkState, LinkTrouble};
 use persist::aof::append_only::AppendOnly;
 use persist::cuts::Cuts;
 use persist::disk::Disk;
@@ -55,6 +55,13 @@ impl Term<'_> {
     pub(super) fn set_link(&self, link: LinkState) {
         let now = base::clock::monotonic_ms();
         self.means.engine.replication.set_link(self.number, link, now);
+    }
+
+    /// The link has ended, for this reason.
+    pub(super) fn note_trouble(&self, trouble: &Trouble) {
+        let lasts = matches!(trouble, Trouble::Data { lasting: true, .. });
+        let reason = trouble.to_string().replace(char::is_control, " ");
+        self.means.engine.replication.note_trouble(self.number, LinkTrouble { reason, lasts });
     }
 
     /// Bytes have come.

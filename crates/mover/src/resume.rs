@@ -1,0 +1,42 @@
+//! A move that has ended between the promotion and the last step: the tool was killed, or has lost
+//! its connections. The new server leads then, and the old one holds its writes. The same command,
+//! given once more, takes the steps that are missing.
+
+use crate::check;
+use crate::options::Options;
+use crate::server::{Server, number};
+
+/// What is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Missing {
+    /// The old server has to become a replica, and to let its writes go on.
+    Turn,
+    /// It is a replica, whose writes would be held if it led again.
+    Unpause,
+}
+
+/// What is missing of a move between these servers; nothing if there was none that has come so far.
+///
+/// The new server was promoted out of the stream of the old one, which has written nothing since
+/// and holds its writes. So whatever it has, the new one has too, and nobody counts on it.
+pub(crate) fn missing(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+) -> Result<Option<Missing>, String> {
+    let (old, new) = (from.info("replication")?, to.info("replication")?);
+    let leads = |info: &crate::server::Info| info.get("role").is_some_and(|role| role == "master");
+    if !leads(&new) {
+        return Ok(None);
+    }
+    // A replica refuses writes whether it holds them or not, so nobody can see that.
+    if check::follows(&old, &options.seen_to) {
+        return Ok(Some(Missing::Unpause));
+    }
+    let name = old.get("master_replid");
+    let is_its_stream = name.is_some() && name == new.get("master_replid2");
+    let first_of_its_own = number(&new, "second_repl_offset");
+    let has_all = number(&old, "master_repl_offset") + 1 == first_of_its_own;
+    let is_so = leads(&old) && is_its_stream && has_all && from.holds_writes()?;
+    Ok(is_so.then_some(Missing::Turn))
+}

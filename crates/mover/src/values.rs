@@ -1,0 +1,450 @@
+//! Whether keys have the same values at both servers. Values are compared as clients see them: two
+//! servers, and two versions of one, may keep the same value in different bytes.
+//!
+//! A value with few elements is asked for as a whole, together with those of other keys. A large
+//! one is compared in pieces, so that neither a server nor this tool has much to do at once.
+
+use resp::client::Value;
+
+use crate::server::{Command, Server, call_both};
+
+/// Elements of a collection that are asked for at once.
+const PIECE: i64 = 500;
+/// Bytes of a string that are asked for at once.
+const PIECE_OF_STRING: i64 = 256 * 1024;
+
+/// What differs, in a word for the user.
+pub(crate) type Difference = &'static str;
+
+/// A server has answered with an error, so nobody knows.
+const REFUSED: Difference = "a server refuses to show it";
+const VALUE: Difference = "value";
+
+/// A type, and how its values are asked for.
+struct Kind {
+    name: &'static [u8],
+    length: &'static str,
+    /// What shows all of a value, with `KEY` for the key.
+    whole: &'static [&'static str],
+    /// A value that is longer is compared in pieces.
+    piece: i64,
+    seen: fn(Value) -> Seen,
+    pieces: fn(&mut Pair<'_>, &[u8], i64) -> Result<bool, String>,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind {
+        name: b"string",
+        length: "STRLEN",
+        whole: &["GET", "KEY"],
+        piece: PIECE_OF_STRING,
+        seen: Seen::as_it_is,
+        pieces: strings,
+    },
+    Kind {
+        name: b"list",
+        length: "LLEN",
+        whole: &["LRANGE", "KEY", "0", "-1"],
+        piece: PIECE,
+        seen: Seen::as_it_is,
+        pieces: lists,
+    },
+    Kind {
+        name: b"set",
+        length: "SCARD",
+        whole: &["SMEMBERS", "KEY"],
+        piece: PIECE,
+        seen: Seen::sorted::<1>,
+        pieces: sets,
+    },
+    Kind {
+        name: b"hash",
+        length: "HLEN",
+        whole: &["HGETALL", "KEY"],
+        piece: PIECE,
+        seen: Seen::sorted::<2>,
+        pieces: hashes,
+    },
+    Kind {
+        name: b"zset",
+        length: "ZCARD",
+        whole: &["ZRANGE", "KEY", "0", "-1", "WITHSCORES"],
+        piece: PIECE,
+        seen: Seen::scored,
+        pieces: sorted_sets,
+    },
+    Kind {
+        name: b"stream",
+        length: "XLEN",
+        whole: &["XRANGE", "KEY", "-", "+"],
+        piece: PIECE,
+        seen: Seen::as_it_is,
+        pieces: streams,
+    },
+];
+
+/// A value in a form in which equal ones are equal.
+#[derive(PartialEq)]
+struct Seen(Vec<Value>);
+
+impl Seen {
+    fn as_it_is(value: Value) -> Seen {
+        Seen(vec![value])
+    }
+
+    /// Groups of so many words, by their first.
+    fn sorted<const WIDTH: usize>(value: Value) -> Seen {
+        let Value::Array(words) = value else { return Seen(vec![value]) };
+        let mut groups: Vec<&[Value]> = words.chunks(WIDTH).collect();
+        groups.sort_by(|one, other| one[0].as_bytes().cmp(&other[0].as_bytes()));
+        Seen(groups.into_iter().flatten().cloned().collect())
+    }
+
+    /// Members and their scores, which servers print in different ways.
+    fn scored(value: Value) -> Seen {
+        let Value::Array(mut words) = value else { return Seen(vec![value]) };
+        for score in words.iter_mut().skip(1).step_by(2) {
+            let text = score.as_bytes().and_then(|text| std::str::from_utf8(text).ok());
+            if let Some(number) = text.and_then(|text| text.parse::<f64>().ok()) {
+                *score = Value::Integer(number.to_bits().cast_signed());
+            }
+        }
+        Seen(words)
+    }
+}
+
+/// Both servers.
+pub(crate) struct Pair<'s> {
+    pub(crate) from: &'s mut Server,
+    pub(crate) to: &'s mut Server,
+    /// Both know fields of hashes that expire.
+    pub(crate) field_times: bool,
+}
+
+fn command(words: &[&[u8]]) -> Command {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
+fn has_failed(one: &Value, other: &Value) -> bool {
+    matches!((one, other), (Value::Error(_), _) | (_, Value::Error(_)))
+}
+
+impl<'s> Pair<'s> {
+    /// Both servers, which are asked what they know.
+    pub(crate) fn new(from: &'s mut Server, to: &'s mut Server) -> Result<Pair<'s>, String> {
+        let mut pair = Pair { from, to, field_times: false };
+        let asked = command(&[b"HPEXPIRETIME", b"", b"FIELDS", b"1", b""]);
+        let (one, other) = pair.ask(vec![asked])?;
+        pair.field_times = !has_failed(&one[0], &other[0]);
+        Ok(pair)
+    }
+
+    /// Lets both look into a database.
+    pub(crate) fn select(&mut self, database: usize) -> Result<(), String> {
+        let database = database.to_string();
+        for server in [&mut *self.from, &mut *self.to] {
+            server.call(&["SELECT", &database])?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, commands: Vec<Command>) -> Result<(Vec<Value>, Vec<Value>), String> {
+        call_both(self.from, self.to, &commands)
+    }
+
+    /// Whether both answer the same, and neither with an error.
+    fn agree(&mut self, asked: Command, seen: fn(Value) -> Seen) -> Result<bool, String> {
+        let (mut one, mut other) = self.ask(vec![asked])?;
+        let (Some(one), Some(other)) = (one.pop(), other.pop()) else { return Ok(false) };
+        Ok(!has_failed(&one, &other) && seen(one) == seen(other))
+    }
+
+    /// What differs of each of these keys of the selected database.
+    pub(crate) fn differences(
+        &mut self,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<Option<Difference>>, String> {
+        let mut found: Vec<Option<Difference>> = vec![None; keys.len()];
+        let kinds = self.kinds(keys, &mut found)?;
+        let lengths = self.lengths(keys, &kinds, &mut found)?;
+        let mut whole = Vec::new();
+        for (place, length) in lengths {
+            let Some(kind) = kinds[place] else { continue };
+            if length <= kind.piece {
+                whole.push(place);
+            } else if !(kind.pieces)(self, &keys[place], length)? {
+                found[place] = Some(VALUE);
+            }
+        }
+        let fields = self.wholes(keys, &kinds, &whole, &mut found)?;
+        self.parts_beside(keys, &kinds, fields, &mut found)?;
+        Ok(found)
+    }
+
+    /// The types of keys, and whether they and the times are the same. None of what is neither here
+    /// nor there, and of what differs.
+    fn kinds(
+        &mut self,
+        keys: &[Vec<u8>],
+        found: &mut [Option<Difference>],
+    ) -> Result<Vec<Option<&'static Kind>>, String> {
+        let asked = keys
+            .iter()
+            .flat_map(|key| [command(&[b"TYPE", key]), command(&[b"PEXPIRETIME", key])])
+            .collect();
+        let (one, other) = self.ask(asked)?;
+        let pairs = one.chunks_exact(2).zip(other.chunks_exact(2));
+        let look = |(place, (one, other)): (usize, (&[Value], &[Value]))| {
+            let name = one[0].as_bytes().unwrap_or_default();
+            let kind = KINDS.iter().find(|kind| kind.name == name);
+            found[place] = if has_failed(&one[0], &other[0]) || has_failed(&one[1], &other[1]) {
+                Some(REFUSED)
+            } else if one[0] != other[0] {
+                Some("type")
+            } else if one[1] != other[1] {
+                Some("time to live")
+            } else if kind.is_none() && name != b"none" {
+                Some("type, which this tool does not know")
+            } else {
+                None
+            };
+            kind.filter(|_| found[place].is_none())
+        };
+        Ok(pairs.enumerate().map(look).collect())
+    }
+
+    fn lengths(
+        &mut self,
+        keys: &[Vec<u8>],
+        kinds: &[Option<&'static Kind>],
+        found: &mut [Option<Difference>],
+    ) -> Result<Vec<(usize, i64)>, String> {
+        let places: Vec<usize> = (0..keys.len()).filter(|place| kinds[*place].is_some()).collect();
+        let asked = places.iter().filter_map(|place| {
+            kinds[*place].map(|kind| command(&[kind.length.as_bytes(), &keys[*place]]))
+        });
+        let (one, other) = self.ask(asked.collect())?;
+        let mut lengths = Vec::new();
+        for (place, (one, other)) in places.into_iter().zip(one.iter().zip(&other)) {
+            match (one, other) {
+                (Value::Integer(one), Value::Integer(other)) if one == other => {
+                    lengths.push((place, *one));
+                }
+                (Value::Integer(_), Value::Integer(_)) => found[place] = Some("length"),
+                _ => found[place] = Some(REFUSED),
+            }
+        }
+        Ok(lengths)
+    }
+
+    /// Compares values that are small. Returns what is to be asked of fields of hashes, with the
+    /// places of the keys.
+    fn wholes(
+        &mut self,
+        keys: &[Vec<u8>],
+        kinds: &[Option<&'static Kind>],
+        places: &[usize],
+        found: &mut [Option<Difference>],
+    ) -> Result<Vec<(usize, Command)>, String> {
+        let asked = places.iter().filter_map(|place| {
+            let words = kinds[*place]?.whole.iter().map(|word| match *word {
+                "KEY" => keys[*place].clone(),
+                word => word.as_bytes().to_vec(),
+            });
+            Some(words.collect())
+        });
+        let (one, other) = self.ask(asked.collect())?;
+        let mut fields = Vec::new();
+        for (place, (one, other)) in places.iter().zip(one.into_iter().zip(other)) {
+            let Some(kind) = kinds[*place] else { continue };
+            if has_failed(&one, &other) {
+                found[*place] = Some(REFUSED);
+                continue;
+            }
+            let (one, other) = ((kind.seen)(one), (kind.seen)(other));
+            if one != other {
+                found[*place] = Some(VALUE);
+            } else if kind.name == b"hash" && self.field_times {
+                fields.push((*place, times_of_fields(&keys[*place], &one.0)));
+            }
+        }
+        Ok(fields)
+    }
+
+    /// What belongs to values and is not shown with them: the times of fields, for which commands
+    /// are given, and the groups of streams.
+    fn parts_beside(
+        &mut self,
+        keys: &[Vec<u8>],
+        kinds: &[Option<&'static Kind>],
+        mut asked: Vec<(usize, Command)>,
+        found: &mut [Option<Difference>],
+    ) -> Result<(), String> {
+        for (place, key) in keys.iter().enumerate() {
+            let is_stream = kinds[place].is_some_and(|kind| kind.name == b"stream");
+            if is_stream && found[place].is_none() {
+                asked.push((place, command(&[b"XINFO", b"GROUPS", key])));
+            }
+        }
+        let (places, commands): (Vec<usize>, Vec<Command>) = asked.into_iter().unzip();
+        let (one, other) = self.ask(commands)?;
+        for (place, (one, other)) in places.into_iter().zip(one.into_iter().zip(other)) {
+            if has_failed(&one, &other) {
+                found[place] = Some(REFUSED);
+            } else if groups(one) != groups(other) {
+                let is_stream = kinds[place].is_some_and(|kind| kind.name == b"stream");
+                let what = if is_stream { "consumer groups" } else { "times of fields" };
+                found[place] = Some(what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through a collection of the old server, and ends when `same` is not so of a page.
+    fn pages(
+        &mut self,
+        scan: &[u8],
+        key: &[u8],
+        mut same: impl FnMut(&mut Self, &[Value]) -> Result<bool, String>,
+    ) -> Result<bool, String> {
+        let count = PIECE.to_string();
+        let mut cursor = b"0".to_vec();
+        loop {
+            let asked = command(&[scan, key, &cursor, b"COUNT", count.as_bytes()]);
+            let mut replies = self.from.call_all(&[asked])?;
+            let Some(Value::Array(parts)) = replies.pop() else { return Ok(false) };
+            let [next, Value::Array(page)] = &parts[..] else { return Ok(false) };
+            // A small collection is one page, whatever its size.
+            for part in page.chunks(2 * PIECE.unsigned_abs() as usize) {
+                if !same(self, part)? {
+                    return Ok(false);
+                }
+            }
+            cursor = next.as_bytes().unwrap_or(b"0").to_vec();
+            if cursor == b"0" {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Goes through a value by numbers, so many at a time.
+    fn ranges(
+        &mut self,
+        (name, last): (&[u8], &[&[u8]]),
+        (key, length, piece): (&[u8], i64, i64),
+        seen: fn(Value) -> Seen,
+    ) -> Result<bool, String> {
+        let mut at = 0;
+        while at < length {
+            let (first, until) = (at.to_string(), (at + piece - 1).to_string());
+            let mut words = vec![name, key, first.as_bytes(), until.as_bytes()];
+            words.extend(last);
+            if !self.agree(command(&words), seen)? {
+                return Ok(false);
+            }
+            at += piece;
+        }
+        Ok(true)
+    }
+}
+
+fn strings(pair: &mut Pair<'_>, key: &[u8], length: i64) -> Result<bool, String> {
+    pair.ranges((b"GETRANGE", &[]), (key, length, PIECE_OF_STRING), Seen::as_it_is)
+}
+
+fn lists(pair: &mut Pair<'_>, key: &[u8], length: i64) -> Result<bool, String> {
+    pair.ranges((b"LRANGE", &[]), (key, length, PIECE), Seen::as_it_is)
+}
+
+fn sorted_sets(pair: &mut Pair<'_>, key: &[u8], length: i64) -> Result<bool, String> {
+    pair.ranges((b"ZRANGE", &[b"WITHSCORES"]), (key, length, PIECE), Seen::scored)
+}
+
+/// As many members, and each of the one is in the other.
+fn sets(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
+    pair.pages(b"SSCAN", key, |pair, page| {
+        let mut words: Vec<&[u8]> = vec![b"SMISMEMBER", key];
+        words.extend(page.iter().filter_map(Value::as_bytes));
+        let mut replies = pair.to.call_all(&[command(&words)])?;
+        let Some(Value::Array(found)) = replies.pop() else { return Ok(false) };
+        Ok(found.len() == page.len() && found.iter().all(|one| *one == Value::Integer(1)))
+    })
+}
+
+/// What asks for the times of fields, from words that are fields and their values.
+fn times_of_fields(key: &[u8], words: &[Value]) -> Command {
+    let fields: Vec<&[u8]> = words.iter().step_by(2).filter_map(Value::as_bytes).collect();
+    let count = fields.len().to_string();
+    let start: [&[u8]; 4] = [b"HPEXPIRETIME", key, b"FIELDS", count.as_bytes()];
+    command(&[&start, &fields[..]].concat())
+}
+
+fn hashes(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
+    pair.pages(b"HSCAN", key, |pair, page| {
+        let (fields, values): (Vec<&Value>, Vec<&Value>) =
+            page.chunks_exact(2).map(|words| (&words[0], &words[1])).unzip();
+        let mut words: Vec<&[u8]> = vec![b"HMGET", key];
+        words.extend(fields.into_iter().filter_map(Value::as_bytes));
+        let mut replies = pair.to.call_all(&[command(&words)])?;
+        let Some(Value::Array(found)) = replies.pop() else { return Ok(false) };
+        if !found.iter().eq(values) {
+            return Ok(false);
+        }
+        let asks = pair.field_times;
+        Ok(!asks || pair.agree(times_of_fields(key, page), Seen::as_it_is)?)
+    })
+}
+
+fn streams(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
+    let count = PIECE.to_string();
+    let mut first = b"-".to_vec();
+    loop {
+        let asked = command(&[b"XRANGE", key, &first, b"+", b"COUNT", count.as_bytes()]);
+        let (one, other) = pair.ask(vec![asked])?;
+        let Value::Array(entries) = &one[0] else { return Ok(false) };
+        if one != other {
+            return Ok(false);
+        }
+        let Some(Value::Array(last)) = entries.last() else { return Ok(true) };
+        let id = last.first().and_then(Value::as_bytes).unwrap_or_default();
+        first = [b"(", id].concat();
+    }
+}
+
+/// The parts of groups that are the same at servers of all versions. Other replies stay as they
+/// are.
+fn groups(value: Value) -> Seen {
+    const FIELDS: [&[u8]; 4] = [b"name", b"consumers", b"pending", b"last-delivered-id"];
+    let Value::Array(groups) = value else { return Seen(vec![value]) };
+    let parts = |group: Value| {
+        let Value::Array(words) = group else { return group };
+        let pairs = words.chunks_exact(2);
+        let known = pairs.filter(|pair| pair[0].as_bytes().is_some_and(|n| FIELDS.contains(&n)));
+        Value::Array(known.flatten().cloned().collect())
+    };
+    Seen(groups.into_iter().map(parts).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Value {
+        Value::Array(words.iter().map(|word| Value::Bulk(word.as_bytes().to_vec())).collect())
+    }
+
+    #[test]
+    fn equal_values_are_equal_in_any_order_and_print() {
+        let same = |seen: fn(Value) -> Seen, one: &[&str], other: &[&str]| {
+            seen(words(one)) == seen(words(other))
+        };
+        assert!(same(Seen::sorted::<1>, &["a", "b"], &["b", "a"]));
+        assert!(!same(Seen::as_it_is, &["a", "b"], &["b", "a"]), "a list has an order");
+        assert!(same(Seen::sorted::<2>, &["a", "1", "b", "2"], &["b", "2", "a", "1"]));
+        assert!(!same(Seen::sorted::<2>, &["a", "1", "b", "2"], &["b", "1", "a", "2"]));
+        assert!(same(Seen::scored, &["a", "0.1"], &["a", "0.10000000000000001"]));
+        assert!(same(Seen::scored, &["a", "inf"], &["a", "inf"]));
+        assert!(!same(Seen::scored, &["a", "0.1"], &["a", "0.2"]));
+        assert!(!same(Seen::scored, &["a", "1"], &["b", "1"]));
+    }
+}
