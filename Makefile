@@ -173,7 +173,7 @@ lab: peers
 		PATH="$$target/peers/trixie/bin:$$target/peers/go/bin:$$PATH" \
 		"$$target/release/dunlin" lab run $(EXPERIMENTS) $(LAB_ARGS)
 
-# docs/results anew, in about twenty minutes: make results EXPERIMENTS="api-read snapshot" measures these
+# docs/results anew, in about half an hour: make results EXPERIMENTS="api-read snapshot" measures these
 # alone. Nothing else may run on the machine.
 results: peers-newest
 	cargo build --release --package dunlin

@@ -185,6 +185,20 @@ fn a_late_generator_spoils_response_times_only() {
 }
 
 #[test]
+fn what_answers_no_published_question_comes_last_on_the_page() {
+    let mut experiment = plain();
+    for repetition in 0..3 {
+        experiment.runs.push(run("dunlin", repetition, 50_000.0));
+    }
+    let markdown = report::markdown(&with(experiment.clone()));
+    let (published, beyond) = markdown.split_once("## Beyond these").expect("its section");
+    assert!(!published.contains("A plain experiment"), "{markdown}");
+    assert!(beyond.contains("### A plain experiment") && !beyond.contains("## E"), "{markdown}");
+    experiment.answers = Some("E1".to_owned());
+    assert!(!report::markdown(&with(experiment)).contains("Beyond these"));
+}
+
+#[test]
 fn a_verdict_says_who_is_ahead_where_and_by_how_much() {
     let mut experiment = plain();
     let connections = ["1", "50", "500"];

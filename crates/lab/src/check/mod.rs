@@ -8,7 +8,9 @@
 //! *generation*). So no later write overwrites an earlier one, and no loss can hide.
 
 mod history;
+pub mod place;
 mod recovery;
+pub mod sentinels;
 mod traffic;
 
 use std::io;
@@ -22,10 +24,11 @@ pub use recovery::{is_judged, recovery_seconds};
 
 use crate::experiment::case::CheckRule;
 use crate::results::Check;
-use crate::targets::connection::{Connection, Endpoint};
+use crate::targets::connection::Connection;
 use history::{History, Verdict};
+use place::Place;
 use resp::client::Value;
-use traffic::Shared;
+use traffic::{Manners, Shared};
 
 /// How many GETs are in flight at once when everything is read back.
 const BATCH: usize = 200;
@@ -42,31 +45,40 @@ const WINDOW: usize = 5;
 #[derive(Debug)]
 pub struct Checker {
     shared: Arc<Shared>,
-    endpoint: Endpoint,
     writers: Vec<JoinHandle<History>>,
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Checker {
     /// Starts to write and to read. Times are counted from `zero`.
-    pub fn start(rule: &CheckRule, endpoint: &Endpoint, zero: Instant) -> Self {
+    pub fn start(rule: &CheckRule, place: Place, zero: Instant) -> Self {
         // Another run's keys on the same server are not ours.
         let run = clock::now_us();
-        let shared = Arc::new(Shared::new(run, rule.writers, rule.keys, zero));
+        let manners = Manners {
+            patience: Duration::from_secs_f64(rule.timeout),
+            greeting: rule.greeting.clone(),
+            confirmation: rule.confirmation.clone(),
+        };
+        let size = (rule.writers, rule.keys);
+        let shared = Arc::new(Shared::new((run, zero), size, place, manners));
         let writers = (0..rule.writers).map(|writer| {
-            let (shared, endpoint) = (Arc::clone(&shared), endpoint.clone());
-            std::thread::spawn(move || traffic::write(&shared, &endpoint, writer))
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || traffic::write(&shared, writer))
         });
         let readers = (0..rule.readers).map(|reader| {
-            let (shared, endpoint) = (Arc::clone(&shared), endpoint.clone());
-            std::thread::spawn(move || traffic::read(&shared, &endpoint, reader))
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || traffic::read(&shared, reader))
         });
         Checker {
             writers: writers.collect(),
             readers: readers.collect(),
-            endpoint: endpoint.clone(),
             shared: Arc::clone(&shared),
         }
+    }
+
+    /// Whether clients go elsewhere when a server is gone or refuses.
+    pub fn leaves(&self) -> bool {
+        self.shared.place().is_left()
     }
 
     /// Turns all writers to new keys. Must be called before and after each event at the server.
@@ -98,7 +110,10 @@ impl Checker {
         causes.sort_by(f64::total_cmp);
         let mut check = self.judge(&histories, &causes, gives_up)?;
         check.stale_reads = self.shared.stale_reads();
-        let times = histories.iter().flat_map(History::times);
+        check.refused = self.shared.refused();
+        let times = || histories.iter().flat_map(History::times);
+        check.longest_gap_seconds = recovery::longest_gap(times().collect(), ended);
+        let times = times();
         let buckets = recovery::buckets(times, BUCKET_SECONDS, ended);
         check.recovery_seconds = recovery_seconds(&buckets, BUCKET_SECONDS, WINDOW, faults);
         Ok(check)
@@ -142,14 +157,14 @@ impl Checker {
     fn patient_connection(&self, gives_up: &mut dyn FnMut() -> bool) -> io::Result<Connection> {
         let start = Instant::now();
         loop {
-            let ready = self.endpoint.connect(Duration::from_secs(5)).and_then(|mut connection| {
-                match connection.call(&["PING"])? {
+            let connection = self.shared.place().connect(Duration::from_secs(5));
+            let ready =
+                connection.and_then(|(mut connection, _)| match connection.call(&["PING"])? {
                     Value::Error(text) if text.starts_with(b"LOADING") => {
                         Err(io::ErrorKind::WouldBlock.into())
                     }
                     _ => Ok(connection),
-                }
-            });
+                });
             match ready {
                 Ok(connection) => return Ok(connection),
                 Err(error) if start.elapsed() > PATIENCE || gives_up() => return Err(error),

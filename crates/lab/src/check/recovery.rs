@@ -15,6 +15,15 @@ pub(super) fn buckets(times: impl Iterator<Item = f64>, width: f64, end: f64) ->
     buckets
 }
 
+/// The longest time between two of these moments, which are in no order, or between the last of
+/// them and the end. Nothing when there is none.
+pub(super) fn longest_gap(mut times: Vec<f64>, end: f64) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    let last = end - times.last()?;
+    let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+    Some(gaps.fold(last.max(0.0), f64::max))
+}
+
 /// Seconds from a fault until the throughput was back at 90 % of its level before the first fault,
 /// and stayed there for `window` buckets; the longest time if there are several faults. Zero when
 /// it never fell. Nothing when it was not seen to come back after one of them, or there was no
@@ -150,6 +159,13 @@ mod tests {
         // At the end of the run nothing is left to judge by.
         assert_eq!(recovery_seconds(&[100.0; 5], 1.0, 1, &[2.0, 4.5]), Some(0.0));
         assert!(is_judged(5, 1.0, 2.0) && !is_judged(5, 1.0, 4.5) && !is_judged(5, 1.0, 0.5));
+    }
+
+    #[test]
+    fn the_longest_gap_may_be_the_last() {
+        assert_eq!(longest_gap(vec![3.0, 1.0, 1.5], 3.5), Some(1.5));
+        assert_eq!(longest_gap(vec![1.0, 1.5], 6.0), Some(4.5));
+        assert_eq!(longest_gap(Vec::new(), 6.0), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! One point of an experiment with everything filled in: all that a run needs, as plain data.
 
+use std::time::Duration;
+
 use crate::load::{Plan, Work};
 use crate::redact::{self, Redactor};
 use crate::targets::{Origin, Target};
@@ -25,6 +27,8 @@ pub struct Case {
     pub knee: Option<KneeRule>,
     /// How writes are checked, if they are.
     pub check: Option<CheckRule>,
+    /// How the lag of a replica is measured, if it is.
+    pub lag: Option<LagRule>,
 }
 
 /// A load and when it begins.
@@ -70,6 +74,13 @@ pub enum Action {
     },
     /// SIGCONT.
     Continue,
+    /// Others do not reach the store over its link, while its clients do.
+    Cut {
+        /// The link is mended this many seconds later.
+        seconds: Option<f64>,
+    },
+    /// All data of the store moves to the target itself.
+    Move,
     /// Many connections that all come at once, ask once, and stay for a while.
     ConnectionStorm {
         /// How many.
@@ -141,6 +152,37 @@ pub struct CheckRule {
     pub keys: usize,
     /// How long it writes, when no load decides that.
     pub seconds: Option<f64>,
+    /// After so many seconds without a reply a connection is given up.
+    pub timeout: f64,
+    /// Where clients write.
+    pub followed: Followed,
+    /// The words with which a writer's connection begins, if any.
+    pub greeting: Vec<String>,
+    /// The words that follow each write, if any: it counts if the answer is 1 or more.
+    pub confirmation: Vec<String>,
+}
+
+/// Where clients of the checker write. Processes are named by their places: those beside the target
+/// come first, and then the target itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// At the store.
+    Store,
+    /// Where these Sentinels say.
+    Sentinels(Vec<usize>),
+    /// At the first of these that does not refuse.
+    Servers(Vec<usize>),
+}
+
+/// How the lag of a replica is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LagRule {
+    /// The place of the replica; the store is its primary.
+    pub replica: usize,
+    /// The time from one marker to the next.
+    pub every: Duration,
+    /// The processors of the thread that looks; empty: any.
+    pub cpus: Vec<usize>,
 }
 
 impl Case {
@@ -162,6 +204,10 @@ impl Case {
         }
         for load in self.prefill.iter().chain(&self.loads) {
             redactor.learn_plan(&load.plan);
+        }
+        if let Some(check) = &self.check {
+            redactor.learn_words(&check.greeting);
+            redactor.learn_words(&check.confirmation);
         }
         for event in &self.events {
             match &event.action {

@@ -59,8 +59,9 @@ struct Member {
 /// What is known of a run before it starts.
 #[derive(Clone, Debug)]
 pub struct RunContext {
-    /// The ports of the target: its own, that of its HTTP, one for each process beside it, and one
-    /// for the HTTP of each of these. Missing ones are 1, for questions that do not depend on them.
+    /// The ports of the target: its own, that of its HTTP, one for each process beside it, one for
+    /// the HTTP of each of these, and one for the link of each and its own. Missing ones are 1, for
+    /// questions that do not depend on them.
     pub ports: Vec<u16>,
     /// The target's directory.
     pub directory: PathBuf,
@@ -72,20 +73,21 @@ pub struct RunContext {
 pub type Point = BTreeMap<String, String>;
 
 /// The placeholders that every file has.
-const BUILT_IN: [&str; 9] = [
+const BUILT_IN: [&str; 10] = [
     "cores",
     "last_core",
     "other_cores",
     "dunlin",
     "port",
     "http_port",
+    "link_port",
     "directory",
     "repetition",
     "target",
 ];
 
 /// The figures that the report itself reads from recordings, besides percentiles.
-const OWN_FIGURES: [&str; 10] = [
+const OWN_FIGURES: [&str; 13] = [
     "throughput",
     "max",
     "service_p99",
@@ -94,6 +96,9 @@ const OWN_FIGURES: [&str; 10] = [
     "lost",
     "stale",
     "wrong",
+    "refused",
+    "unknown",
+    "write_gap_seconds",
     "check_recovery_seconds",
     "unsent_percent",
 ];
@@ -191,7 +196,7 @@ impl Definition {
 
     /// How many ports a target needs.
     pub fn port_count(&self, target: usize) -> usize {
-        2 + 2 * self.file.targets[self.targets[target].section].get_ref().beside.len()
+        3 + 3 * self.file.targets[self.targets[target].section].get_ref().beside.len()
     }
 
     /// Whether a target is measured at a point.
@@ -221,6 +226,10 @@ impl Definition {
         for name in &names {
             values.insert(format!("{name}.http_port"), port());
         }
+        for name in &names {
+            values.insert(format!("{name}.link_port"), port());
+        }
+        values.insert("link_port".to_owned(), port());
         values.insert("directory".to_owned(), context.directory.to_string_lossy().into_owned());
         values.insert("repetition".to_owned(), context.repetition.to_string());
         values.insert("target".to_owned(), target.to_owned());

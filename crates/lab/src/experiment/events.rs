@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::case::{Action, Event, Load};
 use super::running::{self, ActiveLoad};
-use super::{attaching, storm};
+use super::{attaching, moving, storm};
 use crate::redact::Redactor;
 use crate::results::{self, LoadRecording};
 use crate::targets::Interrupt;
@@ -51,6 +51,8 @@ enum PendingEvent {
     Ready,
     /// The server goes on at this time.
     Continue(f64),
+    /// The link is mended at this time.
+    Mend(f64),
 }
 
 /// The result of an event.
@@ -146,6 +148,11 @@ impl Events {
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
+                PendingEvent::Mend(_) => {
+                    server.cut_link(false);
+                    self.done[index].outcome.push_str(NOT_OVER);
+                    Lasts::Over
+                }
                 PendingEvent::Restart(_) | PendingEvent::Ready => {
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::On
@@ -173,7 +180,8 @@ impl Events {
     fn begin(&mut self, event: Event, server: &mut Server) {
         let index = self.done.len();
         let name = event.action.name();
-        let leaves_down = matches!(event.action, Action::Kill { .. } | Action::Stop { .. });
+        let leaves_down =
+            matches!(event.action, Action::Kill { .. } | Action::Stop { .. } | Action::Cut { .. });
         (self.turn)();
         self.done.push(results::Event::new(self.seconds(), None, name, ""));
         match self.act(event.action, server) {
@@ -250,6 +258,22 @@ impl Events {
                 server.go_on().map_err(|error| error.to_string())?;
                 self.end_stops(now);
                 ("goes on".to_owned(), None)
+            }
+            Action::Cut { seconds } => {
+                if !server.cut_link(true) {
+                    return Err("the store has no link".to_owned());
+                }
+                self.faults.push(now);
+                ("cut".to_owned(), seconds.map(|seconds| PendingEvent::Mend(now + seconds)))
+            }
+            Action::Move => {
+                let to = server.own_endpoint().clone();
+                let thread =
+                    std::thread::spawn(move || match moving::move_all(&endpoint, &to, &halt) {
+                        Ok(text) => Outcome { text, lasts: Lasts::Over },
+                        Err(reason) => Outcome { text: reason, lasts: Lasts::No },
+                    });
+                (String::new(), Some(PendingEvent::Outcome(thread)))
             }
             Action::Attach { replica, .. } => {
                 let replica = server.endpoint_of(Some(replica)).clone();
@@ -345,6 +369,11 @@ impl Events {
                 }
                 None
             }
+            PendingEvent::Mend(at) if at <= now => {
+                server.cut_link(false);
+                self.done[index].until = Some(now);
+                None
+            }
             unfinished => Some(unfinished),
         }
     }
@@ -370,6 +399,8 @@ impl Action {
             Action::Kill { .. } => "kill -9".to_owned(),
             Action::Stop { .. } => "SIGSTOP".to_owned(),
             Action::Continue => "SIGCONT".to_owned(),
+            Action::Cut { .. } => "cut link".to_owned(),
+            Action::Move => moving::MOVE.to_owned(),
             Action::Attach { name, .. } => format!("{name}{}", attaching::ATTACHES),
             Action::ConnectionStorm { connections, .. } => format!("{connections} connections"),
             Action::HotKeyBurst(_) => "hot-key burst".to_owned(),

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::attaching::ATTACHES;
+use super::lag::Seen;
+use super::moving::{self, MOVE};
 use crate::check::recovery_seconds;
 use crate::load::left_too_many;
 use crate::record::{Latency, Recording};
@@ -11,7 +13,7 @@ use crate::results::figure::answers_by_second;
 use crate::results::{Event, Run};
 
 /// All figures that [`of`] may return.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 23] = [
     "server_cpu_us_per_request",
     "generator_cpu_us_per_request",
     "server_cpu_processors",
@@ -23,6 +25,12 @@ pub(crate) const NAMES: [&str; 17] = [
     "memory_bytes_per_request",
     "recovery_seconds",
     "online_seconds",
+    "moved_seconds",
+    "writes_held_ms",
+    "lag_p50_ms",
+    "lag_p99_ms",
+    "lag_max_ms",
+    "lag_unseen",
     "p50_quiet_ms",
     "p99_quiet_ms",
     "p999_quiet_ms",
@@ -32,7 +40,7 @@ pub(crate) const NAMES: [&str; 17] = [
 ];
 
 /// Measurements that only the runner has.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Measured {
     /// Processor seconds that the target used while the loads ran.
     pub(crate) cpu_seconds: Option<f64>,
@@ -42,6 +50,8 @@ pub(crate) struct Measured {
     pub(crate) seconds: f64,
     /// When the target was broken, each time, in seconds from the run's start.
     pub(crate) faults: Vec<f64>,
+    /// The lag of a replica, if it was measured.
+    pub(crate) lag: Option<Seen>,
 }
 
 /// All figures that a run has.
@@ -76,6 +86,16 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     // The checker's own traffic, a trickle, may be back before the load is, or after it.
     put("recovery_seconds", recovery(run, &measured.faults));
     put("online_seconds", online(run));
+    if let Some(event) = run.events.iter().find(|event| event.name == MOVE && event.done) {
+        put("moved_seconds", event.until.map(|end| end - event.at));
+        put("writes_held_ms", moving::held_ms(&event.outcome));
+    }
+    if let Some(Seen { lag, unseen }) = &measured.lag {
+        put("lag_p50_ms", Some(lag.quantile_ms(0.5)));
+        put("lag_p99_ms", Some(lag.quantile_ms(0.99)));
+        put("lag_max_ms", Some(lag.max_ms()));
+        put("lag_unseen", Some(*unseen as f64));
+    }
     let (idle, busy) = beside_events(run);
     if busy.count() > 0 && idle.count() > 0 {
         put("p50_quiet_ms", Some(idle.quantile_ms(0.5)));
@@ -221,7 +241,7 @@ mod tests {
             cpu_seconds: Some(2.0),
             store_cpu_seconds: Some(0.5),
             seconds: 5.0,
-            faults: Vec::new(),
+            ..Measured::default()
         };
         let figures = of(&run, &measured);
         assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
@@ -235,7 +255,7 @@ mod tests {
         run.samples[2].pss_bytes = 6000;
         assert_eq!(of(&run, &measured)["memory_bytes_per_request"], 10.0);
         assert!(!figures.contains_key("recovery_seconds"));
-        let unknown = Measured { cpu_seconds: None, ..measured.clone() };
+        let unknown = Measured { cpu_seconds: None, ..measured };
         assert!(!of(&run, &unknown).contains_key("server_cpu_us_per_request"));
     }
 
@@ -301,6 +321,32 @@ mod tests {
         // One that never has all data is not left out.
         run.events.push(event(None, "three attaches"));
         assert!(!of(&run, &Measured::default()).contains_key("online_seconds"));
+    }
+
+    #[test]
+    fn a_move_says_how_long_writes_were_held() {
+        let mut run = run(recording(&[100, 100], &[]));
+        let outcome = "done in 1.2 s; writes were held for 7 ms";
+        run.events = vec![Event::new(0.5, Some(1.75), MOVE, outcome)];
+        let figures = of(&run, &Measured::default());
+        assert_eq!((figures["moved_seconds"], figures["writes_held_ms"]), (1.25, 7.0));
+        // One that has failed has moved nothing.
+        run.events[0] = Event::new(0.5, None, MOVE, "exit status: 1: the servers differ");
+        let figures = of(&run, &Measured::default());
+        assert!(!figures.contains_key("moved_seconds") && !figures.contains_key("writes_held_ms"));
+    }
+
+    #[test]
+    fn the_lag_is_told_with_what_was_never_seen() {
+        let run = run(recording(&[100, 100], &[]));
+        let mut lag = Latency::new();
+        lag.record_many(2_000_000, 98);
+        lag.record_many(9_000_000, 2);
+        let lag = Some(Seen { lag, unseen: 1 });
+        let figures = of(&run, &Measured { lag, ..Measured::default() });
+        assert!((figures["lag_p50_ms"] - 2.0).abs() < 0.05, "{figures:?}");
+        assert!((figures["lag_p99_ms"] - 9.0).abs() < 0.05, "{figures:?}");
+        assert_eq!(figures["lag_unseen"], 1.0);
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub struct File {
     pub knee: Option<Spanned<KneeSection>>,
     /// Writes with sequence numbers and looks for lost writes.
     pub check: Option<Spanned<CheckSection>>,
+    /// Measures how old the data of a replica is.
+    pub lag: Option<Spanned<LagSection>>,
 }
 
 /// The values of one swept parameter.
@@ -135,6 +137,8 @@ pub struct TargetSection {
     pub files: BTreeMap<String, Field>,
     /// The password that clients send.
     pub password: Option<Field>,
+    /// True: others reach it over `{NAME.link_port}`, and that way can be cut.
+    pub link: Option<Field>,
     /// `ping`, `replica`, `http` or `connect`: how to find out that it is ready.
     pub probe: Option<Field>,
     /// Processes that belong to it and are started before it.
@@ -225,15 +229,15 @@ pub struct EventSection {
     pub on: Option<Field>,
     /// Seconds after the loads began.
     pub at: Field,
-    /// A command for the server, or `kill`, `stop`, `continue`, `attach`, `connection storm`,
-    /// `hot-key burst`.
+    /// A command for the server, or `kill`, `stop`, `continue`, `cut`, `attach`, `move`,
+    /// `connection storm`, `hot-key burst`.
     #[serde(rename = "do")]
     pub action: Field,
     /// After a kill: starts it again this many seconds later.
     pub restart_after: Option<Field>,
     /// The process beside the target that attaches to it as a replica.
     pub replica: Option<Spanned<String>>,
-    /// How long a stop, a storm or a burst lasts.
+    /// How long a stop, a cut, a storm or a burst lasts.
     pub seconds: Option<Field>,
     /// How many connections a storm or a burst opens.
     pub connections: Option<Field>,
@@ -303,6 +307,28 @@ pub struct CheckSection {
     pub keys: Option<Field>,
     /// How long it writes, when no load decides that.
     pub seconds: Option<Field>,
+    /// After so many seconds without a reply a connection is given up.
+    pub timeout: Option<Field>,
+    /// The Sentinels that say where clients write.
+    pub sentinels: Option<Vec<Field>>,
+    /// The servers among which clients go on when one refuses.
+    pub servers: Option<Vec<Field>>,
+    /// A command with which a writer's connection begins.
+    pub greeting: Option<Field>,
+    /// A command that follows each write, which counts if the answer is 1 or more.
+    pub confirmation: Option<Field>,
+}
+
+/// The measurement of a replica's lag.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LagSection {
+    /// The replica; without it, the target itself.
+    pub replica: Option<Field>,
+    /// Milliseconds from one marker to the next.
+    pub every_ms: Option<Field>,
+    /// The processors of the thread that looks.
+    pub cpus: Option<Field>,
 }
 
 impl File {

@@ -2,18 +2,24 @@
 
 mod target;
 
+use std::time::Duration;
+
 use toml::Spanned;
 
-use super::case::{Action, Case, CheckRule, Event, KneeRule, Load, Sampling, StopRule};
+use super::case::{
+    Action, Case, CheckRule, Event, Followed, KneeRule, LagRule, Load, Sampling, StopRule,
+};
 use super::error::{FileError, guess};
 use super::file::{
-    CheckSection, EventSection, Field, File, HttpSection, KneeSection, LoadSection, TargetSection,
+    CheckSection, EventSection, Field, File, HttpSection, KneeSection, LagSection, LoadSection,
+    TargetSection,
 };
 use super::scope::Scope;
 use crate::load::{
     self, Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule,
     Size, Sizes, Work,
 };
+use crate::targets::Target;
 use crate::targets::kinds::Kind;
 use target::{is_on, processors};
 
@@ -42,6 +48,7 @@ pub(crate) fn case(
                 None => is_there = false,
             }
         }
+        refuse_without_processes(section, &event.action, &target, scope)?;
         if is_there && is_on(section.get_ref().on.as_ref(), scope)? {
             events.push(event);
         }
@@ -50,7 +57,13 @@ pub(crate) fn case(
     // An experiment that breaks the server should show how it recovers.
     let breaks = |event: &Event| {
         let action = &event.action;
-        matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. })
+        matches!(
+            action,
+            Action::Kill { .. }
+                | Action::Stop { .. }
+                | Action::Cut { .. }
+                | Action::ConnectionStorm { .. }
+        )
     };
     let reconnects = events.iter().any(breaks);
     let (mut prefill, mut loads) = (Vec::new(), Vec::new());
@@ -76,7 +89,10 @@ pub(crate) fn case(
             burst.cpus = loads.first().map(|load| load.cpus.clone()).unwrap_or_default();
         }
     }
-    let check = file.check.as_ref().map(|section| check(section.get_ref(), scope)).transpose()?;
+    let check = file.check.as_ref();
+    let check = check.map(|section| check_rule(section.get_ref(), &target, scope)).transpose()?;
+    let lag = file.lag.as_ref();
+    let lag = lag.map(|section| lag_rule(section, file, &target, scope)).transpose()?;
     if let (Some(_), Some(section)) = (&file.knee, &file.check)
         && let Some(field) = &section.get_ref().seconds
     {
@@ -91,6 +107,7 @@ pub(crate) fn case(
         stop: stop(file, scope)?,
         knee: file.knee.as_ref().map(|section| knee(section, &loads, scope)).transpose()?,
         check: check.flatten(),
+        lag,
         loads,
     };
     if case.loads.is_empty() && case.check.is_none() {
@@ -271,8 +288,8 @@ where
 }
 
 /// The words that are not a command for the server but something that the lab does to it.
-const ACTIONS: [&str; 6] =
-    ["kill", "stop", "continue", "attach", "connection storm", "hot-key burst"];
+const ACTIONS: [&str; 8] =
+    ["kill", "stop", "continue", "cut", "attach", "move", "connection storm", "hot-key burst"];
 
 fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, FileError> {
     let section = spanned.get_ref();
@@ -283,6 +300,8 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
         "kill" => Action::Kill { restart_after: scope.number(section.restart_after.as_ref())? },
         "stop" => Action::Stop { seconds },
         "continue" => Action::Continue,
+        "cut" => Action::Cut { seconds },
+        "move" => Action::Move,
         "attach" => match &section.replica {
             // Its place is known when the target's processes are.
             Some(name) => Action::Attach { replica: 0, name: name.get_ref().clone() },
@@ -306,6 +325,26 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
     Ok(Event { at: scope.number_or(Some(&section.at), 0.0)?, action })
 }
 
+/// Some actions need a target of several processes, or a link.
+fn refuse_without_processes(
+    section: &Spanned<EventSection>,
+    action: &Action,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<(), FileError> {
+    let store = target.store.map_or(target, |store| &target.beside[store]);
+    let message = match action {
+        Action::Cut { .. } if store.link_port.is_none() => {
+            "the way to the store can be cut only with link = true, if others use its link_port"
+        }
+        Action::Move if target.store.is_none() => {
+            "data moves from a process beside the target, its store, to the target itself"
+        }
+        _ => return Ok(()),
+    };
+    Err(scope.error(&section.get_ref().action, message))
+}
+
 /// A field that the action ignores is a mistake.
 fn refuse_foreign_fields(
     section: &EventSection,
@@ -314,7 +353,7 @@ fn refuse_foreign_fields(
 ) -> Result<(), FileError> {
     let fields: [(&Option<Field>, &[&str]); 5] = [
         (&section.restart_after, &["kill"]),
-        (&section.seconds, &["stop", "connection storm", "hot-key burst"]),
+        (&section.seconds, &["stop", "cut", "connection storm", "hot-key burst"]),
         (&section.connections, &["connection storm", "hot-key burst"]),
         (&section.rate, &["hot-key burst"]),
         (&section.mix, &["hot-key burst"]),
@@ -466,12 +505,75 @@ fn knee(
     }
 }
 
-fn check(section: &CheckSection, scope: &Scope<'_>) -> Result<Option<CheckRule>, FileError> {
+fn check_rule(
+    section: &CheckSection,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<Option<CheckRule>, FileError> {
+    let places = |names: &[Field]| {
+        let places = names.iter().map(|name| target::place_of(name, target, scope));
+        places.collect::<Result<Vec<usize>, FileError>>()
+    };
+    let followed = match (&section.sentinels, &section.servers) {
+        (None, None) => Followed::Store,
+        (Some(names), None) => Followed::Sentinels(places(names)?),
+        (None, Some(names)) => Followed::Servers(places(names)?),
+        (Some(_), Some(names)) => {
+            let message = "writers ask either Sentinels or the servers themselves";
+            return Err(match names.first() {
+                Some(name) => scope.error(name, message),
+                None => FileError::whole(scope.path, message),
+            });
+        }
+    };
+    // A command that depends on the matrix may be empty at some points.
+    let command = |field: Option<&Field>| match field {
+        None => Ok(Vec::new()),
+        Some(field) => match scope.text(field)?.as_str() {
+            "" => Ok(Vec::new()),
+            text => words(text).map_err(|message| scope.error(field, message)),
+        },
+    };
     let rule = CheckRule {
         writers: scope.positive_or(section.writers.as_ref(), 4)?,
         readers: scope.positive_or(section.readers.as_ref(), 2)?,
         keys: scope.positive_or(section.keys.as_ref(), 1000)?,
         seconds: scope.number(section.seconds.as_ref())?,
+        timeout: scope.number_or(section.timeout.as_ref(), 5.0)?,
+        followed,
+        greeting: command(section.greeting.as_ref())?,
+        confirmation: command(section.confirmation.as_ref())?,
     };
+    if let Some(field) = section.timeout.as_ref().filter(|_| rule.timeout <= 0.0) {
+        return Err(scope.error(field, "it must be more than 0"));
+    }
     Ok(is_on(section.on.as_ref(), scope)?.then_some(rule))
+}
+
+fn lag_rule(
+    spanned: &Spanned<LagSection>,
+    file: &File,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<LagRule, FileError> {
+    let section = spanned.get_ref();
+    if file.knee.is_some() {
+        let message = "with a [knee] the rate changes, and the lag with it";
+        return Err(scope.error_at(spanned.span().start, message));
+    }
+    let own = target.beside.len();
+    let replica = match &section.replica {
+        Some(name) => target::place_of(name, target, scope)?,
+        None => own,
+    };
+    if replica == target.store.unwrap_or(own) {
+        let message = "the lag is that of a replica, and the store is the primary";
+        return Err(scope.error_at(spanned.span().start, message));
+    }
+    let every = scope.number_or(section.every_ms.as_ref(), 5.0)?;
+    Ok(LagRule {
+        replica,
+        every: Duration::from_secs_f64(every / 1000.0),
+        cpus: processors(section.cpus.as_ref(), scope)?,
+    })
 }

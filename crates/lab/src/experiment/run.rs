@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use base::clock;
 
-use super::case::{Case, KneeRule, Load};
+use super::case::{Case, Followed, KneeRule, Load};
 use super::events::{Events, Turn};
 use super::figures::{self, Measured};
 use super::knee;
+use super::lag::Lag;
 use super::running::{ActiveLoad, address};
 use super::sampler::Sampler;
 use crate::agent::Agents;
-use crate::check::Checker;
+use crate::check::place::Place;
+use crate::check::{Checker, sentinels};
 use crate::load::{Pace, Work};
 use crate::results::{Knee, LoadRecording, Run};
 use crate::targets::Interrupt;
@@ -87,6 +90,10 @@ pub(crate) fn run_case(case: &Case, server: &mut Server, environment: &RunEnviro
 
 impl ActiveRun<'_> {
     fn run_phases(&mut self) -> Result<(), String> {
+        let place = self.place();
+        if let Some(Place::Sentinels(all, _)) = &place {
+            sentinels::wait_until_ready(all, self.server.endpoint(), self.interrupt)?;
+        }
         self.prefill()?;
         self.warm_up()?;
         let zero = Instant::now();
@@ -98,13 +105,18 @@ impl ActiveRun<'_> {
             self.server.pids()
         };
         let sampler = Sampler::start(zero, pids, endpoint.clone(), self.case.sampling.clone());
-        let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &endpoint, zero));
+        let rule = self.case.check.as_ref();
+        let checker = rule.zip(place).map(|(rule, place)| Checker::start(rule, place, zero));
+        let lag = self.case.lag.as_ref().map(|rule| {
+            Lag::start(rule, endpoint.clone(), self.server.endpoint_at(rule.replica).clone())
+        });
         let turn = checker.as_ref().map_or_else(|| Arc::new(|| {}) as Turn, Checker::turner);
         let mut events = Events::new(&self.case.events, zero, turn);
         let (spent, mut outcome) = match &self.case.knee {
             Some(rule) => self.find_knee(rule, &mut events),
             None => self.timed(|stage| stage.measure(&mut events, zero)),
         };
+        let lag = lag.map(Lag::finish).transpose();
         self.wait_for_events(&mut events);
         // Loads that lost their server end too, a moment before it is seen to be gone.
         outcome = outcome.and(self.server.unexpected_end().map_or(Ok(()), Err));
@@ -116,10 +128,29 @@ impl ActiveRun<'_> {
         if let Some(checker) = checker {
             outcome = outcome.and(self.read_back(checker, &faults, &emptied));
         }
+        let lag = match lag {
+            Ok(seen) => seen,
+            Err(reason) => {
+                outcome = outcome.and(Err(reason));
+                None
+            }
+        };
         let Spent { cpu_seconds, store_cpu_seconds, seconds } = spent;
-        let measured = Measured { cpu_seconds, store_cpu_seconds, seconds, faults };
+        let measured = Measured { cpu_seconds, store_cpu_seconds, seconds, faults, lag };
         self.run.figures = figures::of(&self.run, &measured);
         outcome
+    }
+
+    /// Where the checker's clients write, if it takes part.
+    fn place(&self) -> Option<Place> {
+        let endpoints = |places: &[usize]| {
+            places.iter().map(|place| self.server.endpoint_at(*place).clone()).collect()
+        };
+        Some(match &self.case.check.as_ref()?.followed {
+            Followed::Store => Place::Fixed(self.server.endpoint().clone()),
+            Followed::Sentinels(all) => Place::Sentinels(endpoints(all), self.server.links()),
+            Followed::Servers(all) => Place::Servers(endpoints(all), AtomicUsize::new(0)),
+        })
     }
 
     /// Does something, and measures what the target spends meanwhile.
@@ -145,9 +176,10 @@ impl ActiveRun<'_> {
         emptied: &[f64],
     ) -> Result<(), String> {
         let mut ending = None;
+        let leaves = checker.leaves();
         let check = checker.finish(faults, emptied, &mut || {
             ending = self.server.unexpected_end();
-            self.interrupt.is_set() || self.server.is_gone()
+            self.interrupt.is_set() || (!leaves && self.server.is_gone())
         });
         match (check, ending) {
             (Ok(check), ending) => {

@@ -24,7 +24,7 @@ impl Scope<'_> {
     /// The same for a process beside a target, which has ports and a directory of its own.
     pub(crate) fn beside(&self, name: &str) -> Self {
         let mut own = self.clone();
-        for what in ["port", "http_port", "directory"] {
+        for what in ["port", "http_port", "link_port", "directory"] {
             if let Some(value) = self.values.get(&format!("{name}.{what}")) {
                 own.values.insert(what.to_owned(), value.clone());
             }

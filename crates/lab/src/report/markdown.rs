@@ -37,21 +37,24 @@ pub(crate) fn markdown(results: &Results) -> (String, Vec<Chart>) {
         text.push_str(&format!("\nMeasured: {}.\n", escape(&versions.join(", "))));
     }
     let mut used = Pictures::default();
-    for (code, question) in QUESTIONS {
-        let analyses: Vec<Analysis<'_>> = results
-            .experiments
-            .iter()
-            .filter(|experiment| experiment.answers.as_deref() == Some(code))
-            .map(Analysis::of)
-            .collect();
-        text.push_str(&format!("\n## {code} · {question}\n"));
+    let mut section = |heading: &str, code: Option<&str>, is_told: bool, text: &mut String| {
+        let own = results.experiments.iter().filter(|own| own.answers.as_deref() == code);
+        let analyses: Vec<Analysis<'_>> = own.map(Analysis::of).collect();
+        if analyses.is_empty() && !is_told {
+            return;
+        }
+        text.push_str(&format!("\n## {heading}\n"));
         if analyses.is_empty() {
             text.push_str("\nNot measured here.\n");
         }
         for analysis in &analyses {
-            experiment(analysis, &colours, &mut text, &mut used);
+            experiment(analysis, &colours, text, &mut used);
         }
+    };
+    for (code, question) in QUESTIONS {
+        section(&format!("{code} · {question}"), Some(code), true, &mut text);
     }
+    section("Beyond these", None, false, &mut text);
     text.push_str(
         "\nFigures are medians over repetitions, ± half of the spread. Ratios are medians of the ratios of \
          paired runs. A tie is a ratio that chance explains (the 95 % confidence interval of its mean \

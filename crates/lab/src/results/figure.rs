@@ -72,6 +72,9 @@ enum Source {
     Stale,
     Wrong,
     Recovery,
+    Gap,
+    Refused,
+    Unknown,
     Named(String),
 }
 
@@ -103,6 +106,9 @@ impl Figure {
             Source::Stale => run.check.as_ref().map(|check| check.stale_reads as f64),
             Source::Wrong => run.check.as_ref().map(|check| check.wrong as f64),
             Source::Recovery => run.check.as_ref()?.recovery_seconds,
+            Source::Gap => run.check.as_ref()?.longest_gap_seconds,
+            Source::Refused => run.check.as_ref().map(|check| check.refused as f64),
+            Source::Unknown => run.check.as_ref().map(|check| check.unknown as f64),
             Source::Named(name) => run.figures.get(name).copied(),
         }
     }
@@ -148,7 +154,7 @@ impl Figure {
 
     /// Whether every run with such a load, check or search has it, and not only those that it fits.
     pub fn is_always_told(&self) -> bool {
-        !matches!(self.source, Source::Named(_) | Source::Recovery)
+        !matches!(self.source, Source::Named(_) | Source::Recovery | Source::Gap)
     }
 
     /// The figure in each run that has it, with the number of the repetition.
@@ -188,7 +194,7 @@ pub(crate) fn was_broken(run: &Run) -> bool {
 fn faults(run: &Run) -> impl Iterator<Item = f64> {
     // Of stops and ends, only these were the lab's doing, and only if they were done.
     let broke = |event: &&Event| {
-        event.done && ["kill", "SIGSTOP"].iter().any(|name| event.name.starts_with(name))
+        event.done && ["kill", "SIGSTOP", "cut"].iter().any(|name| event.name.starts_with(name))
     };
     run.events.iter().filter(broke).map(|event| event.at)
 }
@@ -347,6 +353,14 @@ fn check_figures(figures: &mut Vec<Figure>) {
         ("lost", "acknowledged writes lost", Unit::Count, Source::Lost),
         ("stale", "stale reads", Unit::Count, Source::Stale),
         ("wrong", "values that nobody wrote", Unit::Count, Source::Wrong),
+        ("refused", "writes refused", Unit::Count, Source::Refused),
+        ("unknown", "writes without an answer that counts", Unit::Count, Source::Unknown),
+        (
+            "write_gap_seconds",
+            "longest time without an acknowledged write",
+            Unit::Seconds,
+            Source::Gap,
+        ),
         (CHECK_RECOVERY, "time until the checker had recovered", Unit::Seconds, Source::Recovery),
     ];
     for (id, label, unit, source) in rows {
@@ -399,6 +413,12 @@ fn named_figure(name: &str) -> Figure {
     let label = match name {
         LOAD_RECOVERY => "time until the load had recovered".to_owned(),
         "errors_percent" => "requests that failed".to_owned(),
+        "lag_p50_ms" => "p50 lag".to_owned(),
+        "lag_p99_ms" => "p99 lag".to_owned(),
+        "lag_max_ms" => "longest lag".to_owned(),
+        "lag_unseen" => "markers that the replica never had".to_owned(),
+        "writes_held_ms" => "time for which writes were held".to_owned(),
+        "moved_seconds" => "time until all was moved".to_owned(),
         _ => format!("{}{suffix}", words.join(" ")),
     };
     Figure {

@@ -298,6 +298,12 @@ pub struct Check {
     pub wrong: u64,
     /// From the fault until 90 % of the throughput before it was reached again, in seconds.
     pub recovery_seconds: Option<f64>,
+    /// Writes that were answered with an error.
+    #[serde(default)]
+    pub refused: u64,
+    /// The longest time without an acknowledged write, in seconds.
+    #[serde(default)]
+    pub longest_gap_seconds: Option<f64>,
     /// Some of the losses, for a reader.
     pub examples: Vec<String>,
 }

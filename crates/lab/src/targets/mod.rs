@@ -7,6 +7,7 @@
 //! | `process`, `tree` | what is its process, and what do it and its children use? |
 //! | [`connection`] | how does the lab talk to it beside the load? |
 //! | `directory`, `cpus` | where does it keep its data, and on which processors does it run? |
+//! | `proxy` | how is the way to it cut? |
 //! | `cgroup` | how is it limited to less than the machine has? |
 //! | [`interrupt`] | how does all of this end when a user interrupts the lab? |
 //!
@@ -20,6 +21,7 @@ pub mod interrupt;
 pub(crate) mod kinds;
 mod member;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod server;
 pub mod target;
 pub(crate) mod tree;

@@ -7,6 +7,7 @@ use super::connection::Endpoint;
 use super::directory::Directory;
 use super::interrupt::Interrupt;
 use super::member::Member;
+use super::proxy::Proxy;
 use super::target::Target;
 
 pub(crate) use super::member::StartError;
@@ -18,6 +19,8 @@ pub(crate) struct Server {
     members: Vec<Member>,
     /// The process that keeps the data.
     store: usize,
+    /// The ways to processes that can be cut: the place of the process, and the port.
+    links: Vec<(usize, u16, Proxy)>,
     /// Removed last, when nothing writes there any more.
     directory: Directory,
 }
@@ -32,8 +35,15 @@ impl Server {
         directory: Directory,
         interrupt: &Interrupt,
     ) -> Result<Self, StartError> {
-        let mut server = Server { members: Vec::new(), store: 0, directory };
+        let mut server = Server { members: Vec::new(), store: 0, links: Vec::new(), directory };
         let place = server.directory.path().to_owned();
+        for (at, own) in target.beside.iter().chain([target]).enumerate() {
+            if let Some(port) = own.link_port {
+                let link = Proxy::start(port, own.port);
+                let link = link.map_err(|error| StartError::Failed(error.to_string()))?;
+                server.links.push((at, port, link));
+            }
+        }
         for beside in &target.beside {
             let member = Member::start(beside, &place.join(&beside.name), interrupt)?;
             server.members.push(member);
@@ -51,6 +61,29 @@ impl Server {
     /// Where a process beside it takes commands; without one, where the target does.
     pub(crate) fn endpoint_of(&self, beside: Option<usize>) -> &Endpoint {
         beside.map_or_else(|| self.endpoint(), |place| self.members[place].endpoint())
+    }
+
+    /// Where a process takes commands: one beside it, or itself, which comes after these.
+    pub(crate) fn endpoint_at(&self, place: usize) -> &Endpoint {
+        self.members[place].endpoint()
+    }
+
+    /// Where the process itself takes commands that was started after those beside it.
+    pub(crate) fn own_endpoint(&self) -> &Endpoint {
+        self.endpoint_at(self.members.len() - 1)
+    }
+
+    /// The ports over which others reach processes, with where these take commands.
+    pub(crate) fn links(&self) -> Vec<(u16, Endpoint)> {
+        let link =
+            |(place, port, _): &(usize, u16, Proxy)| (*port, self.endpoint_at(*place).clone());
+        self.links.iter().map(link).collect()
+    }
+
+    /// Cuts the way over which others reach the store, or mends it. Returns whether there is one.
+    pub(crate) fn cut_link(&self, is_cut: bool) -> bool {
+        let own = self.links.iter().filter(|(place, ..)| *place == self.store);
+        own.map(|(_, _, link)| link.cut(is_cut)).count() > 0
     }
 
     /// Where a process beside it answers HTTP; without one, where the target does.
@@ -92,9 +125,9 @@ impl Server {
         self.members.iter().map(Member::cpu_seconds).sum()
     }
 
-    /// The same of its store alone, if that is a process beside the target.
+    /// The same of its store alone, if it is one of several processes.
     pub(crate) fn store_cpu_seconds(&self) -> Option<f64> {
-        self.members[..self.members.len() - 1].get(self.store)?.cpu_seconds()
+        (self.members.len() > 1).then(|| self.store().cpu_seconds()).flatten()
     }
 
     /// Whether the lab has started it, so that it may also break it.

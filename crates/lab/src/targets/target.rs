@@ -14,6 +14,8 @@ pub struct Target {
     pub port: u16,
     /// The port of its HTTP, if HTTP has its own.
     pub http_port: Option<u16>,
+    /// The port over which others reach it, where that way can be cut.
+    pub link_port: Option<u16>,
     /// The processors it may use; empty: any.
     pub cpus: Vec<usize>,
     /// Its limits below what the machine has.

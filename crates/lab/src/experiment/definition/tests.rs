@@ -1,4 +1,4 @@
-use super::super::case::{Action, Case};
+use super::super::case::{Action, Case, Followed};
 use super::*;
 use crate::load::{Pace, Work};
 use crate::targets::{Origin, Probe, Target};
@@ -477,4 +477,76 @@ fn a_value_depends_on_a_swept_parameter() {
     );
     let message = error(&text.replace("by = \"fsync\", none = 1", "none = 1"));
     assert!(message.contains("says by which parameter"), "{message}");
+}
+
+/// A replica whose primary stands beside it, with more lines.
+fn replicated(more: &str) -> String {
+    format!(
+        "name = \"small\"\ntitle = \"Small\"\nquestion = \"Is it?\"\n\
+         [[target]]\nname = \"new\"\ncommand = [\"/bin/true\", \"{{primary.link_port}}\"]\n\
+         store = \"primary\"\n\
+         [[target.beside]]\nname = \"primary\"\ncommand = [\"/bin/true\"]\nlink = true\n\
+         [[target.beside]]\nname = \"other\"\ncommand = [\"/bin/true\"]\n{more}"
+    )
+}
+
+#[test]
+fn clients_of_the_checker_follow_sentinels_or_go_on_at_the_next_server() {
+    let check = |more: &str| {
+        let text = replicated(&format!("[check]\nseconds = 1\n{more}"));
+        first_case(&definition(&text)).check.expect("it is on")
+    };
+    assert_eq!(check("").followed, Followed::Store);
+    let rule = check(
+        "sentinels = [\"other\", \"{target}\"]\ntimeout = 0.5\n\
+         greeting = \"CLIENT DURABILITY REPLICAS 1\"\nconfirmation = \"\"",
+    );
+    assert_eq!(rule.followed, Followed::Sentinels(vec![1, 2]));
+    assert_eq!((rule.timeout, rule.greeting.len(), rule.confirmation.len()), (0.5, 4, 0));
+    let rule = check("servers = [\"primary\", \"new\"]\nconfirmation = \"WAIT 1 100\"");
+    assert_eq!(rule.followed, Followed::Servers(vec![0, 2]));
+    assert_eq!(rule.confirmation, ["WAIT", "1", "100"]);
+    let wrong = |more: &str| error(&replicated(&format!("[check]\nseconds = 1\n{more}")));
+    let message = wrong("servers = [\"primry\"]");
+    assert!(message.contains("no process of the target is 'primry'"), "{message}");
+    assert!(message.contains("did you mean 'primary'"), "{message}");
+    let message = wrong("servers = [\"new\"]\nsentinels = [\"new\"]");
+    assert!(message.contains("either Sentinels or the servers"), "{message}");
+    assert!(wrong("timeout = 0").contains("more than 0"));
+    assert!(wrong("greeting = \"'\"").contains("a quote is not closed"));
+}
+
+#[test]
+fn a_link_has_a_port_of_its_own_and_can_be_cut() {
+    let text = replicated("[check]\nseconds = 1\n[[event]]\nat = 1\ndo = \"cut\"\nseconds = 2");
+    let case = first_case(&definition(&text));
+    let primary = &case.target.beside[0];
+    let link = primary.link_port.expect("it has one");
+    assert!(link != primary.port && case.target.beside[1].link_port.is_none());
+    let Origin::Command { arguments, .. } = &case.target.origin else { panic!("it is started") };
+    assert_eq!(*arguments, [link.to_string()]);
+    assert_eq!(case.events[0].action, Action::Cut { seconds: Some(2.0) });
+    let message = error(&text.replace("link = true\n", ""));
+    assert!(message.contains("can be cut only with link = true"), "{message}");
+}
+
+#[test]
+fn data_moves_from_the_store_to_the_target_itself() {
+    let text = replicated("[check]\nseconds = 1\n[[event]]\nat = 1\ndo = \"move\"");
+    assert_eq!(first_case(&definition(&text)).events[0].action, Action::Move);
+    let message =
+        error(&experiment("").replace("[[load]]", "[[event]]\nat = 1\ndo = \"move\"\n[[load]]"));
+    assert!(message.contains("from a process beside the target"), "{message}");
+}
+
+#[test]
+fn the_lag_is_that_of_a_replica() {
+    let text = replicated("[check]\nseconds = 1\n[lag]\nevery_ms = 4");
+    let lag = first_case(&definition(&text)).lag.expect("it is measured");
+    assert_eq!((lag.replica, lag.every.as_millis()), (2, 4));
+    let other = text.replace("every_ms = 4", "replica = \"other\"");
+    assert_eq!(first_case(&definition(&other)).lag.map(|lag| lag.replica), Some(1));
+    let message = error(&text.replace("every_ms = 4", "replica = \"primary\""));
+    assert!(message.contains("the store is the primary"), "{message}");
+    assert!(error(&experiment("[lag]")).contains("the store is the primary"));
 }

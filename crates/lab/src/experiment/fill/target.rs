@@ -118,6 +118,20 @@ pub(super) fn addressee(
     Ok(target.beside.iter().position(|beside| beside.name == *text))
 }
 
+/// The place of a process of a target: one beside it, or itself, which comes after these.
+pub(super) fn place_of(
+    field: &Field,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<usize, FileError> {
+    let name = scope.text(field)?;
+    let names = || target.beside.iter().chain([target]).map(|process| process.name.as_str());
+    names().position(|own| own == name).ok_or_else(|| {
+        let guess = guess(&name, names());
+        scope.error(field, format!("no process of the target is '{name}'{guess}"))
+    })
+}
+
 fn is_file_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
@@ -204,11 +218,14 @@ fn process(
             None => FileError::whole(scope.path, message),
         });
     }
+    let has_link = scope.value_or(section.link.as_ref(), "true or false", false)?;
+    let port_named = |name: &str| scope.values.get(name).and_then(|port| port.parse().ok());
     Ok(Target {
         name: name.to_owned(),
         origin,
-        port: scope.values.get("port").and_then(|port| port.parse().ok()).unwrap_or(0),
+        port: port_named("port").unwrap_or(0),
         http_port,
+        link_port: port_named("link_port").filter(|_| has_link),
         cpus,
         limits,
         environment: texts(&section.environment)?,
