@@ -1,6 +1,7 @@
-"""A hosted Redis with a password, and readers that each have a Dunlin beside them: its replica, which answers HTTP.
+"""A hosted Redis with a password, which takes encrypted connections only, and readers that each have a Dunlin beside
+them: its replica, which answers HTTP.
 
-It needs redis-server and dunlin in the PATH, and `pip install redis`:
+It needs redis-server (with TLS) and dunlin in the PATH, and `pip install redis`:
 
     python3 examples/sidecar/sidecar.py [readers]
 
@@ -8,6 +9,7 @@ It starts everything on free ports, shows what readers see, and ends it all when
 """
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -56,13 +58,14 @@ def wait_until(what, holds):
 class Reader:
     """A reader and the replica beside it."""
 
-    def __init__(self, stack, primary_port):
+    def __init__(self, stack, primary_port, authority):
         self.port, self.http_port = free_port(), free_port()
         stack.enter_context(
             process(
                 *("dunlin", "serve", "--bind", "127.0.0.1", "--port", str(self.port)),
                 *("--http-port", str(self.http_port), "--save", ""),
                 *("--replicaof", f"127.0.0.1 {primary_port}", "--masterauth", PASSWORD),
+                *("--tls-replication", "yes", "--tls-verify-names", "yes", "--tls-ca-cert-file", authority),
             )
         )
         self.replica = redis.Redis(port=self.port, decode_responses=True)
@@ -98,16 +101,24 @@ def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     with contextlib.ExitStack() as stack:
         port = free_port()
+        certificates = stack.enter_context(tempfile.TemporaryDirectory(prefix="dunlin-sidecar-"))
+        subprocess.run(["dunlin", "tls", "dev", certificates], check=True, stdout=subprocess.DEVNULL)
+        authority, certificate, key = (
+            os.path.join(certificates, name) for name in ("ca.crt", "server.crt", "server.key")
+        )
         stack.enter_context(
             process(
-                *("redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", ""),
+                *("redis-server", "--bind", "127.0.0.1", "--port", "0", "--tls-port", str(port), "--save", ""),
+                *("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no"),
                 *("--requirepass", PASSWORD, "--repl-diskless-sync-delay", "0"),
             )
         )
-        primary = redis.Redis(port=port, password=PASSWORD, decode_responses=True)
+        primary = redis.Redis(
+            port=port, password=PASSWORD, decode_responses=True, ssl=True, ssl_ca_certs=authority
+        )
         wait_until("the primary's start", primary.ping)
         primary.set("tea", "3")
-        readers = [Reader(stack, port) for _ in range(count)]
+        readers = [Reader(stack, port, authority) for _ in range(count)]
         for number, reader in enumerate(readers, 1):
             wait_until(f"the first copy of reader {number}", reader.is_up)
             print(f"reader {number} reads tea {reader.read('tea')}")
@@ -124,7 +135,8 @@ def main():
             print(f"reader {number} has seen {PRICES} writes, each within {longest * 1000:.1f} ms")
         for number, reader in enumerate(readers, 1):
             print(f"reader {number}: curl http://127.0.0.1:{reader.http_port}/v1/keys/tea", file=sys.stderr)
-        print(f"primary: redis-cli -p {port} -a '{PASSWORD}'; press Enter to end", file=sys.stderr)
+        way = f"redis-cli -p {port} --tls --cacert {authority} -a '{PASSWORD}'"
+        print(f"primary: {way}; press Enter to end", file=sys.stderr)
         sys.stdin.readline()
 
 
