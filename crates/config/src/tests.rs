@@ -10,7 +10,7 @@ use super::*;
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have, or does not list: our own, those of Valkey, and one
 /// that it hides.
-const OWN: [&str; 19] = [
+const OWN: [&str; 22] = [
     "enable-debug-assert",
     "commandlog-execution-slower-than",
     "commandlog-slow-execution-max-len",
@@ -29,6 +29,9 @@ const OWN: [&str; 19] = [
     "http-cors-origins",
     "http-host-names",
     "http-require-match",
+    "https-port",
+    "tls-sni-cert-files",
+    "tls-verify-names",
     "views-file",
 ];
 
@@ -228,7 +231,7 @@ fn an_action_follows_a_change() {
     }
     let waits = directives().iter().filter(|row| row.action().waits());
     let names: Vec<_> = waits.map(|row| row.name()).collect();
-    for name in ["port", "http-port", "bind", "dir", "appendonly", "views-file"] {
+    for name in ["port", "http-port", "tls-cert-file", "bind", "dir", "appendonly", "views-file"] {
         assert!(names.contains(&name), "{name}");
     }
 }
