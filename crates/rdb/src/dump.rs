@@ -9,7 +9,7 @@
 use base::crc::crc64;
 use store::{Value, ValueRef};
 
-use crate::file::{NEWEST_REDIS, NEWEST_VALKEY};
+use crate::file::NEWEST_VALKEY;
 use crate::layout::{Dialect, Layout};
 use crate::opcodes::opcode;
 use crate::read::{Input, ReadError, Reader};
@@ -118,9 +118,9 @@ pub fn restore_functions(payload: &[u8]) -> Result<Vec<Vec<u8>>, RestoreError> {
 fn body(payload: &[u8], verify: bool) -> Option<(&[u8], Dialect)> {
     let (covered, checksum) = payload.split_last_chunk()?;
     let (body, version) = covered.split_last_chunk()?;
-    let dialect = match u32::from(u16::from_le_bytes(*version)) {
-        ..=NEWEST_REDIS => Dialect::Redis,
-        NEWEST_VALKEY => Dialect::Valkey,
+    let dialect = match u16::from_le_bytes(*version) {
+        ..=DUMP_VERSION => Dialect::Redis,
+        version if u32::from(version) == NEWEST_VALKEY => Dialect::Valkey,
         _ => return None,
     };
     let genuine = !verify || u64::from_le_bytes(*checksum) == crc64(covered);

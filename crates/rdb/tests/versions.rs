@@ -427,11 +427,32 @@ fn collections_that_were_saved_empty_are_nothing() {
 }
 
 #[test]
+fn newer_versions_are_read_up_to_what_is_new_in_them() {
+    for version in ["REDIS0013", "REDIS0014", "REDIS0015"] {
+        let file = Assembler::new(version).key(0, "known").string(b"v").end();
+        assert_eq!(found(&file).shown("known"), "\"v\"");
+        for (kind, name) in [
+            (26, "26 (a stream of Redis 8.6), of key \"new\""),
+            (28, "28 (an array), of key \"new\""),
+            (32, "32 (a hash with a template), of key \"new\""),
+            (33, "33, of key \"new\""),
+            (242, "242 (a template of hashes)"),
+            (243, "243 (what a module notes of a key)"),
+        ] {
+            let file = Assembler::new(version).key(kind, "new").string(b"v").end();
+            let failure = FileReader::open(&*file, true).unwrap().find_map(Result::err).unwrap();
+            let told = failure.to_string();
+            assert!(told.ends_with(&format!("Unknown RDB encoding type {name}")), "{told}");
+        }
+    }
+}
+
+#[test]
 fn other_files_and_newer_versions_are_refused_by_name() {
     let refused = |magic: &[u8]| FileReader::open(magic, true).unwrap_err().to_string();
     assert_eq!(
-        refused(b"REDIS0013"),
-        "offset 0, the first bytes: unsupported: Can't handle RDB format version 13 of Redis, 12 is the newest we know"
+        refused(b"REDIS0016"),
+        "offset 0, the first bytes: unsupported: Can't handle RDB format version 16 of Redis, 15 is the newest we know"
     );
     assert!(refused(b"VALKEY081").contains("version 81 of Valkey, 80 is the newest we know"));
     assert!(refused(b"REDIS0000").contains("version 0 of Redis"));

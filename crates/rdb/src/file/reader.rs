@@ -17,8 +17,9 @@ use crate::module;
 use crate::opcodes::opcode;
 use crate::read::{Input, ReadError, Reader};
 
-/// The newest version of Redis's files that we know: that of Redis 7.4 to 8.4.
-pub const NEWEST_REDIS: u32 = 12;
+/// The newest version of Redis's files that we know: that of Redis 8.10. What is new in versions 13
+/// to 15 is known by its name alone; all else is as in version 12.
+pub const NEWEST_REDIS: u32 = 15;
 /// The newest version of Valkey's own files that we know: that of Valkey 9.
 pub const NEWEST_VALKEY: u32 = 80;
 
@@ -306,10 +307,27 @@ impl<R: Read> FileReader<R> {
                 // Behind a type there is a key. It helps to find what nobody here understands.
                 let key = if opcode < LEAST_OPCODE { self.string().ok() } else { None };
                 let of = key.map_or_else(String::new, |key| format!(", of {}", shown_key(&key)));
+                let name = self.newer(opcode).map_or_else(String::new, |name| format!(" ({name})"));
                 return Err(ReadError::Unsupported(Cow::Owned(format!(
-                    "Unknown RDB encoding type {opcode}{of}"
+                    "Unknown RDB encoding type {opcode}{name}{of}"
                 ))));
             }
+        })
+    }
+
+    /// What a type or an opcode is called that newer servers write.
+    fn newer(&self, opcode: u8) -> Option<&'static str> {
+        if self.dialect != Dialect::Redis {
+            return None;
+        }
+        Some(match opcode {
+            26 => "a stream of Redis 8.6",
+            27 => "a stream of Redis 8.8",
+            28 => "an array",
+            29..=32 => "a hash with a template",
+            242 => "a template of hashes",
+            243 => "what a module notes of a key",
+            _ => return None,
         })
     }
 
