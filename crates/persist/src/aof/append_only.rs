@@ -84,6 +84,8 @@ struct State {
     closed_size: u64,
     /// Bytes of all files after the last rewrite, or at the start.
     base_size: u64,
+    /// While other data takes the place of all data: whether there is to be a file after that.
+    suspended: Option<bool>,
 }
 
 impl State {
@@ -266,7 +268,7 @@ impl AppendOnly {
         if directory.live_files().is_empty() && has_data {
             // Data that was loaded from elsewhere is in no file of this directory.
             directory.try_to_make_files().map_err(|error| words(&error))?;
-            self.begin(directory);
+            self.begin(Some(directory));
             return Ok(());
         }
         let opened = self.open_files(engine, &directory).map_err(|error| words(&error))?;
@@ -303,8 +305,15 @@ impl AppendOnly {
     /// # Errors
     /// Its directory is of no use, or no files can be made there; the reason is in the log.
     pub fn turn_on(self: &Arc<Self>, config: &Config) -> Result<(), String> {
-        if self.state.lock().mode != Mode::Off {
-            return Ok(());
+        {
+            let mut state = self.state.lock();
+            if let Some(is_wanted) = &mut state.suspended {
+                *is_wanted = true;
+                return Ok(());
+            }
+            if state.mode != Mode::Off {
+                return Ok(());
+            }
         }
         let refuse = |error: &dyn std::fmt::Display| {
             self.log.warning(format!("Can't open the AOF: {error}"));
@@ -317,16 +326,21 @@ impl AppendOnly {
             format!("Unable to turn on AOF. {in_use}")
         })?;
         directory.try_to_make_files().map_err(|error| refuse(&error))?;
-        self.begin(directory);
+        self.begin(Some(directory));
         Ok(())
     }
 
-    fn begin(self: &Arc<Self>, directory: AofDirectory) {
+    /// Begins the file. Its first rewrite opens the directory that is not given.
+    fn begin(self: &Arc<Self>, directory: Option<AofDirectory>) {
         {
             let mut state = self.state.lock();
+            if let Some(is_wanted) = &mut state.suspended {
+                *is_wanted = true;
+                return;
+            }
             state.mode = Mode::Beginning;
             self.journal.note_beginning(true);
-            state.directory = Some(Arc::new(directory));
+            state.directory = directory.map(Arc::new);
         }
         if self.rewrite(false) != RewriteAnswer::Started {
             self.log.notice("AOF was enabled: its first file is written as soon as possible.");
@@ -337,6 +351,13 @@ impl AppendOnly {
     /// Ends the append-only file. Its contents are made durable, and stay where they are.
     pub fn turn_off(&self) {
         let mut state = self.state.lock();
+        if let Some(is_wanted) = &mut state.suspended {
+            *is_wanted = false;
+        }
+        self.end(&mut state);
+    }
+
+    fn end(&self, state: &mut State) {
         state.turned_off += 1;
         state.mode = Mode::Off;
         state.rewrites.scheduled = false;
@@ -344,6 +365,23 @@ impl AppendOnly {
         self.journal.note_beginning(false);
         self.journal.end_file();
         self.journal.refuse_writes(None);
+    }
+
+    /// Ends the file, if there is one, because other data is about to take the place of all data.
+    /// What was written stays, and nothing is added to it. What CONFIG SET says meanwhile counts
+    /// from [`AppendOnly::resume`] on.
+    pub fn suspend(&self) {
+        let mut state = self.state.lock();
+        state.suspended = Some(state.mode != Mode::Off);
+        self.end(&mut state);
+    }
+
+    /// Begins a file of the data that is there now, if there is to be one. What is in the way is in
+    /// the log, and it is tried again.
+    pub fn resume(self: &Arc<Self>) {
+        if self.state.lock().suspended.take().unwrap_or_default() {
+            self.begin(None);
+        }
     }
 
     /// Whether the first file of the present data is being written, or is about to be.
@@ -546,6 +584,7 @@ impl AppendOnly {
                 state.not_before = None;
                 if current {
                     state.mode = Mode::On;
+                    state.directory = Some(Arc::clone(directory));
                     let path = directory.path();
                     self.claims.lock().retain(|claim| claim.covers(path));
                     self.journal.note_beginning(false);

@@ -319,3 +319,48 @@ fn a_file_that_is_turned_off_before_its_cut_does_not_begin() {
     rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
     assert_eq!(setup.counter_after_power_failure(), 2);
 }
+
+/// While other data takes the place of all data there is no file. What CONFIG SET says meanwhile is
+/// not forgotten.
+#[test]
+fn what_is_said_of_the_file_while_other_data_comes_counts_afterwards() {
+    let setup = Setup::new();
+    let mut rig = setup.start(true).unwrap();
+    let append_only = Arc::clone(&rig.outside.append_only);
+    let settings = config(setup.home.path(), true);
+    assert_eq!(rig.tell("INCR counter").number(), Some(1));
+    for (says, is_there) in [(None, true), (Some(false), false), (None, false), (Some(true), true)]
+    {
+        append_only.suspend();
+        assert!(!append_only.journal().has_file());
+        match says {
+            Some(true) => assert_eq!(append_only.turn_on(&settings), Ok(())),
+            Some(false) => append_only.turn_off(),
+            None => {}
+        }
+        assert!(!append_only.journal().has_file(), "it would have the old data");
+        append_only.resume();
+        rig.wait_for("the first file", |rig| (!rig.is_rewriting()).then_some(()));
+        assert_eq!(append_only.metrics().writing.is_some(), is_there, "{says:?}");
+        assert_eq!(append_only.journal().has_file(), is_there, "{says:?}");
+    }
+    assert_eq!(rig.tell("INCR counter").number(), Some(2));
+    assert_eq!(setup.counter_after_power_failure(), 2);
+}
+
+/// A file that is to go on after other data has come is begun as soon as the disk allows it.
+#[test]
+fn a_file_that_cannot_be_begun_after_other_data_came_is_tried_again() {
+    let setup = Setup::new();
+    let mut rig = setup.start(true).unwrap();
+    let append_only = Arc::clone(&rig.outside.append_only);
+    append_only.suspend();
+    setup.disk.fail(Operation::SyncDirectory, 0, libc::EIO);
+    append_only.resume();
+    rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+    assert!(rig.engine.journal.beginning() && !append_only.journal().has_file());
+    setup.disk.heal();
+    rig.rewrite();
+    assert_eq!(rig.tell("INCR counter").number(), Some(1));
+    assert_eq!(setup.counter_after_power_failure(), 1);
+}

@@ -135,21 +135,14 @@ fn load(
 /// Puts the data in the place of the present data.
 fn replace(term: &Term<'_>, applier: &mut Applier<'_>, incoming: Incoming) -> Result<(), Trouble> {
     let means = term.means;
-    let config = means.engine.config.snapshot();
-    // The file goes on with the old data until there is one with the new.
-    if config.appendonly {
-        means.append_only.turn_off();
-    }
+    // The files have the old data until there is one with the new.
+    means.append_only.suspend();
     // What is being saved is the old data.
     let right = means.cuts.take_at_once(Reader::Snapshot);
     means.engine.replication.offer(incoming);
     let taken = applier.take_in(term);
     drop(right);
-    if config.appendonly
-        && let Err(reason) = means.append_only.turn_on(&config)
-    {
-        means.log.warning(format!("The append-only file is off after the full sync: {reason}"));
-    }
+    means.append_only.resume();
     taken
 }
 
