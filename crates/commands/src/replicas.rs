@@ -122,7 +122,7 @@ fn sync_with(cx: &mut Context<'_>, from: Option<(&[u8], &[u8])>) -> CommandResul
         let text = "NOMASTERLINK Can't SYNC while not connected with my master";
         return Err(CommandError::text(text));
     }
-    if !cx.reply.output().is_empty() {
+    if !cx.reply.output().is_empty() || cx.session.holds_replies {
         return Err(CommandError::text("ERR SYNC and PSYNC are invalid with pending output"));
     }
     let introduction = cx.session.introduction.as_deref().cloned().unwrap_or_default();

@@ -157,6 +157,8 @@ pub struct Session {
     pub durability: Durability,
     /// What the reply of its last command waits for, as long as nobody has taken it.
     pub owed: Option<Owed>,
+    /// Replies of earlier commands are held until they are as durable as the client has chosen.
+    pub holds_replies: bool,
     /// CLIENT READAFTER, until the server has applied as much.
     pub read_after: Option<Box<ReadAfter>>,
     /// CLIENT PAUSE suspends its next command.
@@ -208,6 +210,7 @@ impl Session {
             write_offset: 0,
             durability: Durability::Default,
             owed: None,
+            holds_replies: false,
             read_after: None,
             paused: false,
             keys_so_far: None,

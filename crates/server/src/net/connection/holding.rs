@@ -42,6 +42,7 @@ impl Connection {
         let bytes = self.output.split_off(from);
         let held = self.held.get_or_insert_with(|| Box::new(Withheld::new(&engine.choices)));
         held.add(bytes, reason);
+        self.session.holds_replies = true;
     }
 
     /// Sends on what is held and waits no more. `end` says why nothing waits any longer.
@@ -51,6 +52,7 @@ impl Connection {
         own.settle(within, (session.resp3, end), (output, deferred_replies));
         if own.is_empty() {
             *held = None;
+            session.holds_replies = false;
         }
     }
 
