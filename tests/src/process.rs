@@ -87,6 +87,14 @@ pub fn stop(pid: u32) -> Result<()> {
     })
 }
 
+/// Sends a process SIGTERM, and does not wait until it ends.
+///
+/// # Errors
+/// There is none.
+pub fn ask_to_end(pid: u32) -> Result<()> {
+    Ok(kill_process(process(pid)?, Signal::TERM)?)
+}
+
 /// Lets a process go on that was stopped.
 ///
 /// # Errors

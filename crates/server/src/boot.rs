@@ -530,8 +530,8 @@ impl Running {
         asked.extend(self.stop.requests.try_iter());
     }
 
-    /// Waits until the replicas that follow have everything, for `shutdown-timeout` at most. A
-    /// request that says NOW ends that.
+    /// Waits until the replicas that follow have everything, and until a FAILOVER is over, for
+    /// `shutdown-timeout` at most. A request that says NOW ends that.
     fn wait_for_replicas(&self, asked: &mut Vec<StopRequest>) {
         let (engine, log) = (&self.engine, &self.outside.log);
         let end = engine.journal.end();
@@ -544,13 +544,18 @@ impl Running {
         let until = base::clock::monotonic_ms() + seconds * 1000;
         let mut said = false;
         while base::clock::monotonic_ms() < until && !asked.iter().any(|own| own.request.now) {
-            if behind().is_empty() {
+            let all_have_everything = behind().is_empty();
+            if all_have_everything && !engine.failover.is_on() {
                 return;
             }
             if !std::mem::replace(&mut said, true) {
-                log.notice("Waiting for the replicas that are behind");
+                log.notice("Waiting for replicas before shutting down.");
             }
-            engine.replicas.ask();
+            // What they are asked with is a part of the stream, which the one that is about to lead
+            // has to have too.
+            if !all_have_everything {
+                engine.replicas.ask();
+            }
             std::thread::sleep(REPLICAS_PAUSE);
             asked.extend(self.stop.requests.try_iter());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, wait_until};
-use tests::process::{resume, stop};
+use tests::process::{ask_to_end, resume, stop};
 use tests::replication::follow;
 use tests::server::{Server, Target};
 
@@ -250,5 +250,49 @@ fn a_target_that_does_not_want_to_lead_ends_it() -> Result<()> {
     ensure!(is(primary, "role", "master")?, "{}", primary.log_tail());
     ensure!(primary.log().contains("Failover target rejected psync request"));
     ensure!(said(&mut client, "SET k v")? == "OK");
+    Ok(())
+}
+
+/// A server that stops waits for its replicas, and so for the one that is to lead.
+#[test]
+fn a_server_that_stops_hands_over_first() -> Result<()> {
+    let forced = |port: u16| format!("FAILOVER TO 127.0.0.1 {port} FORCE TIMEOUT 100");
+    for round in 0..8 {
+        let mut deployment = Deployment::start(&[Target::Dunlin, Target::Dunlin], &[])?;
+        let [primary, replica] = &mut deployment.servers[..] else { unreachable!("two") };
+        stop(replica.pid())?;
+        let mut client = primary.connect()?;
+        ensure!(said(&mut client, "SET k v")? == "OK");
+        let is_forced = round % 4 == 3;
+        let command = if is_forced { forced(replica.port()) } else { "FAILOVER".to_owned() };
+        ensure!(said(&mut client, &command)? == "OK");
+        let state = if is_forced { "failover-in-progress" } else { "waiting-for-sync" };
+        wait_until(state, || Ok(figure(&mut client, "master_failover_state")? == state))?;
+        match round % 2 {
+            0 => client.send(&["SHUTDOWN"])?,
+            _ => ask_to_end(primary.pid())?,
+        }
+        wait_until("it waits", || Ok(primary.log().contains("Waiting for replicas")))?;
+        resume(replica.pid())?;
+        wait_until("it has stopped", || Ok(!primary.is_running()))?;
+        ensure!(is(replica, "role", "master")?, "round {round}\n{}", primary.log_tail());
+        ensure!(said(&mut replica.connect()?, "GET k")? == "v");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_that_stops_now_hands_over_to_nobody() -> Result<()> {
+    let mut deployment = Deployment::start(&[Target::Dunlin, Target::Dunlin], &[])?;
+    let [primary, replica] = &mut deployment.servers[..] else { unreachable!("two") };
+    stop(replica.pid())?;
+    let mut client = primary.connect()?;
+    ensure!(said(&mut client, "SET k v")? == "OK");
+    ensure!(said(&mut client, "FAILOVER")? == "OK");
+    client.send(&["SHUTDOWN", "NOW"])?;
+    wait_until("it has stopped", || Ok(!primary.is_running()))?;
+    resume(replica.pid())?;
+    ensure!(is(replica, "role", "slave")?);
+    ensure!(primary.log().contains("lacks"), "{}", primary.log_tail());
     Ok(())
 }
