@@ -89,6 +89,36 @@ impl Sentinels {
         Ok(())
     }
 
+    /// Tells all of them a setting of the primary.
+    ///
+    /// # Errors
+    /// One of them refuses.
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        for own in &self.all {
+            let reply = Client::connect(own.port)?.call(&["SENTINEL", "SET", NAME, name, value])?;
+            ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}");
+        }
+        Ok(())
+    }
+
+    /// Waits until all of them know these values of a field, one of each replica.
+    ///
+    /// # Errors
+    /// It does not come to that.
+    pub fn wait_until_known(&self, name: &str, values: &[&str]) -> Result<()> {
+        let mut wanted = values.to_vec();
+        wanted.sort_unstable();
+        let waited = wait_until("the Sentinels know the values", || {
+            let slaves = self.fields(&["SENTINEL", "REPLICAS", NAME])?;
+            Ok(slaves.iter().all(|own| {
+                let mut known: Vec<_> = own.iter().map(|fields| field(fields, name)).collect();
+                known.sort_unstable();
+                known == wanted
+            }))
+        });
+        waited.with_context(|| self.log())
+    }
+
     /// Their ports.
     #[must_use]
     pub fn ports(&self) -> Vec<u16> {

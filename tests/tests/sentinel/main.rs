@@ -7,3 +7,4 @@ mod failing_over;
 mod handing_over;
 mod many;
 mod messages;
+mod settings;
