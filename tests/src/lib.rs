@@ -16,6 +16,7 @@
 //! * [`sentinel`] starts Sentinels that watch a primary;
 //! * [`process`] asks the system about a process;
 //! * [`proxy`] stands between two servers and cuts, delays and splits;
+//! * [`false_primary`] is a primary that says to replicas what the test wants;
 //! * [`replication`] has what tests do with primaries and replicas;
 //! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`mutation`] damages files, [`allocation`] counts the memory that reading them takes;
@@ -26,6 +27,7 @@ pub mod allocation;
 pub mod certificates;
 pub mod client;
 pub mod etcd;
+pub mod false_primary;
 pub mod grammar;
 pub mod mariadb;
 pub mod mutation;

@@ -22,6 +22,15 @@ pub fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Resu
     Ok(())
 }
 
+/// Looks again until something is so, which can always be asked.
+///
+/// # Panics
+/// It does not come to that within [`PATIENCE`].
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let waited = wait_until(what, || Ok(is_so()));
+    assert!(waited.is_ok(), "{what} does not happen");
+}
+
 /// A field of INFO, as text.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::client::{Client, Reply};
 use crate::grammar::{Command, REDIS, command, may_wait};
@@ -29,12 +29,19 @@ pub fn follow(server: &Server, port: u16) -> Result<()> {
 /// It does not come so far.
 pub fn catch_up(primary: &Server, replica: &Server) -> Result<()> {
     let (mut own, mut other) = (primary.connect()?, replica.connect()?);
-    let all = wait_until("the replica has all", || {
-        let up = figure(&mut other, "master_link_status")? == "up";
-        let offset = number(&mut own, "master_repl_offset")?;
-        Ok(up && number(&mut other, "slave_repl_offset")? == offset)
-    });
-    all.with_context(|| replica.log_tail())
+    catch_up_between(&mut own, &mut other).with_context(|| replica.log_tail())
+}
+
+/// The same over connections with both.
+///
+/// # Errors
+/// It does not come so far.
+pub fn catch_up_between(own: &mut Client, other: &mut Client) -> Result<()> {
+    wait_until("the replica has all", || {
+        let up = figure(other, "master_link_status")? == "up";
+        let offset = number(own, "master_repl_offset")?;
+        Ok(up && number(other, "slave_repl_offset")? == offset)
+    })
 }
 
 /// Checks that a replica has the data of its primary, which is at rest.
@@ -42,16 +49,21 @@ pub fn catch_up(primary: &Server, replica: &Server) -> Result<()> {
 /// # Errors
 /// It has not: the error says what differs.
 pub fn check_alike(primary: &Server, replica: &Server) -> Result<()> {
-    catch_up(primary, replica)?;
     let (mut own, mut other) = (primary.connect()?, replica.connect()?);
+    check_alike_between(&mut own, &mut other).with_context(|| replica.log_tail())
+}
+
+/// The same over connections with both. Selects database 0.
+///
+/// # Errors
+/// It has not: the error says what differs.
+pub fn check_alike_between(own: &mut Client, other: &mut Client) -> Result<()> {
+    catch_up_between(own, other)?;
     // What has expired is hidden at once, and the primary says so a little later.
     let begin = Instant::now();
     loop {
-        let different = first_difference(&mut own, &mut other)?;
-        let Some(different) = different else { return Ok(()) };
-        if begin.elapsed() > PATIENCE / 4 {
-            bail!("{different}\n{}", replica.log_tail());
-        }
+        let Some(different) = first_difference(own, other)? else { return Ok(()) };
+        ensure!(begin.elapsed() <= PATIENCE / 4, "{different}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

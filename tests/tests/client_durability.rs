@@ -58,6 +58,28 @@ fn expect(client: &mut Client, command: &str, expected: &str) -> Result<()> {
     Ok(())
 }
 
+/// A connection whose replies are held is not one that can become a replica.
+#[test]
+fn a_reply_that_is_held_is_not_lost_to_psync() -> Result<()> {
+    for request in ["PSYNC ? -1", "SYNC"] {
+        let server = primary(&[("durability-timeout", "300")])?;
+        let mut client = server.connect()?;
+        expect(&mut client, "CLIENT DURABILITY REPLICAS 1", "OK")?;
+        client.send_raw(format!("SET k v\r\n{request}\r\nPING\r\n").as_bytes())?;
+        let told = "NODURABLE the write is done and stays: in memory, at 0 of 1 replicas; \
+                    durability-timeout is over";
+        for expected in [told, "ERR SYNC and PSYNC are invalid with pending output", "PONG"] {
+            let reply = next(&mut client)?;
+            ensure!(reply == expected, "{request}: {reply}");
+        }
+        // When nothing is held any more, it can.
+        client.send_raw(format!("{request}\r\n").as_bytes())?;
+        let mut other = server.connect()?;
+        wait_until("it is a replica", || Ok(number(&mut other, "connected_slaves")? == 1))?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_choice_is_shown_and_reset_and_none_is_made_in_a_transaction() -> Result<()> {
     let server = primary(&[])?;
@@ -199,9 +221,19 @@ fn a_replica_has_every_write_that_was_acknowledged_with_replicas_1() -> Result<(
 
 #[test]
 fn copies_on_the_disks_of_replicas_count_for_replicas_fsync() -> Result<()> {
-    let file = [("appendonly", "yes"), ("appendfsync", "everysec")];
+    for target in [Target::Reference, Target::Dunlin] {
+        for policy in ["everysec", "always"] {
+            let counted = copies_on_disk_count(target, policy);
+            counted.with_context(|| format!("{target:?} with {policy}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn copies_on_disk_count(target: Target, policy: &str) -> Result<()> {
+    let file = [("appendonly", "yes"), ("appendfsync", policy)];
     let server = primary(&file)?;
-    let replica = follower(Target::Reference, &file, &server)?;
+    let replica = follower(target, &file, &server)?;
     let mut client = server.connect()?;
     expect(&mut client, "CLIENT DURABILITY REPLICAS 1 FSYNC", "OK")?;
     for n in 1..=3 {

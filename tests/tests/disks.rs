@@ -7,8 +7,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tests::client::{Client, Received, Reply};
-use tests::observe::{PATIENCE, figure, wait_until};
+use tests::observe::{PATIENCE, figure, number, wait_until};
+use tests::replication::check_alike;
 use tests::server::{Server, Target};
 use tests::volume::Volume;
 
@@ -369,4 +371,58 @@ fn a_client_that_waits_for_the_disk_is_not_idle() -> Result<()> {
         ensure!(matches!(client.receive()?, Received::Reply(Reply::Integer(_))), "it was closed");
     }
     Ok(())
+}
+
+/// A full sync for which the disk has no room: the present data stays, the link is tried again, and
+/// comes when there is room.
+#[test]
+fn a_full_sync_waits_for_room() -> Result<()> {
+    let test = "a_full_sync_waits_for_room";
+    let Some(volume) = Volume::mount(16 * MEGABYTE, test)? else { return Ok(()) };
+    let primary = Server::start(Target::Dunlin, &[("repl-diskless-sync-delay", "0")])?;
+    let mut writer = primary.connect()?;
+    let value = "x".repeat(1000);
+    for number in 0..2000 {
+        writer.call(&["SET", &format!("key:{number}"), &value])?;
+    }
+    writer.call_text("CONFIG SET rdbcompression no")?;
+    let replica = start(volume.path(), &[("appendonly", "yes")])?;
+    let mut reader = replica.connect()?;
+    ensure!(reader.call_text("SET own data")? == ok());
+    fill_up(&volume, MEGABYTE / 2)?;
+    tests::replication::follow(&replica, primary.port())?;
+    let told = "the file for it: No space left on device";
+    wait_until("it is told", || Ok(replica.log().contains(told)))?;
+    ensure!(text(&reader.call_text("GET own")?) == "data");
+    let left = names(volume.path())?;
+    ensure!(left.iter().all(|name| !name.contains("sync-")), "{left:?}");
+    make_room(&volume)?;
+    check_alike(&primary, &replica)?;
+    ensure!(number(&mut writer, "sync_full")? < 8, "it is asked again and again");
+    Ok(())
+}
+
+/// Without a number for another file the link is tried again.
+#[test]
+fn a_full_sync_waits_for_a_file_number() -> Result<()> {
+    let primary = Server::start(Target::Dunlin, &[("repl-diskless-sync-delay", "0")])?;
+    ensure!(primary.connect()?.call_text("SET k v")? == ok());
+    let replica = Server::start(Target::Dunlin, &[("appendonly", "yes")])?;
+    let mut reader = replica.connect()?;
+    ensure!(reader.call_text("SET own data")? == ok());
+    let limit = |files: Option<u64>| -> Result<()> {
+        let pid = Pid::from_raw(i32::try_from(replica.pid())?);
+        let usual = getrlimit(Resource::Nofile);
+        let limit = Rlimit { current: files.or(usual.maximum), maximum: usual.maximum };
+        prlimit(pid, Resource::Nofile, limit)?;
+        Ok(())
+    };
+    // Those that are open stay so.
+    limit(Some(3))?;
+    let port = primary.port().to_string();
+    ensure!(reader.call(&["REPLICAOF", "127.0.0.1", &port])? == ok());
+    wait_until("it is told", || Ok(replica.log().contains("Too many open files")))?;
+    ensure!(text(&reader.call_text("GET own")?) == "data");
+    limit(None)?;
+    check_alike(&primary, &replica)
 }

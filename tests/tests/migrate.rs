@@ -5,22 +5,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread;
 
 use tests::client::{Client, Received, Reply};
+use tests::observe::{PATIENCE, wait_for};
 use tests::process::peak_resident_bytes;
 use tests::server::{Server, Target};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        sleep(Duration::from_millis(5));
-    }
-}
 
 /// A reply in one line.
 fn said(client: &mut Client, command: &str) -> String {
@@ -283,7 +273,7 @@ fn only_writes_to_a_key_on_its_way_wait() {
     for words in [&["MULTI"][..], &["SET", "a", "2"], &["EXEC"]] {
         transaction.call(words).unwrap();
     }
-    wait_until("four clients wait", || {
+    wait_for("four clients wait", || {
         let list = said(&mut near, "CLIENT LIST");
         let idle = |line: &&str| {
             ["cmd=incr ", "cmd=eval ", "cmd=mset "].iter().any(|own| line.contains(own))
@@ -412,7 +402,7 @@ fn no_write_is_lost_while_keys_move() {
                 })
             };
             let counting: Vec<_> = (0..6).map(count).collect();
-            wait_until("all keys are there", || {
+            wait_for("all keys are there", || {
                 let words = [&["EXISTS".to_owned()], &keys[..]].concat();
                 near.call(&words).unwrap() == Reply::Integer(3)
             });

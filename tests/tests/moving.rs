@@ -4,22 +4,13 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
 use tests::client::{Client, Received, Reply};
+use tests::observe::wait_for;
 use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target, dunlin_binary};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        sleep(Duration::from_millis(20));
-    }
-}
 
 fn said(client: &mut Client, command: &str) -> String {
     let reply = client.call_text(command).unwrap();
@@ -106,15 +97,15 @@ fn clients_that_follow_lose_nothing_there_and_back() {
             assert_eq!(code, Some(0), "{from:?} {to:?}: {text}");
             assert!(text.contains("writes were held for"), "{text}");
             let before = said(&mut second, "GET a");
-            wait_until("clients go on at the new server", || said(&mut second, "GET a") != before);
+            wait_for("clients go on at the new server", || said(&mut second, "GET a") != before);
             // The way back, while they write.
-            wait_until("the old server follows", || {
+            wait_for("the old server follows", || {
                 said(&mut first, "INFO replication").contains("master_link_status:up")
             });
             let (code, text) = move_all(&url(&new), &url(&old), &["--yes"]);
             assert_eq!(code, Some(0), "{to:?} {from:?}: {text}");
             let before = said(&mut first, "GET a");
-            wait_until("clients go on at the old server", || said(&mut first, "GET a") != before);
+            wait_for("clients go on at the old server", || said(&mut first, "GET a") != before);
             ended.store(true, SeqCst);
             counting.into_iter().map(|own| own.join().unwrap()).collect()
         });
@@ -122,7 +113,7 @@ fn clients_that_follow_lose_nothing_there_and_back() {
             assert_eq!(said(&mut first, &format!("GET {key}")), counted.to_string(), "{from:?}");
         }
         assert_eq!(said(&mut first, "DBSIZE"), (20_000 + 7 + 4).to_string());
-        wait_until("the new server follows in turn, and has the same", || {
+        wait_for("the new server follows in turn, and has the same", || {
             said(&mut first, "DEBUG DIGEST") == said(&mut second, "DEBUG DIGEST")
         });
         assert!(said(&mut second, "SET x y").starts_with("READONLY"));
@@ -398,7 +389,7 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         assert!(text.contains("clients connect to"), "{text}");
         let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
         assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{reply:?}");
-        wait_until("it follows", || said(&mut first, "GET new") == "data");
+        wait_for("it follows", || said(&mut first, "GET new") == "data");
         // Killed between the last two steps: nobody should wait should the old server lead again.
         assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);

@@ -373,11 +373,18 @@ fn a_stopped_replica_is_dropped_when_it_is_silent_for_too_long() -> Result<()> {
 
 #[test]
 fn clients_wait_for_replicas() -> Result<()> {
+    for target in [Target::Reference, Target::Dunlin] {
+        wait_for_replicas(target).with_context(|| format!("{target:?}"))?;
+    }
+    Ok(())
+}
+
+fn wait_for_replicas(target: Target) -> Result<()> {
     let primary = primary(&[("min-replicas-max-lag", "10")])?;
     let mut client = primary.connect()?;
     say(&mut client, "SET k v")?;
     ensure!(shown(&mut client, "WAIT 1 50")? == "(integer) 0");
-    let replica = follower(Target::Reference, primary.port())?;
+    let replica = follower(target, primary.port())?;
     wait_until_online(&primary, 1)?;
     for _ in 0..20 {
         say(&mut client, "INCR n")?;
@@ -393,6 +400,10 @@ fn clients_wait_for_replicas() -> Result<()> {
     wait_until("its file has it", || {
         Ok(shown(&mut client, "WAITAOF 0 1 1000")? == "1) (integer) 0\n2) (integer) 1")
     })?;
+    // One whose file was turned off says nothing of it any more.
+    say(&mut replica.connect()?, "CONFIG SET appendonly no")?;
+    say(&mut client, "SET k x")?;
+    ensure!(shown(&mut client, "WAITAOF 0 1 1500")? == "1) (integer) 0\n2) (integer) 0");
     say(&mut client, "CONFIG SET min-replicas-to-write 2")?;
     let refused = "(error) NOREPLICAS Not enough good replicas to write.";
     ensure!(shown(&mut client, "SET k y")? == refused);
@@ -440,6 +451,58 @@ fn replicas_are_shown_and_can_be_killed() -> Result<()> {
     ensure!(shown(&mut client, "CLIENT KILL TYPE replica")? == "(integer) 1");
     wait_until("it comes back", || Ok(number(&mut client, "sync_partial_ok")? == 1))?;
     wait_until_online(&primary, 1)
+}
+
+#[test]
+fn a_replica_is_shown_where_it_says_that_it_is() -> Result<()> {
+    for (leader, target) in [
+        (Target::Dunlin, Target::Reference),
+        (Target::Dunlin, Target::Dunlin),
+        (Target::Reference, Target::Dunlin),
+    ] {
+        let primary = Server::start(leader, &[("repl-diskless-sync-delay", "0")])?;
+        let said = [("replica-announce-ip", "10.1.2.3"), ("replica-announce-port", "7777")];
+        let replica = Server::start(target, &said)?;
+        follow(&replica, primary.port())?;
+        wait_until_online(&primary, 1)?;
+        let mut client = primary.connect()?;
+        let info = shown(&mut client, "INFO replication")?;
+        ensure!(info.contains("slave0:ip=10.1.2.3,port=7777,"), "{leader:?}, {target:?}: {info}");
+        let role = shown(&mut client, "ROLE")?;
+        ensure!(role.contains("\"10.1.2.3\"") && role.contains("\"7777\""), "{role}");
+    }
+    Ok(())
+}
+
+#[test]
+fn writes_are_refused_while_too_few_replicas_keep_up() -> Result<()> {
+    for (leader, target) in [
+        (Target::Dunlin, Target::Reference),
+        (Target::Dunlin, Target::Dunlin),
+        (Target::Reference, Target::Dunlin),
+    ] {
+        let options = [
+            ("repl-diskless-sync-delay", "0"),
+            ("min-replicas-to-write", "1"),
+            ("min-replicas-max-lag", "2"),
+        ];
+        let primary = Server::start(leader, &options)?;
+        let mut client = primary.connect()?;
+        let refused = "(error) NOREPLICAS Not enough good replicas to write.";
+        ensure!(shown(&mut client, "SET k v")? == refused);
+        let replica = Server::start(target, &[])?;
+        follow(&replica, primary.port())?;
+        let mut until = |what: &str, answer: &str| {
+            let waited = wait_until(what, || Ok(shown(&mut client, "SET k v")? == answer));
+            waited.with_context(|| format!("{leader:?}, {target:?}"))
+        };
+        until("it keeps up", "OK")?;
+        stop(replica.pid())?;
+        until("it falls behind", refused)?;
+        resume(replica.pid())?;
+        until("it keeps up again", "OK")?;
+    }
+    Ok(())
 }
 
 #[test]

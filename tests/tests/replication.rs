@@ -1,29 +1,17 @@
 //! Dunlin as the replica of real servers: what it gets, what it shows, and what it survives.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a test")]
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tests::client::{Client, Reply};
+use tests::false_primary::{EMPTY_FILE, FalseLink, FalsePrimary, HISTORY, full_sync};
+use tests::observe::wait_for;
 use tests::peers;
 use tests::proxy::Proxy;
-use tests::replication::{Traffic, first_difference};
+use tests::replication::{Traffic, catch_up_between, check_alike_between};
 use tests::server::{Server, Target};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until something is so.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        sleep(Duration::from_millis(20));
-    }
-}
 
 fn text(client: &mut Client, command: &str) -> String {
     let reply = client.call_text(command).unwrap();
@@ -38,29 +26,19 @@ fn field(client: &mut Client, section: &str, name: &str) -> String {
 }
 
 fn follow(replica: &Server, port: u16) -> Client {
-    let mut client = replica.connect().unwrap();
-    assert_eq!(text(&mut client, &format!("REPLICAOF 127.0.0.1 {port}")), "OK");
-    client
+    tests::replication::follow(replica, port).unwrap();
+    replica.connect().unwrap()
 }
 
 /// Waits until a replica has all that its primary has written.
 fn catch_up(primary: &mut Client, replica: &mut Client) {
-    wait_until("the replica catches up", || {
-        let written = field(primary, "replication", "master_repl_offset");
-        field(replica, "replication", "master_link_status") == "up"
-            && field(replica, "replication", "slave_repl_offset") == written
-    });
+    catch_up_between(primary, replica).unwrap();
 }
 
 /// The servers have the same data.
 fn assert_same(primary: &mut Client, replica: &mut Client, server: &Server) {
-    catch_up(primary, replica);
-    // What has expired at the primary and is still there counts for it, and not for the replica.
-    let begun = Instant::now();
-    let mut difference = || first_difference(primary, replica).unwrap();
-    while let Some(different) = difference() {
-        assert!(begun.elapsed() < PATIENCE / 4, "{different}\n{}", server.log_tail());
-        sleep(Duration::from_millis(100));
+    if let Err(error) = check_alike_between(primary, replica) {
+        panic!("{error:#}\n{}", server.log_tail());
     }
     let sizes = [primary, replica].map(|client| {
         let page = text(client, "INFO keyspace");
@@ -233,7 +211,7 @@ fn a_primary_that_comes_back_is_followed_again() {
     assert_same(&mut writer, &mut reader, &replica);
     writer.call_text("SAVE").unwrap();
     primary.kill();
-    wait_until("the link is down", || {
+    wait_for("the link is down", || {
         field(&mut reader, "replication", "master_link_status") == "down"
     });
     assert_eq!(text(&mut reader, "GET text"), "value", "old data are served");
@@ -280,7 +258,7 @@ fn a_replica_leaves_writes_and_expiry_to_its_primary() {
     assert_eq!(reader.call_text("DBSIZE").unwrap(), Reply::Integer(2));
     writer.call_text("GET short").unwrap();
     writer.call_text("DEBUG SET-ACTIVE-EXPIRE 1").unwrap();
-    wait_until("the primary's deletions arrive", || {
+    wait_for("the primary's deletions arrive", || {
         reader.call_text("DBSIZE").unwrap() == Reply::Integer(1)
     });
     assert_same(&mut writer, &mut reader, &replica);
@@ -347,7 +325,7 @@ fn an_append_only_file_of_a_replica_has_what_it_took_in() {
     fill(&mut writer);
     let mut reader = follow(&replica, primary.port());
     assert_same(&mut writer, &mut reader, &replica);
-    wait_until("the file of the new data is there", || {
+    wait_for("the file of the new data is there", || {
         field(&mut reader, "persistence", "aof_rewrite_in_progress") == "0"
             && field(&mut reader, "persistence", "aof_rewrite_scheduled") == "0"
     });
@@ -362,36 +340,204 @@ fn an_append_only_file_of_a_replica_has_what_it_took_in() {
     assert_eq!(text(&mut reader, "DEBUG DIGEST"), digest);
 }
 
-/// A primary that answers the handshake, and then sends this.
-fn false_primary(answers: Vec<Vec<u8>>) -> (u16, Arc<AtomicU64>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let count = Arc::<AtomicU64>::default();
-    let served = Arc::clone(&count);
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let Ok(mut socket) = socket else { return };
-            let number = served.fetch_add(1, SeqCst) as usize;
-            let answer = answers[number % answers.len()].clone();
-            let _ = socket.set_read_timeout(Some(Duration::from_millis(500)));
-            let mut buffer = [0; 4096];
-            let mut asked = Vec::new();
-            // PING, four or five words of REPLCONF, PSYNC.
-            while let Ok(read) = socket.read(&mut buffer) {
-                if read == 0 {
-                    break;
-                }
-                asked.extend_from_slice(&buffer[..read]);
-                if asked.windows(5).any(|word| word == b"PSYNC") {
-                    break;
-                }
-                let _ = socket.write_all(b"+OK\r\n");
-            }
-            let _ = socket.write_all(&answer);
-            let _ = socket.read(&mut buffer);
-        }
+/// The words of the next acknowledgement: the offset, and that of the file if there is one.
+fn acknowledged(link: &mut FalseLink) -> (u64, Option<u64>) {
+    let words = link.next_command().unwrap();
+    assert_eq!(words[..2], ["REPLCONF", "ACK"], "{words:?}");
+    let synced = words.get(3).map(|word| {
+        assert_eq!((word.as_str(), words.len()), ("FACK", 5), "{words:?}");
+        words[4].parse().unwrap()
     });
-    (port, count)
+    (words[2].parse().unwrap(), synced)
+}
+
+#[test]
+fn a_replica_says_what_its_file_has() {
+    for policy in ["always", "everysec"] {
+        let options = [("appendonly", "yes"), ("appendfsync", policy)];
+        let replica = Server::start(Target::Dunlin, &options).unwrap();
+        let primary = FalsePrimary::listen().unwrap();
+        let mut client = follow(&replica, primary.port().unwrap());
+        let mut link = primary.accept().unwrap();
+        link.send(&full_sync(1000, EMPTY_FILE)).unwrap();
+        // It says nothing of the file before that has the new data.
+        let mut said = acknowledged(&mut link);
+        while said.1.is_none() {
+            assert_eq!(said.0, 1000);
+            said = acknowledged(&mut link);
+        }
+        assert_eq!(said, (1000, Some(1000)), "{policy}");
+        let mut end = 1000;
+        for write in ["*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"]
+        {
+            let asks = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+            link.send(format!("{write}{asks}").as_bytes()).unwrap();
+            end += write.len() as u64;
+            let mut said = acknowledged(&mut link);
+            while said.0 < end {
+                said = acknowledged(&mut link);
+            }
+            while said.1.unwrap() < end {
+                said = acknowledged(&mut link);
+            }
+            end += asks.len() as u64;
+            assert!(said.1 <= Some(said.0) && said.0 <= end, "{said:?}");
+        }
+        assert_eq!(text(&mut client, "CONFIG SET appendonly no"), "OK");
+        while acknowledged(&mut link).1.is_some() {}
+    }
+}
+
+/// What CONFIG SET says of the append-only file counts, also at the moment at which the data of the
+/// primary takes the place of the present data.
+#[test]
+fn a_setting_that_changes_in_a_full_sync_is_not_undone() {
+    const FILE: &[u8] = b"REDIS0011\xfe\0\0\x03new\x04data\xff\0\0\0\0\0\0\0\0";
+    for (before, wanted) in [("yes", "no"), ("no", "yes")] {
+        let options = [
+            ("appendonly", before),
+            ("threads", "3"),
+            ("repl-diskless-load", "swapdb"),
+            ("busy-reply-threshold", "1000000"),
+        ];
+        let mut replica = Server::start(Target::Dunlin, &options).unwrap();
+        let primary = FalsePrimary::listen().unwrap();
+        let mut client = follow(&replica, primary.port().unwrap());
+        let mut link = primary.accept().unwrap();
+        let begin = full_sync(0, FILE);
+        let (begin, rest) = begin.split_at(begin.len() - FILE.len());
+        link.send(begin).unwrap();
+        wait_for("the file is expected", || {
+            field(&mut client, "replication", "master_sync_in_progress") == "1"
+        });
+        // The data cannot change while a script runs.
+        let mut runs = replica.connect().unwrap();
+        let script = "local begun = os.clock() while os.clock() - begun < 3 do end return 1";
+        runs.send(&["EVAL", script, "0"]).unwrap();
+        wait_for("it runs", || text(&mut client, "CLIENT LIST").contains("cmd=eval"));
+        link.send(rest).unwrap();
+        wait_for("the data has come", || {
+            replica.log().contains("Done loading RDB")
+                && (before == "no" || field(&mut client, "persistence", "aof_enabled") == "0")
+        });
+        assert_eq!(text(&mut client, &format!("CONFIG SET appendonly {wanted}")), "OK");
+        wait_for("the link is up", || {
+            field(&mut client, "replication", "master_link_status") == "up"
+        });
+        let is_on = field(&mut client, "persistence", "aof_enabled");
+        assert_eq!(is_on == "1", wanted == "yes", "{}", replica.log_tail());
+        if is_on == "1" {
+            wait_for("its first file is complete", || {
+                replica.log().contains("rewrite finished successfully")
+            });
+            drop(link);
+            replica.kill();
+            replica.set_options(&[("appendonly", "yes")]);
+            replica.start_again().unwrap();
+            assert_eq!(text(&mut replica.connect().unwrap(), "GET new"), "data");
+        }
+    }
+}
+
+/// Primaries before Redis 7 send times that count from now on. A restart must not begin them anew.
+#[test]
+fn times_of_an_old_primary_go_on_over_a_restart() {
+    let primary = FalsePrimary::listen().unwrap();
+    let of = format!("127.0.0.1 {}", primary.port().unwrap());
+    let options = [("appendonly", "yes"), ("replicaof", &*of)];
+    let mut replica = Server::start(Target::Dunlin, &options).unwrap();
+    let mut link = primary.accept().unwrap();
+    link.send(&full_sync(0, EMPTY_FILE)).unwrap();
+    // What comes before the first file is complete is in its base.
+    wait_for("the first file is complete", || {
+        replica.log().contains("rewrite finished successfully")
+    });
+    let mut stream = Vec::new();
+    for line in [
+        "SELECT 0",
+        "SETEX a 1000 v",
+        "SET b v",
+        "EXPIRE b 1000",
+        "MULTI",
+        "SET c v EX 1000",
+        "SET d v",
+        "PEXPIRE d 1000000",
+        "EXEC",
+        "SET end v",
+    ] {
+        tests::client::encode(&line.split(' ').collect::<Vec<_>>(), &mut stream);
+    }
+    let script = "redis.call('SET', KEYS[1], 'v') redis.call('EXPIRE', KEYS[1], 1000)";
+    tests::client::encode(&["EVAL", script, "1", "e"], &mut stream);
+    link.send(&stream).unwrap();
+    let mut client = replica.connect().unwrap();
+    let ends = |client: &mut Client| {
+        ["a", "b", "c", "d", "e"].map(|key| {
+            let reply = client.call(&["PEXPIRETIME", key]).unwrap();
+            let Reply::Integer(end) = reply else { panic!("{reply:?}") };
+            end
+        })
+    };
+    wait_for("it is applied", || ends(&mut client)[4] > 0);
+    let before = ends(&mut client);
+    // Longer than a second, up to which the file knows times.
+    sleep(Duration::from_millis(2100));
+    replica.kill();
+    replica.start_again().unwrap();
+    let after = ends(&mut replica.connect().unwrap());
+    for (before, after) in before.into_iter().zip(after) {
+        assert!((before - 1000..=before).contains(&after), "{before} became {after}");
+    }
+}
+
+/// What would fail in the same way again is not asked for again soon: a primary would write all its
+/// data for nobody.
+#[test]
+fn what_cannot_be_loaded_is_asked_for_once() {
+    const END: &[u8] = b"\xff\0\0\0\0\0\0\0\0";
+    let known = b"\xfe\0\0\x05known\x01v";
+    let cases: [(&[u8], &[u8], &str); 7] = [
+        (b"REDIS0016", END, "Can't handle RDB format version 16 of Redis"),
+        (b"VALKEY081", END, "Can't handle RDB format version 81 of Valkey"),
+        (b"REDIS0013", b"\x1a\x06events...", "type 26 (a stream of Redis 8.6), of key \"events\""),
+        (b"REDIS0014", b"\x1c\x05array...", "type 28 (an array), of key \"array\""),
+        (b"REDIS0012", b"\xc7\x03odd...", "type 199, of key \"odd\""),
+        (
+            b"REDIS0011",
+            b"\x07\x03own\x81\x12\x12\x12\x12\x12\x12\x12\x12\0",
+            "key \"own\", a module",
+        ),
+        (b"REDIS0011", b"\xff12345678", "RDB CRC error"),
+    ];
+    for load in ["disabled", "swapdb"] {
+        for (magic, rest, expected) in cases {
+            let replica = Server::start(Target::Dunlin, &[("repl-diskless-load", load)]).unwrap();
+            let mut client = replica.connect().unwrap();
+            client.call_text("SET own data").unwrap();
+            let file = [magic, known, rest].concat();
+            let (port, count) = FalsePrimary::answering(vec![full_sync(0, &file)]).unwrap();
+            let mut client = follow(&replica, port);
+            wait_for(expected, || replica.log().contains(expected));
+            assert!(replica.log().contains("Trying again in 10 s"), "{}", replica.log_tail());
+            assert_eq!(count.load(SeqCst), 1, "{expected}");
+            assert_eq!(text(&mut client, "GET own"), "data", "{expected}");
+        }
+    }
+}
+
+/// Redis up to 8.10, while there is nothing of a kind that only it has.
+#[test]
+fn newer_files_are_loaded_up_to_what_is_new() {
+    for version in ["REDIS0013", "REDIS0014", "REDIS0015"] {
+        let rest: &[u8] = b"\xfe\0\0\x03new\x04data\xff\0\0\0\0\0\0\0\0";
+        let file = [version.as_bytes(), rest].concat();
+        let replica = Server::start(Target::Dunlin, &[]).unwrap();
+        let primary = FalsePrimary::listen().unwrap();
+        let mut client = follow(&replica, primary.port().unwrap());
+        let mut link = primary.accept().unwrap();
+        link.send(&full_sync(0, &file)).unwrap();
+        wait_for("it is loaded", || text(&mut client, "GET new") == "data");
+    }
 }
 
 #[test]
@@ -419,9 +565,9 @@ fn what_no_primary_says_costs_a_line_of_the_log() {
         let replica = Server::start(Target::Dunlin, &[]).unwrap();
         let mut client = replica.connect().unwrap();
         client.call_text("SET own data").unwrap();
-        let (port, count) = false_primary(vec![answer.clone()]);
+        let (port, count) = FalsePrimary::answering(vec![answer.clone()]).unwrap();
         let mut client = follow(&replica, port);
-        wait_until(expected, || replica.log().contains(expected));
+        wait_for(expected, || replica.log().contains(expected));
         let kept = text(&mut client, "GET own");
         let is_taken_in = answer.starts_with(&whole);
         assert_eq!(kept == "data", !is_taken_in, "{expected}");
@@ -430,6 +576,76 @@ fn what_no_primary_says_costs_a_line_of_the_log() {
         assert_eq!(text(&mut client, "REPLICAOF NO ONE"), "OK");
         assert_eq!(text(&mut client, "SET k v"), "OK");
     }
+}
+
+/// A stream that does not go on where the data ends is of no use: all data has to come.
+#[test]
+fn after_nonsense_all_data_is_asked_for() {
+    let replica = Server::start(Target::Dunlin, &[]).unwrap();
+    let primary = FalsePrimary::listen().unwrap();
+    let mut client = follow(&replica, primary.port().unwrap());
+    let mut link = primary.accept().unwrap();
+    link.send(&full_sync(100, EMPTY_FILE)).unwrap();
+    link.send(b"*1\r\n$4\r\nPING\r\n").unwrap();
+    wait_for("it follows", || field(&mut client, "replication", "slave_repl_offset") == "114");
+    drop(link);
+    let mut link = primary.accept().unwrap();
+    assert_eq!(link.asked().last().unwrap(), &["PSYNC", HISTORY, "115"]);
+    link.send(b"+CONTINUE\r\nv\r\n*1\r\n$4\r\nPING\r\n").unwrap();
+    let mut link = primary.accept().unwrap();
+    assert_eq!(link.asked().last().unwrap(), &["PSYNC", "?", "-1"]);
+    link.send(&full_sync(200, EMPTY_FILE)).unwrap();
+    wait_for("it follows", || field(&mut client, "replication", "master_link_status") == "up");
+    assert_eq!(field(&mut client, "replication", "slave_repl_offset"), "200");
+}
+
+/// A redis-server may use the files of a replica in between. What it writes there is no part of the
+/// primary's stream.
+#[test]
+fn a_redis_server_may_use_the_files_of_a_replica_in_between() {
+    let options = [("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "16mb")];
+    let primary = Server::start(Target::Reference, &options).unwrap();
+    let mut writer = primary.connect().unwrap();
+    let mut replica = Server::start(Target::Dunlin, &[("appendonly", "yes")]).unwrap();
+    let mut reader = follow(&replica, primary.port());
+    wait_for("the first file is complete", || {
+        replica.log().contains("rewrite finished successfully")
+    });
+    fill(&mut writer);
+    writer.call_text("PUBLISH channel message").unwrap();
+    writer.call_text("SET last 1").unwrap();
+    assert_same(&mut writer, &mut reader, &replica);
+    let size = reader.call_text("DBSIZE").unwrap();
+    replica.kill();
+    let directory = replica.directory().display().to_string();
+    {
+        let files = [("dir", directory.as_str()), ("appendonly", "yes")];
+        let mut other = Server::start(Target::Reference, &files).unwrap();
+        let mut client = other.connect().unwrap();
+        assert_eq!(client.call_text("DBSIZE").unwrap(), size);
+        for number in 0..5 {
+            assert_eq!(text(&mut client, &format!("SET own:{number} v")), "OK");
+        }
+        other.terminate().unwrap();
+    }
+    // It goes on alone, with everything.
+    replica.start_again().unwrap();
+    let mut reader = replica.connect().unwrap();
+    assert_eq!(text(&mut reader, "GET own:4"), "v");
+    assert_eq!(text(&mut reader, "GET last"), "1");
+    let Reply::Integer(keys) = size else { panic!("{size:?}") };
+    assert_eq!(reader.call_text("DBSIZE").unwrap(), Reply::Integer(keys + 5));
+    replica.kill();
+    // Or as a replica, and the primary has written on.
+    for number in 0..100 {
+        writer.call_text(&format!("SET later:{number} {number}")).unwrap();
+    }
+    let of = format!("127.0.0.1 {}", primary.port());
+    replica.set_options(&[("appendonly", "yes"), ("replicaof", &*of)]);
+    replica.start_again().unwrap();
+    let mut reader = replica.connect().unwrap();
+    assert_same(&mut writer, &mut reader, &replica);
+    assert_eq!(reader.call_text("EXISTS own:4").unwrap(), Reply::Integer(0));
 }
 
 #[test]
@@ -441,7 +657,7 @@ fn a_password_is_shown_and_a_wrong_one_is_logged() {
     writer.call_text("SET k v").unwrap();
     let replica = Server::start(Target::Dunlin, &[("masterauth", "wrong")]).unwrap();
     let mut reader = follow(&replica, primary.port());
-    wait_until("the wrong password is refused", || replica.log().contains("AUTH: WRONGPASS"));
+    wait_for("the wrong password is refused", || replica.log().contains("AUTH: WRONGPASS"));
     assert_eq!(field(&mut reader, "replication", "master_link_down_since_seconds"), "-1");
     reader.call_text("CONFIG SET masterauth secret").unwrap();
     assert_same(&mut writer, &mut reader, &replica);
@@ -454,4 +670,30 @@ fn a_password_is_shown_and_a_wrong_one_is_logged() {
     // The primary knows where its replica is.
     let shown = field(&mut writer, "replication", "slave0");
     assert!(shown.contains(&format!("port={}", replica.port())), "{shown}");
+}
+
+#[test]
+fn a_replica_shows_its_user() {
+    let primary = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let mut writer = primary.connect().unwrap();
+    for line in [
+        "ACL SETUSER copies on >secret +psync +replconf +ping",
+        "ACL SETUSER default resetpass >other",
+        "SET k v",
+    ] {
+        assert_eq!(text(&mut writer, line), "OK", "{line}");
+    }
+    let options = [("masteruser", "copies"), ("masterauth", "other")];
+    let replica = Server::start(Target::Dunlin, &options).unwrap();
+    let mut reader = follow(&replica, primary.port());
+    wait_for("the user has another password", || replica.log().contains("AUTH: WRONGPASS"));
+    assert_eq!(text(&mut reader, "CONFIG SET masterauth secret"), "OK");
+    assert_same(&mut writer, &mut reader, &replica);
+    assert_eq!(text(&mut reader, "GET k"), "v");
+    // One that may not do that is refused, and the log says what it lacks.
+    assert_eq!(text(&mut writer, "ACL SETUSER copies -psync"), "OK");
+    writer.call_text("CLIENT KILL TYPE replica").unwrap();
+    wait_for("the user may not", || replica.log().contains("NOPERM"));
+    assert_eq!(text(&mut writer, "ACL SETUSER copies +psync"), "OK");
+    assert_same(&mut writer, &mut reader, &replica);
 }

@@ -346,6 +346,14 @@ impl Replication {
         (at > 0).then(|| monotonic.saturating_sub(at))
     }
 
+    /// What the primary of a term sends does not follow on the data: no stream does.
+    pub fn forget_stream(&self, term: u64) {
+        let mut part = self.part.lock();
+        if self.term() == term {
+            part.resumes = None;
+        }
+    }
+
     /// The primary has another name for the history of the data. `known` is the one up to now.
     pub fn note_renamed(&self, known: String, history: &str) {
         let mut part = self.part.lock();

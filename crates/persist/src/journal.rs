@@ -463,6 +463,10 @@ impl Journal for ServerJournal {
         self.shared.stream.append_raw(bytes, selected_after)
     }
 
+    fn note_time(&self) {
+        self.shared.stream.note_time();
+    }
+
     fn append_messages(&self, bytes: &[u8]) {
         self.shared.stream.append_messages(bytes);
     }

@@ -114,9 +114,15 @@ fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Tells the primary how far the replica has come.
-pub fn acknowledgement(offset: u64) -> Vec<u8> {
-    command(&[b"REPLCONF", b"ACK", offset.to_string().as_bytes()])
+/// Tells the primary how far the replica has come, and up to which offset its append-only file is
+/// synced, if it has one.
+pub fn acknowledgement(offset: u64, synced: Option<u64>) -> Vec<u8> {
+    let offset = offset.to_string();
+    let words = [b"REPLCONF", &b"ACK"[..], offset.as_bytes()];
+    match synced.map(|synced| synced.to_string()) {
+        Some(synced) => command(&[&words[..], &[b"FACK", synced.as_bytes()]].concat()),
+        None => command(&words),
+    }
 }
 
 /// Words with which a primary refuses PSYNC for a while.
@@ -395,6 +401,13 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_is_a_command() {
-        assert_eq!(acknowledgement(150), b"*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$3\r\n150\r\n");
+        assert_eq!(
+            acknowledgement(150, None),
+            b"*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$3\r\n150\r\n"
+        );
+        assert_eq!(
+            acknowledgement(150, Some(7)),
+            b"*5\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$3\r\n150\r\n$4\r\nFACK\r\n$1\r\n7\r\n"
+        );
     }
 }

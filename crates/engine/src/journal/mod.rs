@@ -57,6 +57,10 @@ pub trait Journal: Send + Sync {
         0
     }
 
+    /// Lets the file say what time it is before the next effects: they have times that count from
+    /// then on.
+    fn note_time(&self) {}
+
     /// Appends whole commands that change no data, such as PUBLISH: replicas get them, and the file
     /// does not. Nobody gets them while nothing is kept for followers.
     fn append_messages(&self, _bytes: &[u8]) {}

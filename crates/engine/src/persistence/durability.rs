@@ -165,6 +165,14 @@ fn is_delayed(engine: &Engine, session: &Session, command: &Spec, argv: Argument
 }
 
 impl Engine {
+    /// The offset, as the present history counts it, up to which the append-only file is synced;
+    /// none while there is no file of the present data.
+    pub fn synced_position(&self) -> Option<u64> {
+        let is_there = self.journal.has_file() && !self.journal.beginning();
+        let backlog = self.journal.changes().filter(|own| is_there && own.is_on())?;
+        Some(backlog.in_history(self.journal.synced()))
+    }
+
     /// Whether the wait of a client for a sync is over at this millisecond of the monotonic clock,
     /// for whichever reason.
     pub fn is_sync_wait_over(&self, wait: &Wait, now: u64) -> bool {

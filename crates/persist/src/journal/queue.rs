@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use base::passing::PassingBytes;
 use engine::journal::EffectBatch;
@@ -28,6 +29,9 @@ pub const HISTORY: &[u8] = b"#CHANGES:";
 
 /// The annotation before a command that is the file's own: it is no part of the stream.
 pub const UNCOUNTED: &[u8] = b"#UNCOUNTED";
+
+/// How often the file says at which offset it goes on while nothing else is written.
+const OFFSET_EVERY: Duration = Duration::from_secs(1);
 
 /// A file in which the journal goes on.
 pub struct Opened {
@@ -118,6 +122,10 @@ pub(super) struct Queue {
     /// The stream has something behind the last effect that the file does not get, and the file
     /// does not say so yet.
     lacks_offset: bool,
+    /// When the file said that last.
+    offset_noted_at: Option<Instant>,
+    /// `full` does not tell the writer of that yet.
+    hides_offset: bool,
     /// The time that the present file gave last.
     second: u64,
     state: State,
@@ -195,19 +203,26 @@ impl Queue {
         self.queue_piece();
         let end = self.tail.append_raw(bytes, self.tail.selected(), backlog);
         self.queued = self.tail.present().map_or(0, |(_, length)| length);
-        self.lacks_offset = self.is_accepting();
+        (self.lacks_offset, self.hides_offset) = (self.is_accepting(), self.is_accepting());
         end
     }
 
-    /// Lets the file say at which offset it goes on, if that is not where it was. Nobody hears of
-    /// anything before the file accounts for it: a position that followers know is one that the
-    /// file knows.
+    /// Lets the file say at which offset it goes on, if that is not where it was.
     fn note_offset(&mut self, backlog: &Backlog) {
         if std::mem::take(&mut self.lacks_offset)
             && let Some(position) = backlog.current(self.tail.end())
         {
             self.note_history(&position);
+            self.offset_noted_at = Some(Instant::now());
         }
+    }
+
+    /// Whether the file has to say now at which offset it goes on. It always says that before the
+    /// next effect. Without one, it is enough to say it now and then: only followers that have got
+    /// messages know positions which the file does not, and they begin anew if the process ends
+    /// before the file says so.
+    fn is_offset_due(&self) -> bool {
+        self.lacks_offset && self.offset_noted_at.is_none_or(|at| at.elapsed() >= OFFSET_EVERY)
     }
 
     /// Writes into the file what has to stand there before the next effects: where they are, the
@@ -218,12 +233,10 @@ impl Queue {
             return;
         }
         self.note_offset(backlog);
-        let mut own = Vec::new();
-        if let Some(second) = second.filter(|second| *second > self.second) {
-            self.second = second;
-            own.extend_from_slice(TIMESTAMP);
-            own.extend_from_slice(format!("{second}\r\n").as_bytes());
+        if let Some(second) = second {
+            self.note_time(second);
         }
+        let mut own = Vec::new();
         let selected = self.tail.selected().filter(|_| may_lack_select);
         if std::mem::take(&mut self.lacks_select)
             && let Some(database) = selected
@@ -235,6 +248,16 @@ impl Queue {
         self.write_own(&own);
     }
 
+    /// Lets the file say what time it is, unless it has said that.
+    pub(super) fn note_time(&mut self, second: u64) {
+        if self.is_accepting() && second > self.second {
+            self.second = second;
+            let mut text = TIMESTAMP.to_vec();
+            text.extend_from_slice(format!("{second}\r\n").as_bytes());
+            self.write_own(&text);
+        }
+    }
+
     /// Writes something into the file that is no part of the stream.
     fn write_own(&mut self, text: &[u8]) {
         if !text.is_empty() {
@@ -242,7 +265,7 @@ impl Queue {
             let mut bytes = PassingBytes::default();
             bytes.extend(text);
             let end = self.tail.end();
-            self.full.push(Work::Write(Chunk { bytes: Bytes::Own(bytes), end }));
+            self.push(Chunk { bytes: Bytes::Own(bytes), end });
         }
     }
 
@@ -285,8 +308,13 @@ impl Queue {
         if !range.is_empty() && self.state == State::Accepting {
             let piece = Piece { block: Arc::clone(block), range };
             let (bytes, end) = (Bytes::Stream(piece), self.tail.end());
-            self.full.push(Work::Write(Chunk { bytes, end }));
+            self.push(Chunk { bytes, end });
         }
+    }
+
+    fn push(&mut self, chunk: Chunk) {
+        self.hides_offset &= chunk.end < self.tail.end();
+        self.full.push(Work::Write(chunk));
     }
 
     /// Begins a series of files.
@@ -316,7 +344,7 @@ impl Queue {
     fn switch(&mut self, opened: Option<Opened>, follows: bool) -> u64 {
         self.lacks_select = opened.is_some();
         // The next file begins with its offset.
-        self.lacks_offset = false;
+        (self.lacks_offset, self.hides_offset) = (false, false);
         self.second = 0;
         let (offset, series) = (self.tail.end(), self.series);
         self.full.push(Work::Switch(Switch { opened, follows, offset, series }));
@@ -344,10 +372,23 @@ impl Queue {
         self.state = State::Failed;
     }
 
-    /// Gives away all of its work. Returns whether there is any.
-    pub(super) fn take(&mut self, work: &mut VecDeque<Work>, backlog: &Backlog) -> bool {
+    /// Gives away all of its work. `is_last` says that the file ends here. Returns whether there is
+    /// any.
+    pub(super) fn take(
+        &mut self,
+        work: &mut VecDeque<Work>,
+        backlog: &Backlog,
+        is_last: bool,
+    ) -> bool {
         self.queue_piece();
-        self.note_offset(backlog);
+        if is_last || self.is_offset_due() {
+            self.note_offset(backlog);
+        }
+        if self.hides_offset {
+            // The file has everything up to there.
+            let (bytes, end) = (Bytes::Own(PassingBytes::default()), self.tail.end());
+            self.push(Chunk { bytes, end });
+        }
         let any = !self.full.is_empty();
         work.extend(self.full.drain(..));
         any
@@ -361,7 +402,7 @@ impl Queue {
     pub(super) fn is_empty(&self) -> bool {
         let length = self.tail.present().map_or(0, |(_, length)| length);
         self.full.is_empty()
-            && !self.lacks_offset
+            && !self.hides_offset
             && (length == self.queued || !self.is_accepting())
     }
 

@@ -51,6 +51,11 @@ impl Stream {
         offset
     }
 
+    /// Lets the file say what time it is before the next effects.
+    pub(super) fn note_time(&self) {
+        self.queue.lock().note_time(now_seconds());
+    }
+
     /// Appends commands that the file does not get.
     pub(super) fn append_messages(&self, bytes: &[u8]) {
         let mut queue = self.queue.lock();
@@ -62,7 +67,7 @@ impl Stream {
     #[inline]
     fn second(&self) -> Option<u64> {
         let annotate = self.timestamps.load(Ordering::Relaxed);
-        annotate.then(|| base::clock::now_us() / 1_000_000)
+        annotate.then(now_seconds)
     }
 
     /// Begins a series of files. `started` is called with the queue locked, before anything
@@ -150,4 +155,8 @@ impl Stream {
     pub(super) fn set_timestamps(&self, enabled: bool) {
         self.timestamps.store(enabled, Ordering::Relaxed);
     }
+}
+
+fn now_seconds() -> u64 {
+    base::clock::now_us() / 1_000_000
 }

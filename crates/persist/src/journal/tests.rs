@@ -521,6 +521,46 @@ fn a_foreign_stream_goes_on_verbatim() {
     assert!(foreign.starts_with(&format!("{own}{raw}#CHANGES:mine:")), "{foreign}");
 }
 
+/// Messages are not in the file. It says before the next effect where it goes on, and otherwise
+/// once a second at most. Followers wait for nothing.
+#[test]
+fn messages_cost_the_file_next_to_nothing() {
+    for policy in [AppendFsync::Always, AppendFsync::EverySecond, AppendFsync::No] {
+        let rig = Rig::usual(policy);
+        rig.journal.keep_changes("own".into());
+        rig.append(&["SET", "a", "1"]);
+        rig.journal.flush().unwrap();
+        let message = b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$1\r\nm\r\n";
+        let begun = Instant::now();
+        for _ in 0..200 {
+            rig.journal.append_messages(message);
+            rig.journal.notify();
+            let end = rig.journal.appended();
+            rig.wait_for("the message is shown", |journal| journal.shown() >= end);
+        }
+        rig.journal.flush().unwrap();
+        let end = rig.journal.appended();
+        assert_eq!((rig.journal.written(), rig.journal.synced()), (end, end), "{policy:?}");
+        let notes = |name: &str| {
+            fs::read_to_string(rig.path(name)).unwrap().matches("#CHANGES:own:").count() as u64
+        };
+        // One is that of the beginning.
+        let noted = notes("1");
+        assert!(noted <= 3 + begun.elapsed().as_secs(), "{policy:?}: {noted} times");
+        rig.append(&["SET", "a", "2"]);
+        rig.journal.flush().unwrap();
+        let file = fs::read_to_string(rig.path("1")).unwrap();
+        assert!(file.contains(&format!("#CHANGES:own:{end}\r\n*3\r\n$3\r\nSET")), "{file}");
+        // The end of the file accounts for everything.
+        rig.journal.append_messages(message);
+        rig.journal.notify();
+        let end = rig.journal.appended();
+        rig.journal.stop();
+        let file = fs::read_to_string(rig.path("1")).unwrap();
+        assert!(file.ends_with(&format!("#CHANGES:own:{end}\r\n")), "{policy:?}: {file}");
+    }
+}
+
 /// Threads append while the file changes again and again: each effect is once in the file that the
 /// offset says.
 #[test]

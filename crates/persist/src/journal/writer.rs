@@ -138,7 +138,8 @@ impl Writer {
     fn take(&mut self) -> bool {
         self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
         let stream = &self.shared.stream;
-        stream.queue.lock().take(&mut self.work, &stream.backlog)
+        let is_last = self.shared.stopping.load(Ordering::Relaxed);
+        stream.queue.lock().take(&mut self.work, &stream.backlog, is_last)
     }
 
     fn perform(&mut self) {
@@ -185,6 +186,10 @@ impl Writer {
         if self.batch.is_empty() {
             return true;
         }
+        if self.batch.iter().all(|chunk| chunk.bytes().is_empty()) && self.stuck.is_none() {
+            self.pass_over_batch();
+            return true;
+        }
         let delay = self.shared.config.write_delay();
         if !delay.is_zero() {
             thread::sleep(delay);
@@ -212,6 +217,29 @@ impl Writer {
         }
         self.tell_what_is_written();
         true
+    }
+
+    /// The batch has nothing for the file: only the offset is another one.
+    fn pass_over_batch(&mut self) {
+        let end = self.batch.drain(..).next_back().map(|chunk| chunk.end);
+        if let Some(end) = end.filter(|_| self.output.is_some()) {
+            self.shared.progress.note_written(end);
+        }
+        self.note_durable_if_all_is();
+        self.tell_what_is_written();
+    }
+
+    /// If nothing is left to be synced, everything that was written is durable, up to an offset
+    /// that may come after the last sync.
+    fn note_durable_if_all_is(&self) {
+        let is_all_synced =
+            self.unsynced_since.is_none() && self.left.is_empty() && self.syncing.is_none();
+        if is_all_synced && self.output.is_some() {
+            let written = self.shared.progress.written.load(Ordering::Relaxed);
+            if self.shared.progress.synced.load(Ordering::Relaxed) < written {
+                self.note_durable(written);
+            }
+        }
     }
 
     /// Drops the first chunks of the batch. Blocks that nobody else needs are used again.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 
 use base::limits::{LOAD_QUEUE, REPLAY_CHUNK_BYTES, REPLAY_CHUNK_COMMANDS};
-use engine::command::SELECTS;
 use engine::command::args::KeyAt;
+use engine::command::{self, SELECTS};
 use engine::engine::{Engine, Row};
 use engine::host::LogLevel;
 use engine::run::drive::Policy;
@@ -45,6 +45,8 @@ struct CommandSpan {
     /// Where it begins in the file.
     at: u64,
     words: Range<usize>,
+    /// When it ran, in milliseconds, as the file says.
+    ran_at: Option<u64>,
 }
 
 impl Chunk {
@@ -115,6 +117,7 @@ fn scan(
 ) -> std::io::Result<Ending> {
     let mut scanner = Scanner::new(input, offset);
     let mut chunk = Chunk::default();
+    let mut ran_at = None;
     loop {
         let first = chunk.words.len();
         let ending = match scanner.next()? {
@@ -122,8 +125,10 @@ fn scan(
                 chunk.words.extend(arguments);
                 None
             }
-            Item::Timestamp(_) => None,
-
+            Item::Timestamp(second) => {
+                ran_at = u64::try_from(second).ok().and_then(|second| second.checked_mul(1000));
+                None
+            }
             Item::End(ending) => Some(ending),
         };
         let words = first..chunk.words.len();
@@ -138,7 +143,7 @@ fn scan(
             }
         }
         if !words.is_empty() {
-            chunk.commands.push(CommandSpan { at: scanner.item_offset(), words });
+            chunk.commands.push(CommandSpan { at: scanner.item_offset(), words, ran_at });
         }
         chunk.bytes += scanner.offset() - scanner.item_offset();
         if ending.is_some() || chunk.is_full() {
@@ -161,6 +166,8 @@ struct Replay<'e> {
     turn: Turn,
     session: Session,
     output: Output,
+    /// What is queued has times that count from now on.
+    transaction_counts_down: bool,
     errors: u64,
     keys: Vec<KeyAt>,
     prepared: Vec<Prepared>,
@@ -193,6 +200,7 @@ impl<'e> Replay<'e> {
             turn: Turn::replaying(engine),
             session: engine.replaying_session(),
             output: Output::new(),
+            transaction_counts_down: false,
             errors: 0,
             keys: Vec::new(),
             prepared: Vec::new(),
@@ -245,10 +253,13 @@ impl<'e> Replay<'e> {
         if row.is_some_and(|row| row.command.has(SELECTS)) {
             self.check_database(argv, chunk.commands[at].at)?;
         }
-        // Commands whose effect depends on when they run are not journaled, here or in Redis; files
-        // made by other means have them.
-        let counts_down = row.is_some_and(|row| row.command.countdown.is_in(argv));
-        self.turn.now = if counts_down { self.turn.clock / 1000 } else { 0 };
+        // Times that count from now on are not journaled, here or in Redis 7. The stream of an
+        // older primary has them, and files made by other means.
+        let ran_at = chunk.commands[at].ran_at;
+        self.turn.now = match self.counts_down(row, argv) {
+            true => ran_at.unwrap_or(self.turn.clock / 1000),
+            false => 0,
+        };
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
         let request = Request { argv, row, keys: &self.keys[keys], busy: None };
@@ -265,6 +276,23 @@ impl<'e> Replay<'e> {
         }
         self.output.rollback(start);
         Ok(inside)
+    }
+
+    /// Whether it matters when a command runs. Within a transaction, it runs with EXEC.
+    fn counts_down(&mut self, row: Option<&Row>, argv: Arguments<'_>) -> bool {
+        let Some(row) = row else { return false };
+        let counts_down = row.command.countdown.is_in(argv) || row.command.has(command::SCRIPT);
+        match self.session.transaction {
+            None => {
+                self.transaction_counts_down = false;
+                counts_down
+            }
+            Some(_) if row.command.has(command::RUNS_QUEUED) => self.transaction_counts_down,
+            Some(_) => {
+                self.transaction_counts_down |= counts_down;
+                false
+            }
+        }
     }
 
     /// Loading cannot go on without the database that the next commands belong to, whether SELECT

@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use engine::command::args::KeyAt;
 use engine::engine::{Engine, Row};
@@ -11,19 +10,17 @@ use engine::host::LogLevel;
 use engine::session::Session;
 use engine::turn::Turn;
 use engine::turn::request::{Call, Outcome, Request, Requests};
-use replication::handshake::acknowledgement;
 use replication::stream::{Stream, Unit, Units};
 use resp::args::{Arguments, OwnedArguments};
 use resp::client::ReplyParser as Parser;
 use resp::output::Output;
 use store::gate::{Access, Gate, Inside, Pinned};
 
+use super::acknowledge::Acknowledger;
 use super::term::Term;
-use super::unwritten::{Appender, Applied, Insistent, Unwritten, is_named};
+use super::unwritten::{Appender, Applied, Insistent, Unwritten, counts_down, is_named};
 use super::wire::{Trouble, Wire};
 
-/// How often the primary hears how far the replica has come.
-const ACKNOWLEDGED_EVERY: Duration = Duration::from_secs(1);
 /// Units that are applied before other threads may stop the world.
 const UNITS_AT_ONCE: usize = 64;
 /// Errors of a link's commands that are logged; more are only counted.
@@ -73,6 +70,8 @@ pub(super) struct Applier<'e> {
     /// See [`Insistent::has_left`].
     has_left: Cell<bool>,
     unwritten: Unwritten,
+    /// Of the unit that runs command by command: see [`Unwritten::add`].
+    counts_down: bool,
 }
 
 impl<'e> Applier<'e> {
@@ -88,6 +87,7 @@ impl<'e> Applier<'e> {
             errors: 0,
             has_left: Cell::new(false),
             unwritten: Unwritten::default(),
+            counts_down: false,
         }
     }
 
@@ -137,16 +137,14 @@ impl<'e> Applier<'e> {
         self.begin(term);
         let selected = self.engine.journal.selected();
         self.session.select(selected.unwrap_or_default());
-        self.unwritten = Unwritten { selected, ..Unwritten::default() };
+        self.unwritten = Unwritten::after(selected);
         let replication = &self.engine.replication;
         let mut stream = Stream::new(replication.applied());
-        let mut acknowledged = None;
+        let mut acknowledger = with_offsets.then(|| Acknowledger::new(self.engine));
         loop {
             term.go_on()?;
-            let is_time = acknowledged.is_none_or(|at: Instant| at.elapsed() >= ACKNOWLEDGED_EVERY);
-            if with_offsets && is_time {
-                acknowledged = Some(Instant::now());
-                wire.send(&acknowledgement(replication.applied()))?;
+            if let Some(own) = &mut acknowledger {
+                own.look(wire)?;
             }
             let arrived = wire.look()?;
             let heard_at = base::clock::monotonic_ms();
@@ -158,7 +156,7 @@ impl<'e> Applier<'e> {
             wire.take(count);
             term.note_heard();
             replication.note_received(stream.offset() + stream.waiting() as u64);
-            let applied = self.apply_units(term, wire, &mut stream, with_offsets);
+            let applied = self.apply_units(term, wire, &mut stream, &mut acknowledger);
             self.turn.announce_appends(self.engine);
             self.engine.announce_applied();
             process::memory::publish();
@@ -175,7 +173,7 @@ impl<'e> Applier<'e> {
         term: &Term<'_>,
         wire: &mut Wire,
         stream: &mut Stream,
-        with_offsets: bool,
+        acknowledger: &mut Option<Acknowledger<'_>>,
     ) -> Result<(), Trouble> {
         // The journal counts from elsewhere.
         let ahead = self.engine.journal.end().wrapping_sub(stream.offset());
@@ -185,7 +183,8 @@ impl<'e> Applier<'e> {
                 return Ok(());
             }
             let mut gate = None;
-            let applied = self.apply_in_gate((term, wire, with_offsets), units, ahead, &mut gate);
+            let hears = (&mut *wire, &mut *acknowledger);
+            let applied = self.apply_in_gate((term, hears), units, ahead, &mut gate);
             self.pass_on(term, units.around());
             drop(gate);
             applied?;
@@ -196,7 +195,7 @@ impl<'e> Applier<'e> {
     /// gate that the thread is still inside of.
     fn apply_in_gate(
         &mut self,
-        (term, wire, with_offsets): (&Term<'_>, &mut Wire, bool),
+        (term, (wire, acknowledger)): (&Term<'_>, (&mut Wire, &mut Option<Acknowledger<'_>>)),
         units: Units<'_>,
         ahead: u64,
         gate: &mut Option<Inside<'e>>,
@@ -210,9 +209,9 @@ impl<'e> Applier<'e> {
                 self.pass_on(term, units.around());
                 // No thread waits inside its gate.
                 *gate = None;
-                if with_offsets {
+                if let Some(own) = acknowledger {
                     // It does not count the request itself.
-                    wire.send(&acknowledgement(unit.begin()))?;
+                    own.answer(unit.begin(), wire)?;
                 }
             }
             let offset = unit.end.wrapping_add(ahead);
@@ -230,7 +229,7 @@ impl<'e> Applier<'e> {
             }
             next += 1;
             if asks || unit.is("ping") {
-                self.add(term, unit);
+                self.add(term, unit, false);
                 *gate = Some(inside);
                 continue;
             }
@@ -296,7 +295,9 @@ impl<'e> Applier<'e> {
         let (start, errors) = (output.mark(), turn.stats.error_replies.get());
         let ran = self.engine.execute_fast(turn, session, &mut requests, pinned, output);
         for index in next..next + ran {
-            self.add(term, units.at(index));
+            let unit = units.at(index);
+            let counts_down = counts_down(self.prepared[index].0, unit.first());
+            self.add(term, unit, counts_down);
         }
         if self.turn.stats.error_replies.get() > errors {
             self.note_errors(units, next);
@@ -325,6 +326,7 @@ impl<'e> Applier<'e> {
         mut inside: Inside<'e>,
     ) -> (Inside<'e>, Result<(), Trouble>) {
         let mut commands = unit.commands();
+        self.counts_down = false;
         while let Some(argv) = commands.next() {
             let (is_last, ran);
             is_last = commands.len() == 0;
@@ -337,9 +339,10 @@ impl<'e> Applier<'e> {
     }
 
     /// A unit was applied.
-    fn add(&mut self, term: &Term<'_>, unit: Unit<'_>) {
+    fn add(&mut self, term: &Term<'_>, unit: Unit<'_>, counts_down: bool) {
         let journal = Appender { engine: self.engine, term: term.number };
-        self.unwritten.add(&journal, &mut self.turn, &unit, self.session.database);
+        let unit = (&unit, counts_down);
+        self.unwritten.add(&journal, &mut self.turn, unit, self.session.database);
     }
 
     fn pass_on(&mut self, term: &Term<'_>, buffer: &[u8]) {
@@ -357,12 +360,14 @@ impl<'e> Applier<'e> {
     ) -> (Inside<'e>, Result<(), Trouble>) {
         let mut keys = Vec::new();
         let row = self.engine.prepare(argv, &mut keys);
+        self.counts_down |= counts_down(row, argv);
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
         let request = Request { argv, row, keys: &keys, busy: None };
         let (turn, session, output) = (&mut self.turn, &mut self.session, &mut self.output);
         let call = Call { turn, session, request, output };
-        let applied = Some(Applied { unwritten: &mut self.unwritten, unit, is_last, errors });
+        let (unwritten, counts_down) = (&mut self.unwritten, self.counts_down);
+        let applied = Some(Applied { unwritten, unit, counts_down, is_last, errors });
         let has_left = &self.has_left;
         let policy = Insistent { engine: self.engine, term, has_left, applied };
         let access = Access::Gate(self.gate);

@@ -119,8 +119,12 @@ impl Follower {
             }
             let Err(trouble) = ended;
             link.note_trouble(&trouble);
-            if was_up {
-                self.failures = Failures::default();
+            match trouble {
+                // It is not where the stream of the data goes on: all data has to come again.
+                Trouble::Protocol(_) if was_up => self.means.engine.replication.forget_stream(term),
+                Trouble::Data { .. } => {}
+                _ if was_up => self.failures = Failures::default(),
+                _ => {}
             }
             let pause = self.pause_after(&trouble, was_up && began.elapsed() > PAUSE.0);
             self.say(&primary, &trouble, pause);
@@ -224,7 +228,6 @@ impl Follower {
                 term.notice("Successful partial resynchronization with master.");
             }
         }
-        self.failures.count = 0;
         term.set_link(LinkState::Up);
         applier.apply(&term, &mut wire, with_offsets)
     }

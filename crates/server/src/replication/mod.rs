@@ -11,8 +11,10 @@
 //! | `wire` | how do bytes of the primary arrive, or fail to? |
 //! | `sync` | how is all data of the primary taken in? |
 //! | `apply` | how are its writes applied? |
+//! | `acknowledge` | how does it hear how far the replica is? |
 //! | `unwritten` | which of them are not in the journal yet, and how is one tried again? |
 
+mod acknowledge;
 mod apply;
 pub mod handing_over;
 mod link;

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::time::Duration;
 
-use engine::engine::Engine;
+use engine::command::SCRIPT;
+use engine::engine::{Engine, Row};
 use engine::run::drive::Policy;
 use engine::session::Session;
 use engine::turn::Turn;
@@ -32,15 +33,22 @@ pub(super) struct Unwritten {
     pub(super) commands: u64,
     /// The database that is selected behind them, if one is known to be.
     pub(super) selected: Option<usize>,
+    /// Some of them have times that count from now on, as primaries before Redis 7 send them.
+    counts_down: bool,
 }
 
 impl Unwritten {
-    /// Adds a unit behind which this database is selected. `buffer` has all units.
+    /// What lies behind the bytes of the stream so far, in which this database is selected.
+    pub(super) fn after(selected: Option<usize>) -> Unwritten {
+        Unwritten { selected, ..Unwritten::default() }
+    }
+
+    /// Adds a unit behind which this database is selected.
     pub(super) fn add(
         &mut self,
         journal: &Appender<'_>,
         turn: &mut Turn,
-        unit: &Unit<'_>,
+        (unit, counts_down): (&Unit<'_>, bool),
         selected: usize,
     ) {
         let place = unit.place();
@@ -53,6 +61,7 @@ impl Unwritten {
         }
         (self.place.end, self.end) = (place.end, unit.end);
         self.commands += unit.commands().len() as u64;
+        self.counts_down |= counts_down;
         if self.selected.is_some() || unit.commands().any(|argv| is_named(argv, b"select")) {
             self.selected = Some(selected);
         }
@@ -66,6 +75,9 @@ impl Unwritten {
         let place = std::mem::take(&mut self.place);
         if place.is_empty() {
             return;
+        }
+        if std::mem::take(&mut self.counts_down) {
+            journal.engine.journal.note_time();
         }
         journal.engine.journal.append_raw(&buffer[place], self.selected);
         turn.note_raw_append(std::mem::take(&mut self.commands));
@@ -93,6 +105,8 @@ pub(super) struct Insistent<'t> {
 pub(super) struct Applied<'t> {
     pub(super) unwritten: &'t mut Unwritten,
     pub(super) unit: Unit<'t>,
+    /// See [`Unwritten::add`]: up to the command.
+    pub(super) counts_down: bool,
     /// The command is the last one of its unit.
     pub(super) is_last: bool,
     /// Errors before the command.
@@ -126,11 +140,11 @@ impl Policy for Insistent<'_> {
         let counts = applied.is_last
             && !applied.lacks_database(turn)
             && self.engine.replication.term() == self.term.number;
-        let Applied { unwritten, unit, .. } = applied;
+        let Applied { unwritten, unit, counts_down, .. } = applied;
         let journal = Appender { engine: self.engine, term: self.term.number };
         let again = outcome.runs_again();
         if !again && counts {
-            unwritten.add(&journal, turn, unit, session.database);
+            unwritten.add(&journal, turn, (unit, *counts_down), session.database);
         }
         if again || world_is_stopped {
             unwritten.pass_on(&journal, turn, unit.around());
@@ -145,6 +159,11 @@ impl Policy for Insistent<'_> {
         self.has_left.set(true);
         self.term.lasts()
     }
+}
+
+/// Whether a command has times that count from now on, or may have, because it is a script.
+pub(super) fn counts_down(row: Option<&'static Row>, argv: Arguments<'_>) -> bool {
+    row.is_some_and(|row| row.command.countdown.is_in(argv) || row.command.has(SCRIPT))
 }
 
 /// Whether a command has this name.

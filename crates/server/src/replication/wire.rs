@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tls::Stream;
 
 /// The longest time for which the thread waits for bytes before it looks at other things.
-const WHILE: Duration = Duration::from_millis(50);
+pub(super) const WHILE: Duration = Duration::from_millis(50);
 /// The longest time for which an address may not answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
@@ -71,6 +71,8 @@ pub(super) struct Wire {
     /// When the last byte came.
     heard: Instant,
     patience: Duration,
+    /// How long a read may wait for bytes.
+    waits: Duration,
 }
 
 /// Connects to one address, from the address that the settings name.
@@ -140,13 +142,23 @@ impl Wire {
 
     fn over(stream: Stream, patience: Duration) -> Wire {
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
-        Wire { stream, buffer, waiting: 0..0, heard: Instant::now(), patience }
+        Wire { stream, buffer, waiting: 0..0, heard: Instant::now(), patience, waits: WHILE }
     }
 
     /// Sends bytes: few, which the system takes at once.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
         sent.map_err(|error| Trouble::Lost(reason(&error)))
+    }
+
+    /// Has the next look wait no longer than that.
+    pub(super) fn wait_at_most(&mut self, longest: Duration) -> Result<(), Trouble> {
+        if self.waits != longest {
+            let set = self.stream.socket().set_read_timeout(Some(longest));
+            set.map_err(|error| Trouble::Lost(reason(&error)))?;
+            self.waits = longest;
+        }
+        Ok(())
     }
 
     /// Says that the replica is alive, where the primary waits for nothing else.

@@ -141,6 +141,7 @@ impl Writer {
         }
         if errors.is_empty() && self.left.is_empty() && self.syncing.is_none() {
             self.note_durable_before();
+            self.note_durable_if_all_is();
         }
     }
 
@@ -154,7 +155,7 @@ impl Writer {
     }
 
     /// Everything up to `synced` is durable.
-    fn note_durable(&self, synced: u64) {
+    pub(super) fn note_durable(&self, synced: u64) {
         self.shared.progress.note_synced(synced);
         self.note_age();
         self.tell_progress();
