@@ -372,8 +372,11 @@ impl AppendOnly {
     /// from [`AppendOnly::resume`] on.
     pub fn suspend(&self) {
         let mut state = self.state.lock();
-        state.suspended = Some(state.mode != Mode::Off);
-        self.end(&mut state);
+        let is_on = state.mode != Mode::Off;
+        state.suspended = Some(is_on);
+        if is_on {
+            self.end(&mut state);
+        }
     }
 
     /// Begins a file of the data that is there now, if there is to be one. What is in the way is in
