@@ -1,5 +1,6 @@
 //! A primary with replicas, and a client that writes at whichever server leads.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -176,8 +177,12 @@ pub(crate) fn lost(server: &Server, written: &Written) -> Result<Vec<u64>> {
 
 /// Starts Sentinels for a deployment, and waits until they know it.
 pub(crate) fn watch(program: &str, deployment: &Deployment) -> Result<Sentinels> {
-    let program = tests::peers::program(program);
-    let sentinels = Sentinels::start(&program, deployment.servers[0].port(), DOWN_AFTER_MS)?;
+    watch_by(&tests::peers::program(program), deployment)
+}
+
+/// The same with Sentinels of this program.
+pub(crate) fn watch_by(program: &Path, deployment: &Deployment) -> Result<Sentinels> {
+    let sentinels = Sentinels::start(program, deployment.servers[0].port(), DOWN_AFTER_MS)?;
     sentinels.hurry()?;
     sentinels.wait_until_ready(deployment.servers.len() - 1)?;
     Ok(sentinels)

@@ -1,5 +1,7 @@
 //! Real Sentinels fail over: a primary is killed, is stopped, or cannot be reached.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tests::observe::{figure, wait_until};
@@ -8,7 +10,9 @@ use tests::replication::follow;
 use tests::sentinel::Sentinels;
 use tests::server::{Server, Target};
 
-use crate::deployment::{DOWN_AFTER_MS, Deployment, Writer, lost, start, wait_until_alike, watch};
+use crate::deployment::{
+    DOWN_AFTER_MS, Deployment, Writer, lost, start, wait_until_alike, watch_by,
+};
 
 const DUNLINS: [Target; 3] = [Target::Dunlin; 3];
 
@@ -26,8 +30,12 @@ enum Failure {
 
 /// A primary fails, another server takes over without a loss, and the old one becomes its replica.
 fn fail_over(program: &str, targets: &[Target], failure: Failure) -> Result<()> {
+    fail_over_under(&tests::peers::program(program), targets, failure)
+}
+
+fn fail_over_under(program: &Path, targets: &[Target], failure: Failure) -> Result<()> {
     let mut deployment = Deployment::start(targets, &[])?;
-    let sentinels = watch(program, &deployment)?;
+    let sentinels = watch_by(program, &deployment)?;
     let old = deployment.servers[0].port();
     let writer = Writer::start(sentinels.ports());
     let mut client = deployment.servers[1].connect()?;
@@ -83,6 +91,19 @@ fn after_a_kill_under_valkey_sentinel() -> Result<()> {
 #[test]
 fn after_a_stop_under_redis_sentinel() -> Result<()> {
     fail_over("redis-sentinel", &DUNLINS, Failure::Stopped)
+}
+
+/// Sentinel of Redis 7.0, where it was fetched.
+#[test]
+fn under_an_old_sentinel() -> Result<()> {
+    let program = tests::peers::oldest("redis-sentinel");
+    if !program.exists() {
+        return Ok(());
+    }
+    let mixed = [Target::Dunlin, Target::Reference, Target::Reference];
+    fail_over_under(&program, &DUNLINS, Failure::Killed)?;
+    fail_over_under(&program, &DUNLINS, Failure::Stopped)?;
+    fail_over_under(&program, &mixed, Failure::Killed)
 }
 
 #[test]
