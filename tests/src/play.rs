@@ -205,6 +205,24 @@ impl Player {
         if configured {
             self.restore_settings()?;
         }
+        if section.steps.iter().any(|step| changes_users(&step.action)) {
+            self.restore_users()?;
+        }
+        Ok(())
+    }
+
+    /// Deletes all users but the default one, which may do everything again.
+    fn restore_users(&mut self) -> Result<()> {
+        let users = self.control.call(&["ACL", "USERS"])?.elements().unwrap_or_default();
+        for user in users.iter().filter_map(Reply::text).filter(|user| *user != b"default") {
+            self.control.call(&[&b"ACL"[..], b"DELUSER", user])?;
+        }
+        let open = "ACL SETUSER default reset on nopass ~* &* +@all";
+        let reply = self.control.call_text(open)?;
+        if reply.is_error() {
+            bail!("{open} answers {reply:?}");
+        }
+        self.control.call(&["ACL", "LOG", "RESET"])?;
         Ok(())
     }
 
@@ -248,6 +266,12 @@ impl Player {
             sleep(Duration::from_micros(200));
         }
     }
+}
+
+/// Whether a step may change users.
+fn changes_users(action: &Action) -> bool {
+    let Action::Command { words, .. } = action else { return false };
+    words.first().is_some_and(|name| name.eq_ignore_ascii_case(b"acl"))
 }
 
 fn shown(action: &Action) -> String {

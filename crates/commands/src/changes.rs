@@ -72,6 +72,7 @@ fn refusal(gone: &Gone) -> CommandError {
 /// CHANGES SINCE position [PREFIX prefix | KEY key] [DB number] [COUNT count] [BLOCK milliseconds]
 fn changes(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let request = ChangesRequest::parse(args, cx.engine.keyspace.databases())?;
+    cx.may_follow(&request.filter)?;
     let engine = cx.engine;
     let backlog = engine.journal.changes().ok_or(NO_JOURNAL)?;
     backlog.note_use(cx.db.monotonic);

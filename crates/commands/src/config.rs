@@ -6,7 +6,7 @@ use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
 use resp::reply::Reply;
 
-use config::{self, Config, SetContext};
+use config::{self, Config, DirectiveId, SetContext};
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
@@ -55,10 +55,18 @@ fn set(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
         None => settings.set(&pairs, context, host),
     };
-    changed.map_err(|error| CommandError::line(error.line()))?;
+    let changed = changed.map_err(|error| CommandError::line(error.line()))?;
+    note_password(cx.engine, &changed);
     cx.db.effects.config_changed = true;
     cx.reply.ok();
     Ok(())
+}
+
+/// `requirepass` is the password of the default user.
+fn note_password(engine: &Engine, changed: &[DirectiveId]) {
+    if changed.iter().any(|id| id.name() == "requirepass") {
+        engine.users.set_default_password(&engine.config.load().requirepass);
+    }
 }
 
 /// Has another thread change settings: it may have to wait for a disk, or for a name to be
@@ -71,7 +79,10 @@ fn set_aside(cx: &mut Context<'_>, pairs: &[&[u8]], context: SetContext) {
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, false);
         match engine.config.set(&pairs, context, &*engine.host) {
-            Ok(_) => reply.ok(),
+            Ok(changed) => {
+                note_password(engine, &changed);
+                reply.ok();
+            }
             Err(error) => {
                 let error = CommandError::line(error.line());
                 engine.stats.count_error(&error.code());
@@ -124,9 +135,10 @@ fn rewrite(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 /// Writes the settings to their file. The error is the text of a reply.
 fn rewrite_file(engine: &Engine) -> Result<(), String> {
     let host = &engine.host;
+    let users = engine.users.config_lines(&engine.config.snapshot());
     let rewritten = host
         .read_config_file()
-        .and_then(|old| host.write_config_file(&config::rewrite(&old, &present(engine))));
+        .and_then(|old| host.write_config_file(&config::rewrite(&old, &present(engine), &users)));
     rewritten.map_err(|error| format!("ERR Rewriting config file: {error}"))
 }
 

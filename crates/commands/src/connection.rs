@@ -13,7 +13,9 @@ use engine::command::{
 use engine::engine::{Command, Context, Family, row};
 use engine::session::choice::Durability;
 use engine::session::client::flag;
-use engine::session::{DEFAULT_USER, ReplyMode, User};
+use engine::session::{ReplyMode, User};
+use engine::users::DEFAULT_USER;
+use engine::users::log::{Reason, Refusal, RefusalContext};
 
 /// PING [message]
 fn ping(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
@@ -57,6 +59,11 @@ fn select(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// The database of SELECT.
+fn selected(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
+    visit(Some(1));
+}
+
 /// AUTH [username] password
 fn auth(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let first = args.bytes()?;
@@ -64,7 +71,7 @@ fn auth(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.end()?;
     let (user, password) = match second {
         Some(password) => (first, password),
-        None if cx.db.config.requirepass.is_empty() => {
+        None if cx.engine.users.default_user().takes_any_password => {
             return Err(CommandError::text(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
@@ -72,17 +79,31 @@ fn auth(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
         None => (DEFAULT_USER, first),
     };
-    authenticate(cx, user, password)?;
+    if let Err(error) = authenticate(cx, args.argv(), (user, password)) {
+        return refuse(cx, error);
+    }
     cx.reply.ok();
     Ok(())
 }
 
-fn authenticate(cx: &mut Context<'_>, user: &[u8], password: &[u8]) -> CommandResult {
-    let Some(user) = User::log_in(cx.db.config, user, password) else {
-        cx.db.stats.wrong_passwords.add(1);
+/// Refuses a login, after a while if the settings say so.
+fn refuse(cx: &mut Context<'_>, error: CommandError) -> CommandResult {
+    let delay = u64::from(cx.db.config.auth_failure_delay);
+    cx.refuse_later(error, delay)
+}
+
+fn authenticate(
+    cx: &mut Context<'_>,
+    argv: Arguments<'_>,
+    (name, password): (&[u8], &[u8]),
+) -> CommandResult {
+    let Some(user) = User::log_in(&cx.engine.users, name, password) else {
+        let context = if cx.nested { RefusalContext::Multi } else { RefusalContext::TopLevel };
+        let object = argv.at(0).to_vec();
+        cx.note_refusal(Refusal { reason: Reason::Login, context, object, user: name.to_vec() });
         return Err(CommandError::WRONG_PASS);
     };
-    cx.session.user = user;
+    cx.session.set_user(user);
     Ok(())
 }
 
@@ -152,10 +173,12 @@ fn is_secret_of_hello(argv: Arguments<'_>, wanted: usize) -> bool {
 /// HELLO [protover [AUTH username password] [SETNAME clientname]]
 fn hello(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let greeting = Greeting::parse(args)?;
-    if let Some((user, password)) = greeting.login {
-        authenticate(cx, user, password)?;
+    if let Some((user, password)) = greeting.login
+        && let Err(error) = authenticate(cx, args.argv(), (user, password))
+    {
+        return refuse(cx, error);
     }
-    if !cx.session.user.is_admitted(cx.db.config) {
+    if !cx.session.user.is_admitted() {
         return Err(CommandError::text(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
@@ -207,7 +230,7 @@ fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.set_resp3(false);
     let session = &mut *cx.session;
     session.select(0);
-    session.user = User::at_first(cx.db.config);
+    session.set_user(User::at_first(&cx.engine.users));
     // CLIENT REPLY SKIP concerns this reply.
     if session.reply_mode != ReplyMode::Skip {
         session.reply_mode = ReplyMode::On;
@@ -230,7 +253,8 @@ pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 const COMMANDS: &[Command] = &Group::Connection.rows([
     row("ping", ping, -1, FAST | WHILE_SUBSCRIBED | REFUSED_LIKE_WRITES, NO_KEYS),
     row("echo", echo, 2, LOADING | STALE | FAST, NO_KEYS),
-    row("select", select, 2, OF_CONNECTION | SELECTS | LOADING | STALE | FAST, NO_KEYS),
+    row("select", select, 2, OF_CONNECTION | SELECTS | LOADING | STALE | FAST, NO_KEYS)
+        .databases(selected),
     row("auth", auth, -2, ALWAYS, NO_KEYS).secrets(is_secret_of_auth),
     row("hello", hello, -1, ALWAYS, NO_KEYS).secrets(is_secret_of_hello),
     row("quit", quit, -1, ALWAYS | NEVER_QUEUED | WHILE_SUBSCRIBED, NO_KEYS),

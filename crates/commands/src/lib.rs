@@ -9,6 +9,7 @@ use engine::engine::{Family, Registry, Row};
 use http::rows::HttpRows;
 use keys::migrate::MoveRows;
 
+mod acl;
 mod append_only;
 mod bitmap;
 mod changes;
@@ -95,6 +96,7 @@ const FAMILIES: &[Family] = &[
     function::FAMILY,
     pubsub::FAMILY,
     connection::FAMILY,
+    acl::FAMILY,
     client::FAMILY,
     introspection::FAMILY,
     config::FAMILY,

@@ -7,8 +7,8 @@ use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
     ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, FAST, Flags, Group, KeySpec, LOADING, MAY_REPLICATE,
-    NO_KEYS, NOSCRIPT, NOT_KEY, OF_CONNECTION, PUBSUB, STALE, WHILE_SUBSCRIBED, argument, docs,
-    docs_of_help,
+    NO_KEYS, NOSCRIPT, NOT_KEY, NamesChannels, OF_CONNECTION, PUBSUB, STALE, WHILE_SUBSCRIBED,
+    argument, docs, docs_of_help,
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::handler::help::{container, help};
@@ -196,14 +196,16 @@ const CHANNEL: &[KeySpec] = &[KeySpec::at(NOT_KEY, 1)];
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
 const COMMANDS: &[Command] = &Group::PubSub.rows([
-    row("subscribe", subscribe, -2, SUBSCRIBING, NO_KEYS),
+    row("subscribe", subscribe, -2, SUBSCRIBING, NO_KEYS).channels(NamesChannels::All),
     row("unsubscribe", unsubscribe, -1, SUBSCRIBING, NO_KEYS),
-    row("psubscribe", psubscribe, -2, SUBSCRIBING, NO_KEYS),
+    row("psubscribe", psubscribe, -2, SUBSCRIBING, NO_KEYS).channels(NamesChannels::AllPatterns),
     row("punsubscribe", punsubscribe, -1, SUBSCRIBING, NO_KEYS),
-    row("ssubscribe", ssubscribe, -2, SUBSCRIBING, CHANNELS),
+    row("ssubscribe", ssubscribe, -2, SUBSCRIBING, CHANNELS).channels(NamesChannels::All),
     row("sunsubscribe", sunsubscribe, -1, SUBSCRIBING, CHANNELS),
-    row("publish", publish, 3, PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE, NO_KEYS),
-    row("spublish", spublish, 3, PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE, CHANNEL),
+    row("publish", publish, 3, PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE, NO_KEYS)
+        .channels(NamesChannels::First),
+    row("spublish", spublish, 3, PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE, CHANNEL)
+        .channels(NamesChannels::First),
     container("pubsub", SUBCOMMANDS),
 ]);
 

@@ -348,7 +348,10 @@ impl<'a> Loader<'a> {
                 self.file_or_pattern(&path)
             }
             (b"rename-command", [from, to]) => self.rename_command(from, to),
-            (b"user", [user, rules @ ..]) => Ok(check_user(user, rules)?),
+            (b"user", [_, ..]) => {
+                self.config.users.push(values.iter().map(|word| word.to_vec()).collect());
+                Ok(())
+            }
             (b"loadmodule", [_, ..]) => Err("modules cannot be loaded".into()),
             (b"sentinel", _) => Err("there is no sentinel mode".into()),
             (_, [_]) if FORGOTTEN.contains(&name) => Ok(()),
@@ -429,20 +432,6 @@ fn join_path(dir: &[u8], path: &[u8]) -> Vec<u8> {
         return path.to_vec();
     }
     [dir, b"/", path].concat()
-}
-
-/// Accepts the line with which rewritten files of other servers grant everything to everyone. This
-/// server without a password works the same way.
-fn check_user(user: &[u8], rules: &[&[u8]]) -> Result<(), String> {
-    const OPEN: [&[u8]; 8] =
-        [b"on", b"nopass", b"sanitize-payload", b"~*", b"&*", b"+@all", b"allkeys", b"allchannels"];
-    let opens = |rule: &&[u8]| OPEN.iter().any(|known| rule.eq_ignore_ascii_case(known));
-    if user == b"default" && rules.iter().all(opens) {
-        return Ok(());
-    }
-    Err("access control lists are not offered: only a default user with all rights can be given; \
-         use requirepass for a password"
-        .to_owned())
 }
 
 #[cfg(test)]
@@ -673,13 +662,10 @@ mod tests {
             ("replicaof 127.0.0.1 x", "Invalid master port"),
             ("cluster-enabled yes", "cluster mode is not offered yet"),
             ("databases 0", "argument must be between 1 and 2147483647 inclusive"),
-            ("aclfile /x", "access control lists are not offered; use requirepass"),
             ("loadmodule /x.so", "modules cannot be loaded"),
         ] {
             assert_eq!(message(text), error, "{text}");
         }
-        assert!(message("user bob on").starts_with("access control lists are not offered"));
-        assert!(message("user default on >x ~* +@all").starts_with("access control lists"));
     }
 
     #[test]

@@ -29,7 +29,6 @@ const NO_DEFRAG: &str = "memory is not defragmented in the background";
 const NO_MODULES: &str = "modules cannot be loaded";
 const NO_PINNING: &str = "threads are not pinned by the server; use taskset or a cpuset";
 const NO_DH: &str = "keys are agreed on by elliptic curves only";
-const NO_ACL: &str = "access control lists are not offered; use requirepass";
 const GOES_ON: &str = "a replica goes on, and says so in the log";
 const NO_SECOND_LINK: &str = "the primary keeps the stream during a full sync";
 const NO_SYNC_FILES: &str = "no file of a full sync stays";
@@ -63,11 +62,13 @@ macro_rules! directives {
             $( $(#[doc = $doc])+ pub $field: $type, )+
             /// Commands that answer to another name or to none, in the order of the file.
             pub renamed_commands: Vec<RenamedCommand>,
+            /// The lines of users: for each its name, and its rules.
+            pub users: Vec<Vec<Vec<u8>>>,
         }
 
         impl Default for Config {
             fn default() -> Self {
-                Self { $( $field: $default, )+ renamed_commands: Vec::new() }
+                Self { $( $field: $default, )+ renamed_commands: Vec::new(), users: Vec::new() }
             }
         }
 
@@ -336,13 +337,15 @@ directives! {
 
     /// Password that clients must give; empty for none.
     requirepass: Vec<u8> = Vec::new() => named("requirepass").secret(), OPTIONAL_TEXT;
-    /// File of users and their rights.
-    aclfile: Vec<u8> = Vec::new() => named("aclfile").immutable().refused(NO_ACL), TEXT;
+    /// File of users and their rights, a line for each as ACL LIST shows them.
+    aclfile: Vec<u8> = Vec::new() => named("aclfile").immutable(), OPTIONAL_TEXT;
+    /// Milliseconds for which the answer to a wrong password waits.
+    auth_failure_delay: u32 = 0 => named("auth-failure-delay"), integer(0, 60_000);
     /// Entries of the log of refused commands.
-    acllog_max_len: u64 = 128 => named("acllog-max-len").without_effect(NO_ACL), integer(0, LONG_MAX);
+    acllog_max_len: u64 = 128 => named("acllog-max-len"), integer(0, LONG_MAX);
     /// Which channels new users may use.
     acl_pubsub_default: PubsubDefault = PubsubDefault::ResetChannels
-        => named("acl-pubsub-default").without_effect(NO_ACL), OneOf;
+        => named("acl-pubsub-default"), OneOf;
     /// Which clients may change protected directives at run time.
     enable_protected_configs: Permission = Permission::No
         => named("enable-protected-configs").immutable(), OneOf;

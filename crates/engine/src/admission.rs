@@ -20,14 +20,18 @@ use crate::command::keys::collect_keys;
 use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, Spec};
 use crate::engine::{Context, Engine, Row};
 use crate::files::saving;
+use crate::journal::filter::{Filter, Keys};
 use crate::persistence::durability;
 use crate::reclaim::eviction;
 use crate::script::shebang::{self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::session::Session;
-use crate::session::user::User;
 use crate::turn::Turn;
 use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand};
 use crate::turn::request::Request;
+use crate::users::Account;
+use crate::users::log::{Reason, Refusal, RefusalContext};
+use crate::users::refusing;
+use crate::users::verdict::{CheckedCommand, Lack};
 use config::{Config, Permission};
 
 /// Milliseconds after which a command that would change a held key tries again.
@@ -46,7 +50,7 @@ impl Engine {
         &self,
         pinned: Pinned<'_>,
         turn: &mut Turn,
-        session: &Session,
+        session: &mut Session,
         request: &Request<'_>,
     ) -> Result<Admission, CommandError> {
         let row = known_command(request)?;
@@ -55,7 +59,9 @@ impl Engine {
             return self.admit_replicated(turn, session, (row, request.argv), term);
         }
         permitted(turn, session, row.command)?;
-        session.user.may_run(&turn.config, row.command)?;
+        session.user.look(&self.users);
+        self.authenticated(session, row.command)?;
+        self.allowed_to_user(turn, session, (row, request.argv))?;
         eviction::admit(self, pinned, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;
         self.may_write(turn, session, row.command)?;
@@ -180,7 +186,7 @@ impl Engine {
         session: &Session,
         command: &Spec,
     ) -> bool {
-        if !(turn.usual && session.is_usual(turn.breaks)) {
+        if !(turn.usual && session.is_usual(turn.breaks, turn.users)) {
             return false;
         }
         // Nothing is evicted for a primary.
@@ -206,7 +212,7 @@ impl Engine {
 
     /// Whether a command may change a key that MIGRATE holds. What MIGRATE itself does may.
     fn changes_held(&self, session: &Session, command: &Spec, argv: Arguments<'_>) -> bool {
-        if session.replays || session.user == User::Internal {
+        if session.replays || session.user.is_server() {
             return false;
         }
         let mut keys = Vec::new();
@@ -320,10 +326,168 @@ fn allowed_while_monitoring(session: &Session, command: &Spec) -> CommandResult 
     Ok(())
 }
 
+impl Engine {
+    /// Whether a client has shown who it is, where it must.
+    #[inline]
+    fn authenticated(&self, session: &Session, command: &Spec) -> CommandResult {
+        if session.user.is_admitted() || command.has(command::NO_AUTH) {
+            return Ok(());
+        }
+        Err(CommandError::NO_AUTH)
+    }
+
+    /// Whether the client's user may run a command.
+    #[inline]
+    fn allowed_to_user(
+        &self,
+        turn: &Turn,
+        session: &Session,
+        (row, argv): (&Row, Arguments<'_>),
+    ) -> CommandResult {
+        if session.user.restricted().is_none() || session.replays {
+            return Ok(());
+        }
+        let asked = asked(session, row, argv);
+        let Err(lack) = session.user.check(asked) else { return Ok(()) };
+        let in_multi = session.transaction.is_some();
+        let context = if in_multi { RefusalContext::Multi } else { RefusalContext::TopLevel };
+        self.note_lack((&turn.config, turn.now, turn.monotonic), session, asked, lack, context);
+        let text = refusing::text(session.user.account(), asked, lack, false);
+        Err(CommandError::line([b"NOPERM ", &*text].concat()))
+    }
+
+    /// Puts a refusal into the log of users.
+    #[cold]
+    fn note_lack(
+        &self,
+        (config, now, monotonic): (&Config, u64, u64),
+        session: &Session,
+        asked: CheckedCommand<'_>,
+        lack: Lack,
+        context: RefusalContext,
+    ) {
+        let object = match lack {
+            Lack::Command => refusing::shown_name(asked.spec).into_bytes(),
+            _ => asked.argv.get(lack.argument()).unwrap_or_default().to_vec(),
+        };
+        let user = session.user.name().to_vec();
+        let refusal = Refusal { reason: Reason::from(lack), context, object, user };
+        let client = session.client.describe(monotonic, self.commands);
+        let most = usize::try_from(config.acllog_max_len).unwrap_or(usize::MAX);
+        self.users.note_refusal(refusal, client, now, most);
+    }
+}
+
+/// A command of a session, as the rights of users see it.
+#[inline]
+pub(crate) fn asked<'a>(session: &Session, row: &Row, argv: Arguments<'a>) -> CheckedCommand<'a> {
+    CheckedCommand { id: row.id, spec: &row.command.spec, argv, database: session.database }
+}
+
+/// Whether a user may be told of the changes that a filter admits.
+pub fn may_follow(account: &Account, filter: &Filter) -> bool {
+    match &filter.keys {
+        Keys::One(key) => account.reads_key(key, filter.database),
+        Keys::Prefix(prefix) => account.reads_keys_below(prefix, filter.database),
+    }
+}
+
+impl Context<'_> {
+    /// Puts a refusal to the client into the log of users.
+    pub fn note_refusal(&self, refusal: Refusal) {
+        let client = self.session.client.describe(self.db.monotonic, self.engine.commands);
+        let most = usize::try_from(self.db.config.acllog_max_len).unwrap_or(usize::MAX);
+        self.engine.users.note_refusal(refusal, client, self.db.now, most);
+    }
+
+    /// Whether the client's user may be told of what a filter admits.
+    ///
+    /// # Errors
+    /// It may not. The log of users has it.
+    pub fn may_follow(&self, filter: &Filter) -> CommandResult {
+        if may_follow(self.session.user.account(), filter) {
+            return Ok(());
+        }
+        let (Keys::One(object) | Keys::Prefix(object)) = &filter.keys;
+        self.refuse_key(object)
+    }
+
+    /// Whether the client's user may run the command that runs, with these arguments, and also read
+    /// keys that it does not name.
+    pub fn may_read_unnamed(&self, argv: Arguments<'_>) -> bool {
+        let session = &*self.session;
+        session.replays || session.user.account().may_read_unnamed(asked(session, self.row, argv))
+    }
+
+    /// The client's user may not use a key, or the keys that begin so.
+    ///
+    /// # Errors
+    /// Always: what the client is told. The log of users has it.
+    pub fn refuse_key(&self, key: &[u8]) -> CommandResult {
+        let (object, user) = (key.to_vec(), self.session.user.name().to_vec());
+        let context = match () {
+            () if self.session.script => RefusalContext::Script,
+            () if self.nested => RefusalContext::Multi,
+            () => RefusalContext::TopLevel,
+        };
+        self.note_refusal(Refusal { reason: Reason::Key, context, object, user });
+        Err(CommandError::text("NOPERM No permissions to access a key"))
+    }
+
+    /// Whether the client's user may run a command of this name with any arguments.
+    ///
+    /// # Errors
+    /// It may not. The log of users has it.
+    pub fn may_act_as(&self, name: &str) -> CommandResult {
+        let row = self.engine.commands.find(name.as_bytes());
+        if row.is_some_and(|row| self.session.user.account().may_call(row.id)) {
+            return Ok(());
+        }
+        let (object, user) = (name.as_bytes().to_vec(), self.session.user.name().to_vec());
+        let refusal =
+            Refusal { reason: Reason::Command, context: RefusalContext::TopLevel, object, user };
+        self.note_refusal(refusal);
+        let user = self.session.user.name();
+        let name = name.as_bytes();
+        let parts = [&b"NOPERM User "[..], user, b" has no permissions to run the '", name];
+        Err(CommandError::line([&*parts.concat(), b"' command"].concat()))
+    }
+}
+
+/// The command of a nested call, if the client's user may not run it: what the user lacks. It is in
+/// the log then.
+fn lack_of(
+    cx: &mut Context<'_>,
+    row: &Row,
+    argv: Arguments<'_>,
+    context: RefusalContext,
+) -> Option<Lack> {
+    if cx.session.replays || cx.session.link.is_some() {
+        return None;
+    }
+    cx.session.user.look(&cx.engine.users);
+    cx.session.user.restricted()?;
+    let asked = asked(cx.session, row, argv);
+    let lack = cx.session.user.check(asked).err()?;
+    let times = (cx.db.config, cx.db.now, cx.db.monotonic);
+    cx.engine.note_lack(times, cx.session, asked, lack, context);
+    Some(lack)
+}
+
 /// Whether a transaction may run a command that was admitted when it was queued. A command before
-/// it in the same transaction may have made this server a replica.
-pub fn admit_queued(cx: &Context<'_>, command: &Spec) -> CommandResult {
-    cx.session.user.may_run(cx.db.config, command)?;
+/// it in the same transaction may have made this server a replica, and the rights of the user may
+/// be others.
+pub fn admit_queued(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>) -> CommandResult {
+    let command = &row.command.spec;
+    cx.session.user.look(&cx.engine.users);
+    cx.engine.authenticated(cx.session, command)?;
+    if let Some(lack) = lack_of(cx, row, argv, RefusalContext::Multi) {
+        let reason = refusing::reason_at_exec(lack);
+        return Err(CommandError::owned(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the \
+             EXEC call. This command is no longer allowed for the following reason: {reason}"
+        )));
+    }
     if command.has(command::WRITE) && refuses_writes_now(cx) {
         return Err(CommandError::READ_ONLY_REPLICA);
     }
@@ -340,8 +504,15 @@ fn refuses_writes_now(cx: &Context<'_>) -> bool {
 
 /// Whether a client that has waited in a command may be served: as if its command began now, with
 /// as much memory as the command found that serves the client.
-pub(crate) fn admit_served(cx: &Context<'_>, command: &Spec) -> CommandResult {
-    cx.session.user.may_run(cx.db.config, command)?;
+pub(crate) fn admit_served(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>) -> CommandResult {
+    let command = &row.command.spec;
+    cx.session.user.look(&cx.engine.users);
+    cx.engine.authenticated(cx.session, command)?;
+    if let Some(lack) = lack_of(cx, row, argv, RefusalContext::TopLevel) {
+        let asked = asked(cx.session, row, argv);
+        let text = refusing::text(cx.session.user.account(), asked, lack, false);
+        return Err(CommandError::line([b"NOPERM ", &*text].concat()));
+    }
     if command.has(command::DENYOOM) && cx.db.effects.short_of_memory {
         return Err(CommandError::OUT_OF_MEMORY);
     }
@@ -387,19 +558,28 @@ pub(crate) fn known_to_script(
     row.ok_or(CommandError::text("ERR Unknown Redis command called from script"))
 }
 
-/// The checks before a command that a script calls, with this many arguments.
+/// The checks before a command that a script calls.
 pub(crate) fn admit_called(
-    cx: &Context<'_>,
-    command: &Spec,
-    length: usize,
+    cx: &mut Context<'_>,
+    row: &Row,
+    argv: Arguments<'_>,
     rights: &ScriptRights,
 ) -> CommandResult {
-    if !command.accepts(length) {
+    let command = &row.command.spec;
+    if !command.accepts(argv.len()) {
         let text = "ERR Wrong number of args calling Redis command from script";
         return Err(CommandError::text(text));
     }
     if command.has(command::NOSCRIPT) {
         return Err(CommandError::text("ERR This Redis command is not allowed from script"));
+    }
+    if !command.has(command::STALE) && is_silent(cx) {
+        return Err(CommandError::text("ERR Can not execute the command on a stale replica"));
+    }
+    if let Some(lack) = lack_of(cx, row, argv, RefusalContext::Script) {
+        let asked = asked(cx.session, row, argv);
+        let text = refusing::text(cx.session.user.account(), asked, lack, false);
+        return Err(CommandError::line([b"ERR ACL failure in script: ", &*text].concat()));
     }
     // Messages to other clients count as writes.
     if rights.read_only && command.has(command::WRITE | command::MAY_REPLICATE) {
@@ -408,9 +588,6 @@ pub(crate) fn admit_called(
     }
     if command.has(command::WRITE) {
         script_may_write(cx)?;
-    }
-    if !command.has(command::STALE) && is_silent(cx) {
-        return Err(CommandError::text("ERR Can not execute the command on a stale replica"));
     }
     let short = cx.db.effects.short_of_memory && !rights.over_memory;
     if command.has(command::DENYOOM) && short {

@@ -59,6 +59,7 @@ use crate::session::killing::Killings;
 use crate::session::left_behind::LeftBehind;
 use crate::session::pubsub::PubSub;
 use crate::session::replicas::Replicas;
+use crate::users::Users;
 use config::{Config, PrimaryAddress, SharedConfig};
 
 /// How often [`Engine::end_scripts`] waits for threads that do not leave their gates.
@@ -74,6 +75,8 @@ pub struct Engine {
     pub config: SharedConfig,
     /// All commands.
     pub commands: &'static Registry,
+    /// Who may log in, and what each may do.
+    pub users: Users,
     /// Connected clients.
     pub clients: Clients,
     /// Channels.
@@ -158,11 +161,13 @@ impl Engine {
         journal: Arc<dyn Journal>,
     ) -> Engine {
         let primary = config.replicaof.clone();
+        let users = Users::new(commands.catalog(), &config.requirepass);
         Engine {
             keyspace: Keyspace::new(config.databases),
             gates: Gates::new(),
             config: SharedConfig::new(config),
             commands,
+            users,
             clients: Clients::default(),
             pubsub: PubSub::default(),
             stats: Stats::new(commands.rows().len()),

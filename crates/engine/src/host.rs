@@ -61,6 +61,21 @@ pub trait ConfigFile {
     fn write_config_file(&self, text: &[u8]) -> Result<(), String>;
 }
 
+/// The file of users.
+pub trait UsersFile {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read_users(&self, path: &[u8]) -> Result<Vec<u8>, String>;
+
+    /// Replaces it as a whole.
+    ///
+    /// # Errors
+    /// Why it stays as it was.
+    fn write_users(&self, path: &[u8], text: &[u8]) -> Result<(), String>;
+}
+
 /// The process that the engine runs in.
 pub trait Process {
     /// Processor time of the process.
@@ -170,6 +185,7 @@ pub trait Host:
     + Notify
     + MemorySource
     + ConfigFile
+    + UsersFile
     + Process
     + ViewSource
     + LongReads
@@ -185,6 +201,8 @@ impl<T> Host for T where
         + Notify
         + MemorySource
         + ConfigFile
+        + UsersFile
+        + UsersFile
         + Process
         + ViewSource
         + LongReads

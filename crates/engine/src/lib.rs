@@ -25,6 +25,7 @@
 //! | [`script`] | which scripts are known, and what does the engine ask of their interpreter? |
 //! | [`host`] | what does the engine ask the world outside? |
 //! | [`session`] | who is connected, and what does each wait for? |
+//! | [`users`] | who may log in, and what may each do? |
 //! | [`journal`] | what is the stream of writes? |
 //! | [`observe`] | what can an operator look at? |
 //! | [`content_types`] | what do keys have besides their values? |
@@ -92,4 +93,5 @@ pub mod session;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod turn;
+pub mod users;
 pub mod wait;

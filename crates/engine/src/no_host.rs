@@ -13,7 +13,8 @@ use crate::files::append_only::{self, RewriteAnswer};
 use crate::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::host::{
     CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
-    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
+    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile, ViewRequest,
+    ViewSource, Wake,
 };
 use crate::persistence::loading::{LoadFailed, Source};
 use crate::session::attachment::Waiter;
@@ -82,6 +83,16 @@ impl ConfigFile for NoHost {
     }
 
     fn write_config_file(&self, _text: &[u8]) -> Result<(), String> {
+        Err("there is no file".to_string())
+    }
+}
+
+impl UsersFile for NoHost {
+    fn read_users(&self, _: &[u8]) -> Result<Vec<u8>, String> {
+        Err("there is no file".to_string())
+    }
+
+    fn write_users(&self, _: &[u8], _: &[u8]) -> Result<(), String> {
         Err("there is no file".to_string())
     }
 }

@@ -226,7 +226,7 @@ impl TestServer {
         let engine = Arc::new(engine);
         let client = new_client(&engine);
         let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());
-        let session = Session::new(client, User::Default);
+        let session = Session::new(client, User::at_first(&engine.users));
         let output_limit = usize::MAX;
         TestServer {
             engine,
@@ -260,7 +260,7 @@ impl TestServer {
 
     /// Another connection, to be exchanged with [`TestServer::session`].
     pub fn connect(&self) -> Session {
-        Session::new(new_client(&self.engine), User::Default)
+        Session::new(new_client(&self.engine), User::at_first(&self.engine.users))
     }
 
     /// Runs a command and returns its reply as wire bytes: empty when the client waits.

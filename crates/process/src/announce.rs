@@ -18,8 +18,8 @@ pub struct Served {
 }
 
 /// Says at which addresses clients are served, by connections that are open or encrypted, and in
-/// which directory the data lies: the current one.
-pub fn announce(config: &Config, open: &Served, encrypted: &Served, log: &Log) {
+/// which directory the data lies: the current one. `is_open` says that clients need no password.
+pub fn announce(config: &Config, is_open: bool, (open, encrypted): (&Served, &Served), log: &Log) {
     for (served, over, scheme) in [(open, "", "http"), (encrypted, " over TLS", "https")] {
         let Served { resp, http } = served;
         if !resp.is_empty() {
@@ -41,7 +41,7 @@ pub fn announce(config: &Config, open: &Served, encrypted: &Served, log: &Log) {
     }
     let all = [open, encrypted].into_iter().flat_map(|own| own.resp.iter().chain(&own.http));
     let public = all.into_iter().find(|address| !address.ip().is_loopback());
-    if let Some(address) = public.filter(|_| config.requirepass.is_empty()) {
+    if let Some(address) = public.filter(|_| is_open) {
         warn_of_open_access(config, address, log);
     }
 }

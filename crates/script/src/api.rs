@@ -428,10 +428,10 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
             raise(l, text);
         }
         let run = current.run();
-        if let Err(line) = run.check_command(current.argv.view()) {
-            raise(l, line.as_bytes());
+        match run.check_command(current.argv.view()) {
+            Ok(allowed) => ffi::lua_pushboolean(l, c_int::from(allowed)),
+            Err(line) => raise(l, line.as_bytes()),
         }
-        ffi::lua_pushboolean(l, 1);
     }
     1
 }

@@ -30,6 +30,7 @@ use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
 use crate::threads::views::Keeper;
 use crate::threads::{background, node_reader};
+use crate::users;
 use persist::aof::append_only::AppendOnly;
 use persist::cuts::Cuts;
 use persist::disk::{Disk, RealDisk};
@@ -366,7 +367,8 @@ impl Running {
         let at = |speaks| listening.addresses(speaks).collect::<Vec<_>>();
         let open = Served { resp: at(Speaks::RESP), http: at(Speaks::HTTP) };
         let encrypted = Served { resp: at(Speaks::RESP_OVER_TLS), http: at(Speaks::HTTPS) };
-        announce(config, &open, &encrypted, log);
+        let is_open = self.engine.users.is_open();
+        announce(config, is_open, (&open, &encrypted), log);
         *self.outside.workers.lock() = Some(workers);
     }
 
@@ -411,8 +413,12 @@ impl Running {
 
     /// Loads the data, and logs that it is there.
     fn load(&self) -> Result<(), Failed> {
-        self.claim_files()?;
         let log = &self.outside.log;
+        users::set(&self.engine, &*self.outside).map_err(|reason| {
+            log.warning(format!("Aborting because of the users: {reason}"));
+            Failed
+        })?;
+        self.claim_files()?;
         // Not before: another server that uses the files has one of its own.
         let config = self.engine.config.load();
         if let Some(file) = PidFile::write(&config, is_daemon(&config, self.supervisor), log) {

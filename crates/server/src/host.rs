@@ -15,7 +15,8 @@ use engine::files::append_only::{self, RewriteAnswer};
 use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
     CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
-    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
+    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile, ViewRequest,
+    ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -157,6 +158,16 @@ impl ConfigFile for Outside {
     fn write_config_file(&self, text: &[u8]) -> Result<(), String> {
         let file = self.config_file.as_ref().ok_or("there is no configuration file")?;
         config_file::replace(file, text).map_err(|error| paths::reason(&error))
+    }
+}
+
+impl UsersFile for Outside {
+    fn read_users(&self, path: &[u8]) -> Result<Vec<u8>, String> {
+        std::fs::read(paths::path(path)).map_err(|error| paths::reason(&error))
+    }
+
+    fn write_users(&self, path: &[u8], text: &[u8]) -> Result<(), String> {
+        config_file::replace(paths::path(path), text).map_err(|error| paths::reason(&error))
     }
 }
 

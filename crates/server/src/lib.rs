@@ -10,6 +10,7 @@
 //! | [`replication`] | how does a replica follow its primary? |
 //! | [`threads`] | what do threads do beside the workers? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
+//! | [`users`] | which users does a server start with? |
 //!
 //! Rooms do not import each other; `boot` and `host` connect them.
 
@@ -21,3 +22,4 @@ pub mod listen;
 pub mod net;
 pub mod replication;
 pub mod threads;
+pub mod users;

@@ -216,7 +216,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 29] = [
+const OTHER_SETTINGS: [&str; 30] = [
     "bind",
     "port",
     "dir",
@@ -234,6 +234,7 @@ const OTHER_SETTINGS: [&str; 29] = [
     "commandlog-slow-execution-max-len",
     "import-mode",
     // Our own.
+    "auth-failure-delay",
     "changes-backlog-size",
     "changes-backlog-ttl",
     "durability-timeout",

@@ -5,7 +5,9 @@
 
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
+use engine::engine::Engine;
 use engine::session::client::{Client, ClientClass, FLAG_LETTERS, flag};
+use engine::users::DEFAULT_USER;
 
 /// Which clients are meant.
 #[derive(Default)]
@@ -27,8 +29,7 @@ struct Traits<'a> {
     class: Option<ClientClass>,
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
-    /// If it is named, it matches every client: there is one user.
-    user: Option<()>,
+    user: Option<&'a [u8]>,
     flags: Option<&'a [u8]>,
     name: Option<&'a [u8]>,
     library: Option<&'a [u8]>,
@@ -52,7 +53,7 @@ impl<'a> Filter<'a> {
     pub(super) fn parse(
         args: &mut Args<'a>,
         reader: Reader,
-        databases: usize,
+        engine: &Engine,
     ) -> Result<Filter<'a>, CommandError> {
         let mut filter = Filter { skip_me: reader == Reader::Kill, ..Filter::default() };
         while !args.is_empty() {
@@ -71,7 +72,7 @@ impl<'a> Filter<'a> {
                     Some(plain) => (&mut filter.unwanted, plain),
                     None => (&mut filter.wanted, name),
                 };
-                traits.read(plain, args, &Words { reader, name, databases })?;
+                traits.read(plain, args, &Words { reader, name, engine })?;
             }
         }
         Ok(filter)
@@ -89,21 +90,21 @@ impl<'a> Filter<'a> {
 }
 
 /// The words from which a trait is read.
-struct Words<'a> {
+struct Words<'w> {
     reader: Reader,
     /// The filter's name as it came.
-    name: &'a [u8],
-    databases: usize,
+    name: &'w [u8],
+    engine: &'w Engine,
 }
 
 impl<'a> Traits<'a> {
-    fn read(&mut self, plain: &[u8], args: &mut Args<'a>, words: &Words<'a>) -> CommandResult {
+    fn read(&mut self, plain: &[u8], args: &mut Args<'a>, words: &Words<'_>) -> CommandResult {
         match &*plain.to_ascii_lowercase() {
             b"id" => self.ids = Some(ids(args, words.reader)?),
             b"type" => self.class = Some(class(args)?),
             b"addr" => self.address = Some(args.bytes()?),
             b"laddr" => self.local_address = Some(args.bytes()?),
-            b"user" => self.user = Some(known_user(args.bytes()?)?),
+            b"user" => self.user = Some(known_user(args.bytes()?, words.engine)?),
             b"flags" => self.flags = Some(letters(args, words, FLAG_LETTERS, "flags")?),
             b"name" => self.name = Some(args.bytes()?),
             b"lib-name" => self.library = Some(args.bytes()?),
@@ -129,7 +130,10 @@ impl<'a> Traits<'a> {
             self.class.map(|class| class == client.class()),
             self.address.map(|address| address == client.address.as_bytes()),
             self.local_address.map(|address| address == client.local_address.as_bytes()),
-            self.user.map(|()| true),
+            self.user.map(|user| match &*names.user {
+                [] => user == DEFAULT_USER,
+                own => user == own,
+            }),
             self.flags.map(|flags| has_all(&client.flag_letters(), flags)),
             self.name.map(|name| name == names.name),
             self.library.map(|library| library == names.library),
@@ -173,9 +177,9 @@ fn class(args: &mut Args<'_>) -> Result<ClientClass, CommandError> {
 }
 
 /// There is one user, and all clients are its clients, so naming it narrows nothing.
-fn known_user(name: &[u8]) -> CommandResult {
-    if name == b"default" {
-        return Ok(());
+fn known_user<'a>(name: &'a [u8], engine: &Engine) -> Result<&'a [u8], CommandError> {
+    if engine.users.find(name).is_some() {
+        return Ok(name);
     }
     Err(CommandError::quoting("ERR No such user '", name, "'"))
 }
@@ -221,9 +225,10 @@ fn database(args: &mut Args<'_>, words: &Words<'_>) -> Result<u32, CommandError>
     let number = args.i64().map_err(|_| {
         CommandError::owned(format!("ERR {name} is not an integer or out of range"))
     })?;
-    let known = usize::try_from(number).ok().filter(|index| *index < words.databases);
+    let known =
+        usize::try_from(number).ok().filter(|index| *index < words.engine.keyspace.databases());
     known.map(|index| index as u32).ok_or_else(|| {
-        let last = words.databases - 1;
+        let last = words.engine.keyspace.databases() - 1;
         CommandError::owned(format!("ERR {name} number should be between 0 and {last}"))
     })
 }

@@ -51,7 +51,7 @@ fn info(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 /// CLIENT LIST [filter value [filter value ...]]
 fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
-    let filter = Filter::parse(args, Reader::List, cx.engine.keyspace.databases())?;
+    let filter = Filter::parse(args, Reader::List, cx.engine)?;
     let (me, now) = (cx.session.client.id, cx.db.monotonic);
     let mut lines = Vec::new();
     for client in cx.engine.clients.all() {
@@ -119,7 +119,7 @@ fn kill(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         cx.reply.ok();
         return Ok(());
     }
-    let filter = Filter::parse(args, Reader::Kill, cx.engine.keyspace.databases())?;
+    let filter = Filter::parse(args, Reader::Kill, cx.engine)?;
     let (me, now) = (cx.session.client.id, cx.db.monotonic);
     let mut meant = cx.engine.clients.all();
     meant.retain(|client| filter.includes(client, now) && !(filter.skip_me && client.id == me));

@@ -26,15 +26,16 @@ use store::{
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ACCESS, ArgumentKind, BLOCKING, DENYOOM, Docs, FAST, GOES_SHORT, Group, INTERNAL, KeySpec,
-    LOADING, LOOKS, NEVER_QUEUED, NO_KEYS, READONLY, READS_ALL, RO, RW, STALE, UPDATE, WRITE,
-    argument, docs, key,
+    ACCESS, ArgumentKind, BLOCKING, DELETE, DENYOOM, Docs, FAST, GOES_SHORT, Group, INTERNAL,
+    KeySpec, LOADING, LOOKS, NEVER_QUEUED, NO_KEYS, READONLY, READS_ALL, RO, RW, STALE, UPDATE,
+    WRITE, argument, docs, key,
 };
 use engine::content_types::ContentTypes;
 use engine::db::notify::{Class, Event};
 use engine::engine::{Command, Context, Family, row};
 use engine::handler::elements::ReplyElements;
 use engine::journal::batch::ASIDE;
+use engine::nodes::kept::PREFIX;
 use metadata::{ABSENT, CREATED, FAILED, Metadata, REPLACED, UNCONDITIONAL};
 
 const NOT_A_COLLECTION: CommandError = CommandError::text(
@@ -295,8 +296,25 @@ fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
     };
     let entry = cx.db.find(&key);
+    may_read(cx, entry)?;
     note_expired_fields(cx, &key, entry);
     reply_entry(&mut cx.reply, &cx.engine.content_types, entry, part, cx.db.now)
+}
+
+/// Whether the client's user may read a value of this type: it needs the command that reads one.
+#[inline]
+fn may_read(cx: &Context<'_>, entry: Option<Entry<'_>>) -> CommandResult {
+    match entry {
+        Some(entry) if cx.session.user.is_restricted() => cx.may_act_as(match entry.value() {
+            ValueRef::String(_) => "get",
+            ValueRef::Hash(_) => "hgetall",
+            ValueRef::List(_) => "lrange",
+            ValueRef::Set(_) => "smembers",
+            ValueRef::Zset(_) => "zrange",
+            ValueRef::Stream(_) => "xrange",
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Has the fields of a hash removed whose time is over, when the command ends: see [`version_of`].
@@ -556,6 +574,7 @@ fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         match cx.db.find(&key) {
             None => cx.reply.null(),
             Some(entry) => {
+                may_read(cx, Some(entry))?;
                 begin_entry(&mut cx.reply, &cx.engine.content_types, entry, now);
                 reply_part(&mut cx.reply, entry, &Part { alone: true, ..Part::ALL }, now)?;
             }
@@ -752,6 +771,13 @@ fn push(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (b"ZSET", _) => "ZSET",
         _ => return Err(CommandError::WRONG_TYPE),
     };
+    cx.may_act_as(match target {
+        "LIST" => "rpush",
+        "FRONT" => "lpush",
+        "SET" => "sadd",
+        "HASH" => "hset",
+        _ => "zadd",
+    })?;
     let values: Vec<&[u8]> = args.rest().iter().collect();
     let (command, changes): (&[u8], u64) = match target {
         "LIST" | "FRONT" => push_to_list(cx, &key, target == "FRONT", &values)?,
@@ -838,6 +864,12 @@ fn set_scores(
 }
 
 const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
+/// What a GET may be: the type of the value decides.
+const READING: &[&str] = &["get", "hgetall", "lrange", "smembers", "zrange", "xrange"];
+/// What a POST may be: the type of the value decides.
+const PUSHING: &[&str] = &["rpush", "lpush", "sadd", "hset", "zadd"];
+/// What may be followed by a wait for copies of it: it tells nothing and changes nothing.
+const AWAITING: &[&str] = &["set", "del", "rpush", "lpush", "sadd", "hset", "zadd", "waitaof"];
 const CHANGES: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
 
 /// The command of this family that clients know.
@@ -850,25 +882,44 @@ const COMMANDS: &[Command] =
     &Group::String.rows([row("contenttype", content_type, -2, WRITE | FAST, CHANGES)]);
 
 const INTERNAL_COMMANDS: &[Command] = &Group::Generic.under("http").rows([
-    row("get", get, -2, READONLY | FAST | INTERNAL | GOES_SHORT, READS),
-    row("mget", mget, -2, READONLY | FAST | INTERNAL, READS_ALL),
-    row("put", put, -3, WRITE | DENYOOM | INTERNAL, CHANGES),
-    row("patch", patch, -3, WRITE | DENYOOM | INTERNAL, CHANGES),
-    row("push", push, -5, WRITE | DENYOOM | INTERNAL, CHANGES),
-    row("delete", delete, -2, WRITE | INTERNAL, CHANGES),
-    row("watch", watch, -2, READONLY | FAST | NEVER_QUEUED | INTERNAL, LOOKS),
-    row("memory", memory::memory, -1, READONLY | INTERNAL, NO_KEYS),
-    row("hotkeys", hot_keys, 2, LOADING | STALE | INTERNAL, NO_KEYS),
-    row("view", views::view, -4, READONLY | INTERNAL, READS),
-    row("viewchange", views::change, 3, WRITE | INTERNAL, NO_KEYS),
-    row("viewforget", views::forget, 2, WRITE | INTERNAL, NO_KEYS),
-    row("nodeget", nodes::request, -4, READONLY | INTERNAL, LOOKS),
-    row("nodelist", nodes::list, -4, READONLY | INTERNAL, LOOKS),
-    row("nodeput", nodes::request, -4, WRITE | DENYOOM | INTERNAL, &[KeySpec::at(RW, 1)]),
-    row("nodedelete", nodes::request, -4, WRITE | INTERNAL, &[KeySpec::at(RW, 1)]),
-    row("nodewait", nodes::wait, 6, READONLY | BLOCKING | INTERNAL, LOOKS),
-    row("awaitcopies", copies::await_copies, 4, BLOCKING | INTERNAL, NO_KEYS),
-    row("metrics", metrics::metrics, -1, LOADING | STALE | INTERNAL, NO_KEYS),
+    row("get", get, -2, READONLY | FAST | INTERNAL | GOES_SHORT, READS).stands_for(READING),
+    row("mget", mget, -2, READONLY | FAST | INTERNAL, READS_ALL).stands_for(READING),
+    row("put", put, -3, WRITE | DENYOOM | INTERNAL, CHANGES).stands_for(&["set"]),
+    row("patch", patch, -3, WRITE | DENYOOM | INTERNAL, CHANGES).stands_for(&["set"]),
+    row("push", push, -5, WRITE | DENYOOM | INTERNAL, CHANGES).stands_for(PUSHING),
+    row("delete", delete, -2, WRITE | INTERNAL, CHANGES).stands_for(&["del"]),
+    row("watch", watch, -2, READONLY | FAST | NEVER_QUEUED | INTERNAL, LOOKS)
+        .stands_for(&["watch"]),
+    row("memory", memory::memory, -1, READONLY | INTERNAL, NO_KEYS)
+        .stands_for(&["memory|usage"])
+        .below(b"", RO | ACCESS),
+    row("hotkeys", hot_keys, 2, LOADING | STALE | INTERNAL, NO_KEYS)
+        .stands_for(&["info"])
+        .below(b"", RO | ACCESS),
+    row("view", views::view, -4, READONLY | INTERNAL, READS).stands_for(&["get"]),
+    row("viewchange", views::change, 3, WRITE | INTERNAL, NO_KEYS)
+        .stands_for(&["set"])
+        .below(b"", RW | ACCESS | UPDATE),
+    row("viewforget", views::forget, 2, WRITE | INTERNAL, NO_KEYS)
+        .stands_for(&["del"])
+        .below(b"", RW | DELETE),
+    row("nodeget", nodes::request, -4, READONLY | INTERNAL, READS)
+        .stands_for(&["hget"])
+        .below(PREFIX, RO | ACCESS),
+    row("nodelist", nodes::list, -4, READONLY | INTERNAL, READS)
+        .stands_for(&["hgetall"])
+        .below(PREFIX, RO | ACCESS),
+    row("nodeput", nodes::request, -4, WRITE | DENYOOM | INTERNAL, CHANGES)
+        .stands_for(&["hset"])
+        .below(PREFIX, RW | ACCESS | UPDATE),
+    row("nodedelete", nodes::request, -4, WRITE | INTERNAL, CHANGES)
+        .stands_for(&["hdel"])
+        .below(PREFIX, RW | ACCESS | UPDATE),
+    row("nodewait", nodes::wait, 6, READONLY | BLOCKING | INTERNAL, READS)
+        .stands_for(&["hget"])
+        .below(PREFIX, RO | ACCESS),
+    row("awaitcopies", copies::await_copies, 4, BLOCKING | INTERNAL, NO_KEYS).stands_for(AWAITING),
+    row("metrics", metrics::metrics, -1, LOADING | STALE | INTERNAL, NO_KEYS).stands_for(&["info"]),
 ]);
 
 // ---- Documentation ------------------------------------------------------------------------------

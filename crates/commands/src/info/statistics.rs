@@ -6,6 +6,7 @@ use super::Page;
 use engine::engine::{Context, Engine};
 use engine::observe::stats::{Totals, at_percentile};
 use engine::session::pubsub::Kind;
+use engine::users::log::Reason;
 
 pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;
@@ -58,10 +59,15 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("reply_buffer_shrinks", 0);
     page.field("reply_buffer_expands", 0);
     turns(page, &totals, engine);
-    page.field("acl_access_denied_auth", totals.wrong_passwords);
-    page.field("acl_access_denied_cmd", 0);
-    page.field("acl_access_denied_key", 0);
-    page.field("acl_access_denied_channel", 0);
+    let users = &engine.users;
+    page.field("acl_access_denied_auth", users.refused(Reason::Login));
+    page.field("acl_access_denied_cmd", users.refused(Reason::Command));
+    page.field("acl_access_denied_key", users.refused(Reason::Key));
+    page.field("acl_access_denied_channel", users.refused(Reason::Channel));
+    let databases = users.refused(Reason::Database);
+    if databases > 0 {
+        page.field("acl_access_denied_db", databases);
+    }
 }
 
 /// What the workers' loops did, summed over all workers.

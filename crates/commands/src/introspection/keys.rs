@@ -3,9 +3,8 @@
 use resp::args::Arguments;
 
 use engine::command::error::CommandError;
-use engine::command::{
-    self, ACCESS, Begin, KeyFlags, KeySpec, NO_MANDATORY_KEYS, NOT_KEY, RW, UPDATE, VARIABLE_FLAGS,
-};
+use engine::command::keys::flags_of;
+use engine::command::{self, Begin, KeyFlags, KeySpec, NO_MANDATORY_KEYS, NOT_KEY};
 use engine::engine::{Command, Registry};
 
 /// A key among the arguments of a command.
@@ -81,13 +80,4 @@ fn add_keys(
 /// Whether a spec finds one key.
 fn is_single(spec: &KeySpec) -> bool {
     matches!(spec.find, command::Find::Range { last: 0, .. })
-}
-
-/// What happens to the keys of a spec.
-fn flags_of(command: &Command, spec: &KeySpec, argv: Arguments<'_>) -> KeyFlags {
-    match command.key_flags {
-        Some(key_flags) if spec.flags & VARIABLE_FLAGS != 0 => key_flags(argv),
-        _ if spec.flags & VARIABLE_FLAGS != 0 => RW | ACCESS | UPDATE,
-        _ => spec.flags,
-    }
 }

@@ -1,5 +1,6 @@
 //! DEL, UNLINK, EXISTS, TYPE, TOUCH, RENAME, RENAMENX, COPY and MOVE.
 
+use resp::args::Arguments;
 use store::{Entry, Key, Removed};
 
 use engine::command::args::Args;
@@ -97,6 +98,23 @@ fn put(db: &mut Db<'_>, key: &Key<'_>, moved: Removed) {
         entry.set_clock(clock);
     }
     db.set_content_type_id(key, content_type_id);
+}
+
+/// Finds the databases of COPY: each that is named, whichever counts.
+pub(super) fn database_of_copy(argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
+    let mut index = 3;
+    while index < argv.len() {
+        if index + 1 < argv.len() && argv.at(index).eq_ignore_ascii_case(b"db") {
+            index += 1;
+            visit(Some(index));
+        }
+        index += 1;
+    }
+}
+
+/// Finds the database of MOVE.
+pub(super) fn database_of_move(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
+    visit(Some(2));
 }
 
 /// COPY source destination [DB destination-db] [REPLACE]

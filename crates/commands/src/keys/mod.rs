@@ -40,8 +40,11 @@ const COMMANDS: &[Command] = &Group::Generic.rows([
     row("rename", general::rename, 3, WRITE | IN_KEYSPACE, RENAMES).told(ChangeForm::Rename),
     row("renamenx", general::renamenx, 3, WRITE | FAST | IN_KEYSPACE, RENAMES_NX)
         .told(ChangeForm::Rename),
-    row("copy", general::copy, -3, WRITE | DENYOOM | IN_KEYSPACE, COPIES).told(ChangeForm::Copy),
+    row("copy", general::copy, -3, WRITE | DENYOOM | IN_KEYSPACE, COPIES)
+        .told(ChangeForm::Copy)
+        .databases(general::database_of_copy),
     row("move", general::move_to_database, 3, WRITE | FAST | IN_KEYSPACE, CHANGES)
+        .databases(general::database_of_move)
         .told(ChangeForm::Move),
     row("randomkey", walk::randomkey, 1, READONLY | WHOLE_KEYSPACE | IN_KEYSPACE, NO_KEYS),
     row("keys", walk::keys, 2, READONLY | WHOLE_KEYSPACE | IN_KEYSPACE | IN_DANGEROUS, NO_KEYS),

@@ -63,6 +63,16 @@ fn journal_flush(cx: &mut Context<'_>, argv: Arguments<'_>) {
     }
 }
 
+/// FLUSHALL concerns all databases.
+fn all_databases(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
+    visit(None);
+}
+
+/// The databases of SWAPDB.
+fn swapped(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
+    (1..=2).for_each(|index| visit(Some(index)));
+}
+
 /// SWAPDB index1 index2
 fn swapdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let one = database_index(args, "ERR invalid first DB index")?;
@@ -152,8 +162,10 @@ pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 const COMMANDS: &[Command] = &Group::Server.rows([
     row("dbsize", dbsize, 1, READONLY | FAST | WHOLE_KEYSPACE | IN_KEYSPACE, NO_KEYS),
     row("flushdb", flushdb, -1, OF_ALL, NO_KEYS).told(ChangeForm::FlushDatabase),
-    row("flushall", flushall, -1, OF_ALL, NO_KEYS).told(ChangeForm::FlushAll),
-    row("swapdb", swapdb, 3, OF_ALL | FAST, NO_KEYS).told(ChangeForm::Swap),
+    row("flushall", flushall, -1, OF_ALL, NO_KEYS)
+        .told(ChangeForm::FlushAll)
+        .databases(all_databases),
+    row("swapdb", swapdb, 3, OF_ALL | FAST, NO_KEYS).told(ChangeForm::Swap).databases(swapped),
     row("time", time, 1, LOADING | STALE | FAST, NO_KEYS),
     row("lolwut", lolwut::lolwut, -1, READONLY | FAST, NO_KEYS),
     row("shutdown", shutdown, -1, ENDING, NO_KEYS),

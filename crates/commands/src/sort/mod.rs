@@ -27,6 +27,11 @@ use engine::handler::elements::ReplyElements;
 use order::Order;
 use pattern::Pattern;
 
+const BY_DENIED: CommandError =
+    CommandError::text("ERR BY option of SORT denied due to insufficient ACL permissions.");
+const GET_DENIED: CommandError =
+    CommandError::text("ERR GET option of SORT denied due to insufficient ACL permissions.");
+
 /// The options of SORT.
 struct Options<'a> {
     order: Order<'a>,
@@ -37,7 +42,12 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: &mut Args<'a>, may_store: bool) -> Result<Options<'a>, CommandError> {
+    /// Reads them. `reads_any` says that the client may read keys which no argument names.
+    fn parse(
+        args: &mut Args<'a>,
+        may_store: bool,
+        reads_any: bool,
+    ) -> Result<Options<'a>, CommandError> {
         let mut options = Options { order: Order::default(), get: Vec::new(), store: None };
         let order = &mut options.order;
         while !args.is_empty() {
@@ -52,8 +62,15 @@ impl<'a> Options<'a> {
             } else if may_store && args.len() >= 2 && args.word("store") {
                 options.store = Some(args.key()?);
             } else if args.len() >= 2 && args.word("by") {
-                order.by = Some(Pattern::new(args.bytes()?));
+                let pattern = args.bytes()?;
+                if !reads_any && pattern.contains(&b'*') {
+                    return Err(BY_DENIED);
+                }
+                order.by = Some(Pattern::new(pattern));
             } else if args.len() >= 2 && args.word("get") {
+                if !reads_any {
+                    return Err(GET_DENIED);
+                }
                 options.get.push(Pattern::new(args.bytes()?));
             } else {
                 return Err(CommandError::SYNTAX);
@@ -100,7 +117,8 @@ fn find_destination(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags))
 /// SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA] [STORE key]
 fn sort(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let mut options = Options::parse(args, true)?;
+    let reads_any = cx.may_read_unnamed(args.argv());
+    let mut options = Options::parse(args, true, reads_any)?;
     let Some(destination) = options.store else {
         return reply_sorted(cx, &key, &options);
     };
@@ -126,7 +144,8 @@ fn sort(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]
 fn sort_ro(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let options = Options::parse(args, false)?;
+    let reads_any = cx.may_read_unnamed(args.argv());
+    let options = Options::parse(args, false, reads_any)?;
     reply_sorted(cx, &key, &options)
 }
 

@@ -9,7 +9,7 @@ use super::server;
 fn a_waiter_is_served_if_it_may_still_run_the_command() {
     let mut server = server();
     let mut waiter = server.connect();
-    waiter.user = User::Unknown;
+    waiter.user = User::unknown(&server.engine.users);
     assert_eq!(server.text_as(&mut waiter, "BLPOP k 0"), "", "there is no password yet");
     server.text("CONFIG SET requirepass p");
     assert_eq!(server.text("RPUSH k v"), ":1\r\n");

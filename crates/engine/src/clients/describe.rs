@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::engine::Registry;
 use crate::session::Session;
 use crate::session::client::{Client, flag};
+use crate::users::DEFAULT_USER;
 
 impl Client {
     /// Bytes of memory that the connection takes.
@@ -76,7 +77,7 @@ impl Client {
         let rest = format!(
             " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free={} \
              argv-mem={} multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
-             events={} cmd={} user=default redir=-1 resp={}",
+             events={} cmd={} user=",
             age(self.connected_at),
             age(self.last_interaction.load(Relaxed)),
             self.flag_letters(),
@@ -96,10 +97,12 @@ impl Client {
             self.memory(),
             if waiting > 0 { "rw" } else { "r" },
             self.last_command_name(commands),
-            self.protocol.load(Relaxed),
         );
         line.extend_from_slice(rest.as_bytes());
-        line.extend_from_slice(b" lib-name=");
+        let user: &[u8] = if names.user.is_empty() { DEFAULT_USER } else { &names.user };
+        line.extend_from_slice(user);
+        let protocol = self.protocol.load(Relaxed);
+        line.extend_from_slice(format!(" redir=-1 resp={protocol} lib-name=").as_bytes());
         line.extend_from_slice(&names.library);
         line.extend_from_slice(b" lib-ver=");
         line.extend_from_slice(&names.library_version);

@@ -19,6 +19,21 @@ pub type KeyFinder = fn(Arguments<'_>, &mut dyn FnMut(usize, KeyFlags));
 /// Tells whether the argument at an index is a secret.
 pub type SecretRule = fn(Arguments<'_>, usize) -> bool;
 
+/// Finds the arguments that name databases: passes the index of each to the visitor; no index for
+/// all databases.
+pub type DatabaseFinder = fn(Arguments<'_>, &mut dyn FnMut(Option<usize>));
+
+/// Which arguments of a command are channels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NamesChannels {
+    /// The first.
+    First,
+    /// All.
+    All,
+    /// All, and these are patterns of channels.
+    AllPatterns,
+}
+
 /// The family that a command belongs to, as COMMAND DOCS names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each is the name of a family")]
@@ -309,6 +324,15 @@ pub struct Spec {
     /// What happens to the keys of specs whose flags depend on the arguments:
     /// [`VARIABLE_FLAGS`].
     pub key_flags: Option<fn(Arguments<'_>) -> KeyFlags>,
+    /// Which arguments are channels.
+    pub channels: Option<NamesChannels>,
+    /// Which arguments are databases, besides the selected one.
+    pub databases: Option<DatabaseFinder>,
+    /// For an internal command: the commands that it stands for. A user may run it who may run one
+    /// of them.
+    pub stands_for: &'static [&'static str],
+    /// It may use all keys that begin with this, and what happens to these.
+    pub below: Option<(&'static [u8], KeyFlags)>,
     /// Whether an argument, the one at this index, is a secret: it is shown to nobody.
     pub is_secret: Option<SecretRule>,
     /// How its effect is told.

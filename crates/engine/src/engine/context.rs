@@ -96,11 +96,29 @@ impl Context<'_> {
         let mut wait = Wait::new(awaited, self.db.index, self.session.resp3, deadline);
         wait.keys = of.keys.iter().map(|key| key.bytes.into()).collect();
         wait.destination = of.destination.map(Into::into);
-        wait.user = self.session.user;
+        wait.user = self.session.user.clone();
         wait.needs_keys = self.row.command.has(WAKES_ON_REMOVAL);
         wait.argv = OwnedArguments::from(of.argv);
         wait.again_at = of.again_in.map(from_now);
         self.block = Some(Waiter::new(&self.session.client, wait));
+    }
+
+    /// Lets the client wait for its refusal, for so many milliseconds; gives it back if no command
+    /// may wait here.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn refuse_later(&mut self, error: CommandError, delay: u64) -> CommandResult {
+        if delay == 0 || !self.may_block() {
+            return Err(error);
+        }
+        self.db.stats.error_replies.add(1);
+        self.engine.stats.count_error(&error.code());
+        let deadline = Some(self.db.monotonic.saturating_add(delay));
+        let resp3 = self.session.resp3;
+        let wait = Wait::new(Awaited::Refusal(error), self.db.index, resp3, deadline);
+        self.block = Some(Waiter::new(&self.session.client, wait));
+        Ok(())
     }
 
     /// Lets `take` answer from the first of these keys that has something for it. When none has,

@@ -5,6 +5,7 @@ use resp::args::Arguments;
 use crate::command::names::Names;
 use crate::command::{Docs, INTERNAL};
 use crate::engine::row::{Command, Row};
+use crate::users::catalog::Catalog;
 
 /// A family of commands: a table of rows, and a table of their documentation in the same order.
 /// Subcommands are documented behind the command that they belong to.
@@ -79,6 +80,7 @@ pub struct Registry {
     pub(crate) rows: &'static [Row],
     docs: Vec<&'static Docs>,
     pub(crate) names: Names<&'static Row>,
+    catalog: Catalog,
 }
 
 impl Registry {
@@ -96,12 +98,18 @@ impl Registry {
         let docs = families.iter().flat_map(|family| family.docs).collect();
         let commands = rows.iter().filter(|row| row.command.parent.is_none());
         let names = Names::new(commands.map(|row| (row.command.name, row)));
-        Registry { rows, docs, names }
+        let catalog = Catalog::new(rows.iter().map(|row| &row.command.spec));
+        Registry { rows, docs, names, catalog }
     }
 
     /// All rows, each command followed by its subcommands.
     pub fn rows(&self) -> &'static [Row] {
         self.rows
+    }
+
+    /// The commands as rules of users name them.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
     }
 
     /// Those rows that clients can name.

@@ -20,9 +20,10 @@ use store::Key;
 use crate::command::args::Args;
 use crate::command::error::{CommandError, CommandResult};
 use crate::command::{
-    BLOCKING, Begin, ChangeForm, Countdown, FOLLOWS, Find, Flags, GOES_SHORT, Group, INTERNAL,
-    KeyFinder, KeyFlags, KeySpec, NEEDS_MODULES, NOT_KEY, OF_CONNECTION, PROTECTED,
-    READS_BY_PATTERN, RowId, SCRIPT, SET_ASIDE, STOPS_THE_WORLD, SecretRule, Spec, WHOLE_KEYSPACE,
+    BLOCKING, Begin, ChangeForm, Countdown, DatabaseFinder, FOLLOWS, Find, Flags, GOES_SHORT,
+    Group, INTERNAL, KeyFinder, KeyFlags, KeySpec, NEEDS_MODULES, NOT_KEY, NamesChannels,
+    OF_CONNECTION, PROTECTED, READS_BY_PATTERN, RowId, SCRIPT, SET_ASIDE, STOPS_THE_WORLD,
+    SecretRule, Spec, WHOLE_KEYSPACE,
 };
 use crate::engine::context::Context;
 
@@ -86,6 +87,10 @@ pub const fn row(
         key_finder: None,
         reach: None,
         key_flags: None,
+        channels: None,
+        databases: None,
+        stands_for: &[],
+        below: None,
         is_secret: None,
         told: ChangeForm::Keys,
         countdown: Countdown::Never,
@@ -154,6 +159,30 @@ impl Command {
     /// Sets the function that tells from the arguments what happens to the keys.
     pub const fn key_flags(mut self, flags: fn(Arguments<'_>) -> KeyFlags) -> Command {
         self.spec.key_flags = Some(flags);
+        self
+    }
+
+    /// Says which arguments are channels.
+    pub const fn channels(mut self, channels: NamesChannels) -> Command {
+        self.spec.channels = Some(channels);
+        self
+    }
+
+    /// Sets the function that tells which arguments are databases.
+    pub const fn databases(mut self, finder: DatabaseFinder) -> Command {
+        self.spec.databases = Some(finder);
+        self
+    }
+
+    /// Says for which commands an internal one stands.
+    pub const fn stands_for(mut self, names: &'static [&'static str]) -> Command {
+        self.spec.stands_for = names;
+        self
+    }
+
+    /// Says that it may use all keys that begin with this, and what happens to these.
+    pub const fn below(mut self, prefix: &'static [u8], flags: KeyFlags) -> Command {
+        self.spec.below = Some((prefix, flags));
         self
     }
 

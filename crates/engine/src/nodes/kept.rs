@@ -18,7 +18,7 @@ use crate::db::notify::{Class, Event as KeyEvent};
 use crate::nodes::hub::{Hub, event_reply};
 
 /// The beginning of all keys of the tree.
-const PREFIX: &[u8] = b"{etcd}";
+pub const PREFIX: &[u8] = b"{etcd}";
 /// The stream of events.
 const EVENTS: &[u8] = b"{etcd}:events";
 /// The nodes that expire.

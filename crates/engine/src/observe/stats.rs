@@ -372,8 +372,6 @@ thread_stats! {
     turns,
     /// Time that these took, without waiting, in nanoseconds.
     turn_nanoseconds,
-    /// Passwords that were wrong.
-    wrong_passwords,
     /// Requests for results of databases that were answered by a kept and fresh result.
     view_hits,
     /// Requests for results that were kept and stale.

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use store::Key;
 use store::gate::Pinned;
 
+use crate::admission::asked;
 use crate::command::{self, args::Args};
 use crate::db::Db;
 use crate::db::slot_access::SlotAccess;
@@ -128,6 +129,7 @@ impl Engine {
         let touch = !session.no_touch;
         let is_replicated = session.link.is_some();
         let refuses_writes = turn.refuses_writes && !is_replicated;
+        let account = session.user.restricted().filter(|_| !is_replicated).cloned();
         let locked = self.keyspace.no_slots(pinned, turn.clock);
         let Some((row, _)) = fast_request(requests, begin) else { return 0 };
         let (parts, effects) = turn.parts();
@@ -139,6 +141,11 @@ impl Engine {
             && let Some((row, request)) = fast_request(requests, next)
         {
             if refuses_writes && row.command.has(command::WRITE) {
+                break;
+            }
+            if let Some(account) = &account
+                && account.check(asked(cx.session, row, request.argv)).is_err()
+            {
                 break;
             }
             let locked = &mut cx.db.locked;

@@ -89,9 +89,9 @@ pub trait Running {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
 
-    /// `redis.acl_check_cmd`: what is wrong with a command, as the line of an error. There is one
-    /// user, who may run all commands.
-    fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str>;
+    /// `redis.acl_check_cmd`: whether the user may run a command, or what is wrong with it, as the
+    /// line of an error.
+    fn check_command(&self, argv: Arguments<'_>) -> Result<bool, &'static str>;
 
     /// The reply of the script is an error, or contains one.
     fn note_error_reply(&mut self);

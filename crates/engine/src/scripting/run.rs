@@ -264,10 +264,13 @@ impl Running for Run<'_, '_> {
         self.cx.engine.host.log(level, line);
     }
 
-    fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str> {
+    fn check_command(&self, argv: Arguments<'_>) -> Result<bool, &'static str> {
         let row = self.cx.engine.commands.resolve(argv);
         match row {
-            Some(row) if row.command.accepts(argv.len()) && !lacks_subcommand(row, argv) => Ok(()),
+            Some(row) if row.command.accepts(argv.len()) && !lacks_subcommand(row, argv) => {
+                let session = &*self.cx.session;
+                Ok(session.user.check(admission::asked(session, row, argv)).is_ok())
+            }
             Some(row) if !lacks_subcommand(row, argv) => {
                 Err("ERR Wrong number of args for redis.acl_check_cmd()")
             }
@@ -371,7 +374,7 @@ impl Run<'_, '_> {
             read_only: self.subject.read_only || flags & NO_WRITES != 0,
             over_memory: self.wrote || flags & ALLOW_OOM != 0,
         };
-        admission::admit_called(self.cx, row.command, argv.len(), &rights).inspect_err(|_| {
+        admission::admit_called(self.cx, row, argv, &rights).inspect_err(|_| {
             self.cx.db.stats.commands[row.id].rejected.add(1);
         })?;
         Ok(row)

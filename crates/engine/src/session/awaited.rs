@@ -16,6 +16,7 @@ use store::sync::AtomicU8;
 use store::{Key, ValueRef};
 
 use crate::command::RowId;
+use crate::command::error::CommandError;
 use crate::journal::filter::Filter;
 use crate::observe::command_log::Cost;
 use crate::session::sync::SyncWait;
@@ -47,6 +48,8 @@ pub enum Awaited {
     Event(Box<[u8]>),
     /// The answer of the host. It cannot give up.
     Host,
+    /// Nothing: this error is its answer when the time is up. It cannot give up before.
+    Refusal(CommandError),
     /// Its writes on disk. Its own worker looks at the journal and answers.
     Sync(SyncWait),
 }
@@ -111,7 +114,7 @@ impl Wait {
     pub fn new(awaited: Awaited, database: usize, resp3: bool, deadline: Option<u64>) -> Wait {
         Wait {
             awaited,
-            user: User::Unknown,
+            user: User::nobody(),
             database,
             keys: Vec::new(),
             destination: None,
@@ -182,7 +185,8 @@ impl Wait {
             Unblocking::Timeout => TIMED_OUT,
             Unblocking::Error => FAILED,
         };
-        !matches!(self.awaited, Awaited::Host) && self.end_as(state)
+        let may_give_up = !matches!(self.awaited, Awaited::Host | Awaited::Refusal(_));
+        may_give_up && self.end_as(state)
     }
 
     /// How CLIENT UNBLOCK has ended it, if it has.
@@ -221,6 +225,9 @@ impl Wait {
 
     /// Answers a client whose time is up: every command that blocks on keys answers the same.
     pub fn reply_timed_out(&self, reply: &mut Reply<'_>) {
-        reply.null_array();
+        match &self.awaited {
+            Awaited::Refusal(error) => reply.error(error.as_bytes()),
+            _ => reply.null_array(),
+        }
     }
 }

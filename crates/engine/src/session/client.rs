@@ -53,6 +53,8 @@ pub struct ClientNames {
     pub library: Vec<u8>,
     /// CLIENT SETINFO LIB-VER.
     pub library_version: Vec<u8>,
+    /// The user for whom it acts; empty before the first one that it has named.
+    pub user: Box<[u8]>,
 }
 
 impl ClientNames {

@@ -231,6 +231,11 @@ impl Followers {
         }
     }
 
+    /// Visits each of them.
+    pub(crate) fn each(&self, visit: impl FnMut(&Arc<Follower>)) {
+        self.index.lock().all().for_each(visit);
+    }
+
     fn count_of(&self, follower: &Follower) -> &AtomicUsize {
         if follower.waiter.is_some() { &self.waiting } else { &self.following }
     }

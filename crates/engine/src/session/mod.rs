@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`client`] | what do all threads see of a client? |
 //! | `state` | what does its own worker see, its session? |
-//! | `user` | who does it act for, and what may that user do? |
+//! | `user` | who does it act for? |
 //! | [`pubsub`] | which client listens to which channel, and how do messages get there? |
 //! | [`followers`] | which client listens to changes of which keys? |
 //! | [`awaited`] | what does a client wait for, and which thread ends the wait? |
@@ -36,4 +36,4 @@ pub mod watcher;
 
 pub use state::{KeysSoFar, ScriptNeeds};
 pub use state::{QueuedCommand, ReplyMode, Session, Subscriptions, Transaction};
-pub use user::{DEFAULT_USER, User};
+pub use user::User;

@@ -223,6 +223,13 @@ impl PubSub {
         heard.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Visits each name of a kind with each of its subscribers.
+    pub(crate) fn each_subscriber(&self, kind: Kind, mut visit: impl FnMut(&[u8], &Client)) {
+        for (name, clients) in self.by_name(kind).read().iter() {
+            clients.values().for_each(|client| visit(name, client));
+        }
+    }
+
     /// How many listen to a name.
     pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
         let by_name = self.by_name(kind).read();

@@ -227,13 +227,13 @@ impl Session {
     pub fn internal() -> Session {
         let client =
             Client::new(0, 0, String::new(), String::new(), 0, base::clock::monotonic_ms());
-        Session::new(Arc::new(client), User::Internal)
+        Session::new(Arc::new(client), User::server())
     }
 
     /// Stands in for a connection whose command is served: that is with another worker, and the
     /// command needs only this part of it.
     pub(crate) fn of_waiter(waiter: &Waiter) -> Session {
-        let mut session = Session::new(Arc::clone(&waiter.client), waiter.wait.user);
+        let mut session = Session::new(Arc::clone(&waiter.client), waiter.wait.user.clone());
         session.resp3 = waiter.wait.resp3;
         session.database = waiter.wait.database;
         session
@@ -241,7 +241,7 @@ impl Session {
 
     /// Stands in for a connection while a script calls commands.
     pub(crate) fn of_script(caller: &Session) -> Session {
-        let mut session = Session::new(Arc::clone(&caller.client), caller.user);
+        let mut session = Session::new(Arc::clone(&caller.client), caller.user.clone());
         session.database = caller.database;
         session.no_touch = caller.no_touch;
         session.import_source = caller.import_source;
@@ -256,6 +256,14 @@ impl Session {
     pub(crate) fn forget_script_needs(&mut self) {
         self.script_needs = None;
         self.script_tries = 0;
+    }
+
+    /// It acts for another user from now on.
+    pub fn set_user(&mut self, user: User) {
+        if user.name() != self.user.name() {
+            self.client.names.lock().user = user.name().into();
+        }
+        self.user = user;
     }
 
     /// Selects a database. A script selects it for itself alone.
@@ -302,9 +310,9 @@ impl Session {
     }
 
     /// Whether no earlier command of the connection changes the way of the next one: see
-    /// `run/fast_path.rs`. The stream has had so many breaks.
+    /// `run/fast_path.rs`. The stream has had so many breaks, and the users are of this generation.
     #[inline]
-    pub(crate) fn is_usual(&self, breaks: u64) -> bool {
+    pub(crate) fn is_usual(&self, breaks: u64, users: u64) -> bool {
         let state = self.transaction.is_some()
             || self.subscriptions.is_some()
             || self.script_needs.is_some()
@@ -315,7 +323,7 @@ impl Session {
             || self.import_source
             || self.durability.holds_replies()
             || self.read_after.as_ref().is_some_and(|own| own.is_open(breaks));
-        !state && self.user.is_known() && self.reply_mode == ReplyMode::On
+        !state && self.user.is_current(users) && self.reply_mode == ReplyMode::On
     }
 
     /// Whether data that is new enough is not there yet, as far as the connection knows.
@@ -342,7 +350,7 @@ impl Session {
         let limits = &config.client_output_buffer_limits;
         let class = if subscribed { limits.pubsub } else { limits.normal };
         let limit = match usize::try_from(class.hard_bytes) {
-            _ if !self.user.is_admitted(config) => limits::UNAUTHENTICATED_OUTPUT,
+            _ if !self.user.is_admitted() => limits::UNAUTHENTICATED_OUTPUT,
             Ok(0) | Err(_) => usize::MAX,
             Ok(limit) => limit,
         };

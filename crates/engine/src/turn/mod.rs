@@ -76,6 +76,8 @@ pub struct Turn {
     pub(crate) refuses_writes: bool,
     /// See [`crate::replication::Replication::breaks`]: so many at the last look.
     pub(crate) breaks: u64,
+    /// The generation of the users at the last look: see [`crate::users`].
+    pub(crate) users: u64,
     /// No condition made commands be refused or wait at the last look: [`Engine::is_usual`].
     pub(crate) usual: bool,
     /// The journal had released at least this much at the last look.
@@ -130,6 +132,7 @@ impl Turn {
             beside_script: false,
             refuses_writes: false,
             breaks: 0,
+            users: 0,
             usual: false,
             released: 0,
         }
@@ -278,6 +281,7 @@ impl Turn {
         let slowed = engine.replicas.slowing.until(self.monotonic).is_some();
         self.writes_wait = state.pressed || engine.keyspace.cut_is_behind() || slowed;
         self.breaks = engine.replication.breaks();
+        self.users = engine.users.generation();
         self.usual = engine.is_usual(self);
         if state.defers_replies != self.effects.defers_replies {
             self.effects.defers_replies = state.defers_replies;

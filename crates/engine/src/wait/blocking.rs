@@ -148,7 +148,8 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
         let command = cx.engine.commands.rows()[row].command;
         let serve = command.serve;
         let serve = serve.expect("the row of a command that waits for keys says how it is served");
-        let admitted = admission::admit_served(cx, command);
+        let admitted =
+            admission::admit_served(cx, &cx.engine.commands.rows()[row], wait.argv.view());
         match admitted.and_then(|()| serve(cx, key, wait.argv.view())) {
             Ok(served) => debug_assert!(served, "the key holds what the waiter waits for"),
             Err(error) => {
@@ -248,7 +249,7 @@ impl Engine {
         match &wait.awaited {
             Awaited::Changes(filter) => self.followers.remove_waiter(filter, wait),
             Awaited::Event(path) => self.nodes.remove(path, wait),
-            Awaited::Key(..) | Awaited::Host | Awaited::Sync(_) => {}
+            Awaited::Key(..) | Awaited::Host | Awaited::Refusal(_) | Awaited::Sync(_) => {}
         }
         self.show_waiting_ended(session);
     }

@@ -10,7 +10,8 @@ use engine::files::append_only::{Metrics, RewriteAnswer};
 use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
     CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
-    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, ViewRequest, ViewSource, Wake,
+    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile, ViewRequest,
+    ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -72,6 +73,16 @@ impl ConfigFile for Outside {
 
     fn write_config_file(&self, _: &[u8]) -> Result<(), String> {
         Err("there is no file".to_owned())
+    }
+}
+
+impl UsersFile for Outside {
+    fn read_users(&self, _: &[u8]) -> Result<Vec<u8>, String> {
+        Err("there is no file".to_string())
+    }
+
+    fn write_users(&self, _: &[u8], _: &[u8]) -> Result<(), String> {
+        Err("there is no file".to_string())
     }
 }
 

@@ -255,7 +255,8 @@ impl Accepting {
             AnyTransport::Tls(tls) => return self.handshakes.add(Shaking { tls, origin, speaks }),
             other => other,
         };
-        if refuse_unprotected(&config, &origin, &mut transport, speaks) {
+        let settings = (&**config, &self.engine.users);
+        if refuse_unprotected(settings, &origin, &mut transport, speaks) {
             return self.stats.rejected_connections.add(1);
         }
         self.stats.connections_received.add(1);

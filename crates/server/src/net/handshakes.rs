@@ -220,7 +220,9 @@ impl Shaker {
     fn deliver(&self, shaking: Shaking) {
         let Shaking { tls, origin, speaks } = shaking;
         let mut transport = AnyTransport::Tls(tls);
-        if refuse_unprotected(&self.engine.config.load(), &origin, &mut transport, speaks) {
+        let config = self.engine.config.load();
+        let settings = (&**config, &self.engine.users);
+        if refuse_unprotected(settings, &origin, &mut transport, speaks) {
             return self.stats.rejected_connections.add(1);
         }
         self.stats.connections_received.add(1);

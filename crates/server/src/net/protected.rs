@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use config::Config;
+use engine::users::Users;
 
 use super::protocol::Speaks;
 use super::transport::{AnyTransport, Origin, Transport};
@@ -15,24 +16,25 @@ CONFIG SET requirepass from this machine), or, where the network itself keeps st
 switch protected mode off ('protected-mode no', or CONFIG SET protected-mode no).\r\n";
 
 /// Why a client at `peer` may not connect by TCP, if so: the error to send before closing.
-fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [u8]> {
+fn protected(config: &Config, users: &Users, peer: &SocketAddr) -> Option<&'static [u8]> {
     let local = match peer.ip() {
         IpAddr::V4(ip) => ip.is_loopback(),
         IpAddr::V6(ip) => {
             ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
         }
     };
-    (config.protected_mode && config.requirepass.is_empty() && !local).then_some(DENIED)
+    let is_denied = config.protected_mode && !local && users.default_user().takes_any_password;
+    is_denied.then_some(DENIED)
 }
 
 /// Refuses such a client. Returns whether it is one.
 pub(super) fn refuse_unprotected(
-    config: &Config,
+    (config, users): (&Config, &Users),
     origin: &Origin,
     transport: &mut AnyTransport,
     speaks: Speaks,
 ) -> bool {
-    let text = origin.peer.and_then(|peer| protected(config, &peer));
+    let text = origin.peer.and_then(|peer| protected(config, users, &peer));
     if let Some(text) = text {
         refuse(transport, speaks, 403, text);
     }
@@ -51,7 +53,8 @@ mod tests {
 
     #[test]
     fn remote_clients_are_denied_without_a_password() {
-        let mut config = Config::default();
+        let config = Config::default();
+        let users = |password| Users::new(commands::registry().catalog(), password);
         for (peer, denied) in [
             ("127.0.0.1:5", false),
             ("[::1]:5", false),
@@ -59,10 +62,13 @@ mod tests {
             ("10.0.0.1:5", true),
             ("[fe80::1]:5", true),
         ] {
-            assert_eq!(protected(&config, &peer.parse().unwrap()).is_some(), denied, "{peer}");
+            assert_eq!(
+                protected(&config, &users(b""), &peer.parse().unwrap()).is_some(),
+                denied,
+                "{peer}"
+            );
         }
-        config.requirepass = b"x".to_vec();
-        assert_eq!(protected(&config, &"10.0.0.1:5".parse().unwrap()), None);
+        assert_eq!(protected(&config, &users(b"x"), &"10.0.0.1:5".parse().unwrap()), None);
         assert!(DENIED.starts_with(b"-DENIED ") && DENIED.ends_with(b"\r\n"));
         assert_eq!(DENIED.iter().filter(|&&byte| byte == b'\n').count(), 1);
     }

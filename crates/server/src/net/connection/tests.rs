@@ -15,7 +15,7 @@ use crate::net::transport::{AnyTransport, Transport};
 
 fn connection((transport, far): (AnyTransport, Far)) -> (Connection, Far) {
     let client = Client::new(1, 0, "there".to_string(), "here".to_string(), -1, 0);
-    let session = Session::new(Arc::new(client), User::Default);
+    let session = Session::new(Arc::new(client), User::nobody());
     (Connection::new(transport, Speaks::RESP.open(0), session), far)
 }
 

@@ -5,6 +5,7 @@
 //! enough to find the key, and to compare the bytes of the headers with those of the last request.
 
 use base::limits;
+use engine::session::User;
 use http::answer::Envelope;
 
 use super::exchange::{Exchange, PlainGet};
@@ -37,8 +38,10 @@ const PLAIN: [bool; 256] = {
 pub(super) struct CachedHeaders {
     /// All lines after the first one, with the empty line.
     headers: Vec<u8>,
-    /// Under these settings: see [`engine::turn::Turn::config_generation`].
-    config_generation: u64,
+    /// Under these settings and users: see [`super::generation`].
+    generation: u64,
+    /// The user who has sent it.
+    user: Option<User>,
     question: PlainGet,
     gzip: bool,
     varies: bool,
@@ -71,9 +74,9 @@ impl CachedHeaders {
     pub(super) fn of<'b>(
         &self,
         bytes: &'b [u8],
-        config_generation: u64,
+        generation: u64,
     ) -> Option<(CachedRequest<'b>, usize)> {
-        if self.config_generation != config_generation {
+        if self.generation != generation {
             return None;
         }
         let (key, rest) = split(bytes)?;
@@ -95,7 +98,7 @@ impl CachedHeaders {
         cached_headers: &mut Option<Box<CachedHeaders>>,
         request: &[u8],
         exchange: &Exchange,
-        config_generation: u64,
+        generation: u64,
     ) {
         let (Some(question), Some((_, headers))) = (exchange.question(), split(request)) else {
             return;
@@ -108,12 +111,18 @@ impl CachedHeaders {
         let Envelope { gzip, varies, .. } = exchange.envelope;
         let noted = cached_headers.get_or_insert_with(|| {
             let headers = Vec::with_capacity(headers.len());
-            Box::new(CachedHeaders { headers, config_generation, question, gzip, varies })
+            Box::new(CachedHeaders { headers, generation, user: None, question, gzip, varies })
         });
-        (noted.config_generation, noted.question) = (config_generation, question);
+        (noted.generation, noted.question) = (generation, question);
+        noted.user = exchange.user().cloned();
         (noted.gzip, noted.varies) = (gzip, varies);
         noted.headers.clear();
         noted.headers.extend_from_slice(headers);
+    }
+
+    /// The user who has sent it.
+    pub(super) fn user(&self) -> Option<&User> {
+        self.user.as_ref()
     }
 
     /// Bytes of memory.

@@ -17,11 +17,11 @@ static FILE: LazyLock<Value> =
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/health"];
 
 /// The description, as this server is set up.
-pub(super) fn description(config: &Config, views: &Views) -> Vec<u8> {
+pub(super) fn description(config: &Config, is_open: bool, views: &Views) -> Vec<u8> {
     let mut all = FILE.clone();
     let template = all.as_object_mut().and_then(|own| own.remove("x-view")).unwrap_or_default();
     all["components"]["parameters"]["db"]["schema"]["maximum"] = json!(config.databases - 1);
-    all["security"] = match config.requirepass.is_empty() {
+    all["security"] = match is_open {
         true => json!([]),
         false => json!([{"bearer": []}, {"basic": []}]),
     };

@@ -122,6 +122,9 @@ pub(super) struct Exchange {
     pub(super) envelope: Envelope,
     kind: Kind,
     database: usize,
+    /// Who has sent it, until its first command begins; absent if that is the user of the request
+    /// before it.
+    user: Option<User>,
     /// What the client has chosen for this request.
     choice: Option<Box<Choice>>,
     /// The session's last write before the first command of the request.
@@ -138,6 +141,7 @@ impl Exchange {
             envelope,
             kind,
             database,
+            user: None,
             choice: None,
             written_before: None,
             withholds: None,
@@ -153,6 +157,17 @@ impl Exchange {
     pub(super) fn refused(refusal: Refusal) -> Exchange {
         let envelope = Envelope { close: true, ..Envelope::default() };
         Exchange::prepared(envelope, Prepared::error(refusal.status, refusal.reason))
+    }
+
+    /// Says who has sent it.
+    pub(super) fn of_user(mut self, user: Option<User>) -> Exchange {
+        self.user = user;
+        self
+    }
+
+    /// The user whom the session gets for it.
+    pub(super) fn user(&self) -> Option<&User> {
+        self.user.as_ref()
     }
 
     /// The question that is all of the request apart from its key, if it has so simple an answer.
@@ -253,8 +268,9 @@ impl Exchange {
     /// Prepares the session for its next command.
     pub(super) fn begin(&mut self, monotonic: u64, session: &mut Session) {
         self.choose(monotonic, session);
-        // Requests without permission were refused before they got here.
-        session.user = User::Default;
+        if let Some(user) = self.user.take() {
+            session.set_user(user);
+        }
         if session.database != self.database {
             session.select(self.database);
         }
@@ -643,7 +659,8 @@ fn status_of(text: &[u8]) -> u16 {
         b"READONLY" => 421,
         b"OOM" => 507,
         b"DATABASE" => 502,
-        b"NOAUTH" => 401,
+        b"NOAUTH" | b"WRONGPASS" => 401,
+        b"NOPERM" => 403,
         b"WRONGTYPE" | b"REFUSED" => 409,
         b"UNFIT" => 422,
         b"GONE" => 410,

@@ -6,7 +6,8 @@
 //! at this server.
 
 use config::Config;
-use engine::session::{DEFAULT_USER, User};
+use engine::session::User;
+use engine::users::{DEFAULT_USER, Users};
 use http::request::Head;
 use http::target::Target;
 
@@ -16,43 +17,79 @@ use base64::engine::general_purpose::STANDARD;
 /// Longest credentials that are looked at.
 const LONGEST_CREDENTIALS: usize = 4096;
 
-/// Who sends a request. There is one user, with all rights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who sends a request.
+#[derive(Clone)]
 pub(super) struct Sender {
-    /// It has shown the password.
+    /// The user.
+    pub(super) user: User,
+    /// It has shown a password.
     pub(super) has_proof: bool,
 }
 
-/// The sender of a request: the one place where HTTP finds that out. `None` when the credentials
-/// are wrong, or missing although there is a password. `token` is a password that the address
-/// contains.
-pub(super) fn user(head: &Head<'_>, token: Option<&[u8]>, config: &Config) -> Option<Sender> {
-    if config.requirepass.is_empty() {
-        return Some(Sender { has_proof: false });
-    }
-    let Some(credentials) = head.header("authorization") else {
-        let token = token.filter(|token| token.len() <= LONGEST_CREDENTIALS)?;
-        return is_password(config, token).then_some(Sender { has_proof: true });
-    };
-    let (scheme, rest) = credentials.split_at(credentials.iter().position(|byte| *byte == b' ')?);
-    let rest = rest.trim_ascii();
-    if rest.len() > LONGEST_CREDENTIALS {
-        return None;
-    }
-    let right = if scheme.eq_ignore_ascii_case(b"bearer") {
-        is_password(config, rest)
-    } else if scheme.eq_ignore_ascii_case(b"basic") {
-        let pair = STANDARD.decode(rest).ok()?;
-        let colon = pair.iter().position(|byte| *byte == b':')?;
-        (colon == 0 || &pair[..colon] == DEFAULT_USER) && is_password(config, &pair[colon + 1..])
-    } else {
-        false
-    };
-    right.then_some(Sender { has_proof: true })
+/// What a request shows of its sender.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Credentials {
+    /// The name of the user.
+    pub(super) name: Vec<u8>,
+    password: Vec<u8>,
 }
 
-fn is_password(config: &Config, password: &[u8]) -> bool {
-    User::log_in(config, DEFAULT_USER, password).is_some()
+impl Credentials {
+    /// Those of a request, if it has any. A token is the password of the default user, or the name
+    /// of a user and its password with a colon between them; `token` is one that the address
+    /// contains. `None` in place of credentials that cannot be read.
+    pub(super) fn of(head: &Head<'_>, token: Option<&[u8]>, users: &Users) -> Option<Option<Self>> {
+        let Some(credentials) = head.header("authorization") else {
+            let token = token?;
+            let fits = token.len() <= LONGEST_CREDENTIALS;
+            return Some(fits.then(|| Credentials::of_token(token, users)));
+        };
+        let space = credentials.iter().position(|byte| *byte == b' ');
+        let (scheme, rest) = credentials.split_at(space.unwrap_or(credentials.len()));
+        let rest = rest.trim_ascii();
+        if space.is_none() || rest.len() > LONGEST_CREDENTIALS {
+            return Some(None);
+        }
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            return Some(Some(Credentials::of_token(rest, users)));
+        }
+        let is_basic = scheme.eq_ignore_ascii_case(b"basic");
+        let pair = is_basic.then(|| STANDARD.decode(rest).ok()).flatten();
+        Some(pair.and_then(|pair| {
+            let colon = pair.iter().position(|byte| *byte == b':')?;
+            Some(Credentials::new(&pair[..colon], &pair[colon + 1..]))
+        }))
+    }
+
+    fn new(name: &[u8], password: &[u8]) -> Credentials {
+        let name = if name.is_empty() { DEFAULT_USER } else { name };
+        Credentials { name: name.to_vec(), password: password.to_vec() }
+    }
+
+    fn of_token(token: &[u8], users: &Users) -> Credentials {
+        let named = token.iter().position(|byte| *byte == b':').filter(|colon| {
+            let name = &token[..*colon];
+            name != DEFAULT_USER && users.find(name).is_some()
+        });
+        match named {
+            Some(colon) => Credentials::new(&token[..colon], &token[colon + 1..]),
+            None => Credentials::new(DEFAULT_USER, token),
+        }
+    }
+}
+
+/// The sender of a request with these credentials: the one place where HTTP finds that out. `None`
+/// when they are wrong, or missing although they are needed.
+pub(super) fn sender(credentials: Option<&Option<Credentials>>, users: &Users) -> Option<Sender> {
+    let anybody =
+        || users.is_open().then(|| Sender { user: User::at_first(users), has_proof: false });
+    let Some(Some(Credentials { name, password })) = credentials else { return anybody() };
+    let is_default = name == DEFAULT_USER;
+    if is_default && users.is_open() {
+        return anybody();
+    }
+    let user = User::log_in(users, name, password)?;
+    Some(Sender { user, has_proof: true })
 }
 
 /// Why a request may not come from where it does.
@@ -71,7 +108,7 @@ pub(super) fn origin<'h>(
     head: &Head<'h>,
     target: &Target<'_>,
     config: &Config,
-    user: Option<Sender>,
+    user: Option<&Sender>,
 ) -> Result<Option<&'h [u8]>, RejectedOrigin> {
     let mut hosts = head.all("host");
     let host = match (hosts.next(), hosts.next()) {
@@ -116,9 +153,14 @@ pub(super) fn is_of_a_probe(head: &Head<'_>, path: &[u8]) -> bool {
 }
 
 /// Whether metrics for this request may name keys: not if it is let in only as [`is_of_a_probe`].
-pub(super) fn may_see_keys(head: &Head<'_>, target: &Target<'_>, config: &Config) -> bool {
-    // With a password, the request has shown it.
-    !config.requirepass.is_empty() || knows_host(target.authority.or(head.header("host")), config)
+pub(super) fn may_see_keys(
+    head: &Head<'_>,
+    target: &Target<'_>,
+    config: &Config,
+    has_proof: bool,
+) -> bool {
+    // A password proves more.
+    has_proof || knows_host(target.authority.or(head.header("host")), config)
 }
 
 /// Whether a browser has sent a GET without saying for which page. Browsers say so only to
@@ -174,31 +216,49 @@ mod tests {
         http::request::with_head(text.as_bytes(), action).unwrap()
     }
 
-    fn config(password: &str) -> Config {
-        Config { requirepass: password.into(), ..Config::default() }
+    fn users(password: &str) -> Users {
+        Users::new(commands::registry().catalog(), password.as_bytes())
+    }
+
+    /// Who a request with such a header is: the name, and whether it has shown a password.
+    fn sent_by(lines: &str, token: Option<&[u8]>, users: &Users) -> Option<(Vec<u8>, bool)> {
+        let credentials = with(lines, |head| Credentials::of(head, token, users));
+        let sender = sender(credentials.as_ref(), users)?;
+        Some((sender.user.name().to_vec(), sender.has_proof))
     }
 
     #[test]
     fn the_password_comes_as_a_token_or_with_a_name() {
-        let user = |header: &str, password: &str| {
-            with(&format!("Authorization: {header}\r\n"), |head| {
-                user(head, Some(b"se:cret"), &config(password))
-            })
+        let by = |header: &str, password: &str| {
+            let line = format!("Authorization: {header}\r\n");
+            sent_by(&line, Some(b"se:cret"), &users(password))
         };
-        let proof = Some(Sender { has_proof: true });
-        assert_eq!(user("Bearer secret", "secret"), proof);
-        assert_eq!(user("bearer  secret", "secret"), proof);
-        assert_eq!(user("Basic ZGVmYXVsdDpzZTpjcmV0", "se:cret"), proof);
-        assert_eq!(user("Basic OnNlOmNyZXQ=", "se:cret"), proof);
+        let proof = Some((b"default".to_vec(), true));
+        assert_eq!(by("Bearer secret", "secret"), proof);
+        assert_eq!(by("bearer  secret", "secret"), proof);
+        assert_eq!(by("Basic ZGVmYXVsdDpzZTpjcmV0", "se:cret"), proof);
+        assert_eq!(by("Basic OnNlOmNyZXQ=", "se:cret"), proof);
         for wrong in ["Bearer secret2", "Bearer", "Basic secret", "Basic cm9vdDpzZTpjcmV0", "x", ""]
         {
-            assert_eq!(user(wrong, "se:cret"), None, "{wrong}");
+            assert_eq!(by(wrong, "se:cret"), None, "{wrong}");
         }
-        assert_eq!(user("Bearer any", ""), Some(Sender { has_proof: false }));
-        let by_token = |token| with("", |head| super::user(head, token, &config("secret")));
+        assert_eq!(by("Bearer any", ""), Some((b"default".to_vec(), false)));
+        let by_token = |token| sent_by("", token, &users("secret"));
         assert_eq!(by_token(None), None);
         assert_eq!(by_token(Some(&b"wrong"[..])), None);
         assert_eq!(by_token(Some(&b"secret"[..])), proof);
+    }
+
+    #[test]
+    fn a_token_may_have_the_name_of_a_user() {
+        let users = users("p:w");
+        let rules = [b"on".to_vec(), b">se:cret".to_vec()];
+        assert!(users.set(b"app", &rules, false).is_ok());
+        let by = |token: &str| sent_by(&format!("Authorization: Bearer {token}\r\n"), None, &users);
+        assert_eq!(by("app:se:cret"), Some((b"app".to_vec(), true)));
+        assert_eq!(by("app:cret"), None);
+        assert_eq!(by("se:cret"), None);
+        assert_eq!(by("p:w"), Some((b"default".to_vec(), true)), "there is no user p");
     }
 
     fn origin_of(
@@ -207,14 +267,16 @@ mod tests {
         proof: bool,
     ) -> Result<Option<String>, RejectedOrigin> {
         let target = Target::split(b"/").unwrap();
-        let user = Some(Sender { has_proof: proof });
+        let sender = Sender { user: User::nobody(), has_proof: proof };
         let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-        with(lines, |head| origin(head, &target, config, user).map(|origin| origin.map(text)))
+        with(lines, |head| {
+            origin(head, &target, config, Some(&sender)).map(|origin| origin.map(text))
+        })
     }
 
     #[test]
     fn only_known_host_names_are_answered() {
-        let mut config = config("");
+        let mut config = Config::default();
         for known in ["127.0.0.1:8379", "localhost", "LOCALHOST:1", "[::1]:8379", "10.0.0.1"] {
             assert_eq!(origin_of(&format!("Host: {known}\r\n"), &config, false), Ok(None));
         }
@@ -242,11 +304,11 @@ mod tests {
             assert!(!is_probe("Host: dunlin:8379\r\n", path));
         }
         let target = Target::split(b"/metrics").unwrap();
-        let sees = |host: &str, password: &str| {
+        let sees = |host: &str, proof: bool| {
             let lines = format!("Host: {host}\r\n");
-            with(&lines, |head| may_see_keys(head, &target, &config(password)))
+            with(&lines, |head| may_see_keys(head, &target, &Config::default(), proof))
         };
-        assert!(sees("localhost", "") && sees("dunlin", "secret") && !sees("dunlin", ""));
+        assert!(sees("localhost", false) && sees("dunlin", true) && !sees("dunlin", false));
     }
 
     #[test]
@@ -264,7 +326,7 @@ mod tests {
 
     #[test]
     fn pages_of_others_are_refused() {
-        let mut config = config("");
+        let mut config = Config::default();
         let lines = "Host: localhost:8379\r\nOrigin: https://page.example\r\n";
         assert_eq!(origin_of(lines, &config, false), Err(RejectedOrigin::Page));
         assert_eq!(origin_of(lines, &config, true), Err(RejectedOrigin::Page));

@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use base::limits;
 use engine::engine::{Engine, Row};
-use engine::session::Session;
 use engine::session::followers::Follower;
+use engine::session::{Session, User};
 use engine::turn::Turn;
 use http::request::{Parsed, Parser, Refusal, with_head};
 use resp::output::Output;
@@ -52,6 +52,8 @@ struct Input {
     side: Vec<u8>,
     /// What the headers of the last request mean, if it was one of those that clients repeat.
     cached_headers: Option<Box<CachedHeaders>>,
+    /// The user of the last request with a command.
+    last_user: Option<User>,
     /// Bodies that were received into allocations of their own.
     big: Vec<Arc<Vec<u8>>>,
     /// When the request that has not arrived in full began.
@@ -98,33 +100,36 @@ impl Http {
                 return false;
             }
             let first = batch.items.len();
-            let Input { parser, side, big, cached_headers, .. } = &mut self.input;
+            let Input { parser, side, big, cached_headers, last_user, .. } = &mut self.input;
             // A body that is received apart does not lie behind its head.
             let begins = (!parser.is_within_body()).then(|| parser.done());
+            let generation = generation(intake);
             let known = parser.next_head(buffer).and_then(|rest| {
-                let (request, length) =
-                    cached_headers.as_ref()?.of(rest, intake.config_generation)?;
+                let cached_headers = cached_headers.as_ref()?;
+                let (request, length) = cached_headers.of(rest, generation)?;
                 parser.pass(length);
                 let batch = &mut *batch;
-                Some(route::Route { buffer, side, big, intake, batch }.take_cached(request))
+                let user = cached_headers.user().filter(|user| !user.is_same(last_user)).cloned();
+                let mut route = route::Route { buffer, side, big, intake, batch, has_proof: false };
+                Some(route.take_cached(request, user))
             });
             let is_known = known.is_some();
             let parsed = known.map(Parsed::Request).unwrap_or_else(|| {
                 parser.parse(buffer, max_body, |head, body| {
                     let batch = &mut *batch;
-                    route::Route { buffer, side, big, intake, batch }.take(head, body)
+                    let mut route =
+                        route::Route { buffer, side, big, intake, batch, has_proof: false };
+                    route.take(head, body)
                 })
             });
             match parsed {
                 Parsed::Request(exchange) => {
                     if let Some(from) = begins.filter(|_| !is_known) {
                         let bytes = &buffer[from..parser.done()];
-                        CachedHeaders::note(
-                            cached_headers,
-                            bytes,
-                            &exchange,
-                            intake.config_generation,
-                        );
+                        CachedHeaders::note(cached_headers, bytes, &exchange, generation);
+                    }
+                    if let Some(user) = exchange.user().filter(|_| !exchange.is_ready()) {
+                        *last_user = Some(user.clone());
                     }
                     self.input.began = None;
                     // Its body has come without that.
@@ -191,6 +196,12 @@ impl Http {
         self.refuse(Refusal { status: 408, reason: "the request took too long to arrive" });
         true
     }
+}
+
+/// Rises when the settings change, or a user: what a request has meant under another one may no
+/// longer hold.
+fn generation(intake: Intake<'_>) -> u64 {
+    intake.config_generation.wrapping_add(intake.engine.users.generation())
 }
 
 impl Exchanges {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use base::limits;
 use engine::host::LogLevel;
+use engine::session::User;
+use engine::users::log::{Reason, Refusal, RefusalContext};
 use http::answer::Envelope;
 use http::json::{self, Malformed};
 use http::request::{self, Head};
@@ -29,7 +31,7 @@ use super::dashboard;
 use super::description::description;
 use super::etcd::cluster::{is_own, reworded};
 use super::exchange::{Choice, Exchange, GetRequest, Kind, Style};
-use super::guard::{self, RejectedOrigin};
+use super::guard::{self, Credentials, RejectedOrigin, Sender};
 use super::prepared::Prepared;
 use crate::net::batch::CommandBatch;
 use crate::net::intake::Intake;
@@ -54,6 +56,8 @@ pub(super) struct Route<'a> {
     pub(super) big: &'a mut Vec<Arc<Vec<u8>>>,
     pub(super) intake: Intake<'a>,
     pub(super) batch: &'a mut CommandBatch,
+    /// Whether the request has shown a password.
+    pub(super) has_proof: bool,
 }
 
 /// A request that is answered without a command.
@@ -112,7 +116,7 @@ pub(super) fn look_at_head(
     intake: Intake<'_>,
 ) -> Result<Reception, Box<Exchange>> {
     let mut envelope = Envelope::default();
-    let verdict = checked(head, intake, &mut envelope).and_then(|target| {
+    let verdict = checked(head, intake, &mut envelope).and_then(|(target, _)| {
         let most = longest_body(head.method, target.path, intake);
         let length = head.header("content-length").unwrap_or_default();
         let zeros = length.iter().take_while(|byte| **byte == b'0').count();
@@ -155,9 +159,13 @@ fn log_refusal(head: &Head<'_>, envelope: &Envelope, prepared: &Prepared, intake
     intake.engine.host.log(LogLevel::Verbose, &line);
 }
 
-/// Checks permissions as far as the head allows, and returns the address. Puts into the envelope
-/// what all answers depend on.
-fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> Routed<Target<'h>> {
+/// Checks permissions as far as the head allows, and returns the address and the sender. Puts into
+/// the envelope what all answers depend on.
+fn checked<'h>(
+    head: &Head<'h>,
+    intake: Intake<'_>,
+    envelope: &mut Envelope,
+) -> Routed<(Target<'h>, Option<Sender>)> {
     envelope.id = head.header("x-request-id").and_then(request_id);
     envelope.gzip = weight::takes(head.all("accept-encoding"), "gzip");
     envelope.varies = !intake.config.http_cors_origins.is_empty();
@@ -169,9 +177,16 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
     let target = Target::split(text.as_bytes())?;
     let token = target.parameters().find(|(name, _)| *name == TOKEN && takes_token(target.path));
     let token = token.map(|(_, value)| query_part(value)).transpose()?;
-    let user = guard::user(head, token.as_deref(), intake.config);
+    let users = &intake.engine.users;
+    let credentials = Credentials::of(head, token.as_deref(), users);
+    let sender = guard::sender(credentials.as_ref(), users);
+    if sender.is_none()
+        && let Some(Some(wrong)) = &credentials
+    {
+        note_wrong(wrong, intake);
+    }
     let is_page = dashboard::is_asked_for(head, target.path);
-    envelope.origin = match guard::origin(head, &target, intake.config, user) {
+    envelope.origin = match guard::origin(head, &target, intake.config, sender.as_ref()) {
         // A browser follows a link to the page, which shows nothing by itself.
         Err(RejectedOrigin::Page) if is_page && head.header("origin").is_none() => None,
         // Programs that look after the server know it by names that nobody has listed.
@@ -179,12 +194,25 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
         origin => origin.map_err(refuse_origin)?.map(Into::into),
     };
     let is_open = is_page || needs_no_password(target.path) || head.method == "OPTIONS";
-    if user.is_none() && !is_open {
+    if sender.is_none() && !is_open {
         let mut prepared = Prepared::error(401, "NOAUTH Authentication required.");
         prepared.headers.push(("WWW-Authenticate", b"Bearer, Basic realm=\"dunlin\"".to_vec()));
         return Err(Refused(prepared));
     }
-    Ok(target)
+    Ok((target, sender))
+}
+
+/// Puts a login that has failed into the log of users.
+fn note_wrong(wrong: &Credentials, intake: Intake<'_>) {
+    let refusal = Refusal {
+        reason: Reason::Login,
+        context: RefusalContext::TopLevel,
+        object: b"HTTP".to_vec(),
+        user: wrong.name.clone(),
+    };
+    let client = intake.client.describe(intake.monotonic, intake.engine.commands);
+    let most = usize::try_from(intake.config.acllog_max_len).unwrap_or(usize::MAX);
+    intake.engine.users.note_refusal(refusal, client, base::clock::now_ms(), most);
 }
 
 /// An identifier that may go into a header and into the log.
@@ -221,15 +249,17 @@ impl Route<'_> {
         };
         let mark = self.batch.mark();
         let mut envelope = Envelope::default();
-        let routed = checked(head, self.intake, &mut envelope).and_then(|target| {
+        let routed = checked(head, self.intake, &mut envelope).and_then(|(target, sender)| {
             let choice = Choice::of(head).map_err(|reason| Refused::from((400, reason)))?;
-            Ok((self.route(head, &target, body)?, choice))
+            self.has_proof = sender.as_ref().is_some_and(|own| own.has_proof);
+            Ok((self.route(head, &target, body)?, choice, sender))
         });
         match routed {
-            Ok(((kind, database), choice)) => {
+            Ok(((kind, database), choice, sender)) => {
+                let user = sender.map_or_else(User::nobody, |own| own.user);
                 // Its answer goes on until the connection ends.
                 envelope.close |= kind.ends_connection();
-                Exchange::new(envelope, kind, database).with_choice(choice)
+                Exchange::new(envelope, kind, database).with_choice(choice).of_user(Some(user))
             }
             Err(Refused(prepared)) => {
                 self.batch.roll_back(mark);
@@ -241,12 +271,12 @@ impl Route<'_> {
 
     /// The same for a request whose headers are known.
     #[inline]
-    pub(super) fn take_cached(&mut self, asked: CachedRequest<'_>) -> Exchange {
+    pub(super) fn take_cached(&mut self, asked: CachedRequest<'_>, user: Option<User>) -> Exchange {
         let first = self.begin();
         self.here(asked.method);
         self.here(asked.key);
         self.add(first, self.rows().get);
-        Exchange::new(asked.envelope, Kind::Get(GetRequest::Plain(asked.question)), 0)
+        Exchange::new(asked.envelope, Kind::Get(GetRequest::Plain(asked.question)), 0).of_user(user)
     }
 
     fn route(
@@ -327,7 +357,11 @@ impl Route<'_> {
                 Ok(Kind::ready(Prepared::readiness(self.intake.engine, self.intake.config)))
             }
             Resource::Description => {
-                let text = description(self.intake.config, &self.intake.offer.views);
+                let text = description(
+                    self.intake.config,
+                    self.intake.engine.users.is_open(),
+                    &self.intake.offer.views,
+                );
                 Ok(Kind::ready(Prepared::json(200, text)))
             }
             Resource::Metrics => {
@@ -337,7 +371,7 @@ impl Route<'_> {
                 if open {
                     self.word(b"OPEN");
                 }
-                if !guard::may_see_keys(head, target, self.intake.config) {
+                if !guard::may_see_keys(head, target, self.intake.config, self.has_proof) {
                     self.word(b"KEYLESS");
                 }
                 self.add(first, self.rows().metrics);

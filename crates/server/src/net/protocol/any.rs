@@ -11,6 +11,7 @@ use engine::session::client::flag;
 use engine::session::{Session, User};
 use engine::turn::Turn;
 use engine::turn::request::Request;
+use engine::users::Users;
 use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
 use resp::reply::Reply;
@@ -34,7 +35,7 @@ struct Row {
     /// Whether the server does not start when it cannot listen for it.
     is_needed: bool,
     /// The user of a client that has said nothing yet.
-    user_at_first: fn(&Config) -> User,
+    user_at_first: fn(&Users) -> User,
     /// The mark of its clients.
     flag: u32,
     /// The state of a connection that begins at this millisecond of the monotonic clock.
@@ -62,7 +63,7 @@ const HTTP: Row = Row {
     is_encrypted: false,
     is_needed: false,
     // Each request shows by itself who sends it.
-    user_at_first: |_| User::Default,
+    user_at_first: |_| User::nobody(),
     flag: flag::HTTP,
     open: |monotonic| AnyProtocol::Http(Box::new(Http::new(monotonic))),
     refuse: http::refuse,
@@ -134,8 +135,8 @@ impl Speaks {
     }
 
     /// The user of a client that has said nothing yet.
-    pub(in crate::net) fn user_at_first(self, config: &Config) -> User {
-        (self.0.user_at_first)(config)
+    pub(in crate::net) fn user_at_first(self, users: &Users) -> User {
+        (self.0.user_at_first)(users)
     }
 
     /// The mark of its clients.

@@ -71,7 +71,7 @@ impl Worker {
         client.set_flag(speaks.flag(), true);
         self.engine.clients.add(&client);
         self.indexes.insert(client.id, index);
-        let session = Session::new(client, speaks.user_at_first(&self.turn.config));
+        let session = Session::new(client, speaks.user_at_first(&self.engine.users));
         let connection = Connection::new(transport, speaks.open(self.turn.monotonic), session);
         if index == self.connections.len() {
             self.connections.push(None);
@@ -189,7 +189,7 @@ impl Worker {
             config_generation: self.turn.config_generation(),
             offer: self.offer.load(),
             client: &session.client,
-            authenticated: session.user.is_known(),
+            authenticated: session.user.is_admitted(),
             connection_index: index,
             monotonic: self.turn.monotonic,
         };

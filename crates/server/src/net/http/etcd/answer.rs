@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use engine::nodes::kept::directory_key;
-use etcd::error::Error;
+use etcd::error::{Code, Error};
 use etcd::request::Wait;
 use http::answer::{Answer, Envelope, JSON, chunk, chunk_shared, last_chunk};
 use http::reply::{Piece, Pieces};
@@ -85,12 +85,17 @@ pub(in crate::net::http) fn answer_node(
             None => answer.text_body(JSON, b""),
         };
     }
-    // The command was refused: there is no memory, the disk has failed, data is being loaded.
+    // The command was refused: there is no memory, the disk has failed, data is being loaded, or
+    // the user may not run it.
     let cause = match pieces.next() {
         Some(Piece::Error(text)) => text,
         _ => b"ERR the reply is not as expected",
     };
-    let error = Error::internal(&in_own_words(cause));
+    let words = in_own_words(cause);
+    let error = match cause.starts_with(b"NOPERM ") {
+        true => Error::of_request(Code::Unauthorized, &String::from_utf8_lossy(&words)),
+        false => Error::internal(&words),
+    };
     let mut body = Vec::new();
     error.write(&mut body);
     let said = Said { status: error.code.status(), index: 0, event: 0, body: None };

@@ -82,6 +82,16 @@ impl Route<'_> {
         let first = self.begin();
         let words: [&[u8]; 5] = [b"CHANGES", b"SINCE", &since, b"COUNT", b"0"];
         words.iter().for_each(|word| self.word(word));
+        // The command decides whether the client may be told of these.
+        let (word, keys): (&[u8], _) = match &filter.keys {
+            Keys::One(key) => (b"KEY", key),
+            Keys::Prefix(prefix) => (b"PREFIX", prefix),
+        };
+        [word, keys].iter().for_each(|word| self.word(word));
+        if let Some(database) = filter.database {
+            self.word(b"DB");
+            self.word(database.to_string().as_bytes());
+        }
         self.add_named(first)?;
         Ok((Kind::Follow(Box::new(filter)), database))
     }

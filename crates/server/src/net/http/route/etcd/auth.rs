@@ -10,7 +10,7 @@ use crate::net::http::prepared::Prepared;
 use http::request::Head;
 
 /// The refusal for clients that would create users.
-const NO_USERS: &str = "auth: there are no users here: the password is requirepass";
+const NO_USERS: &str = "auth: there are no users of etcd here: see ACL SETUSER";
 
 /// The one role that every etcd has.
 fn write_root(object: &mut Object<'_>) {

@@ -1,0 +1,295 @@
+//! Users: who may log in, and what each may do.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`account`] | what is known of a user? |
+//! | `rights` | what does one selector of it allow? |
+//! | [`verdict`] | may it run a command? |
+//! | [`catalog`] | which commands and categories can rules name? |
+//! | `password` | how are passwords kept and compared? |
+//! | [`log`] | what were users refused? |
+//! | [`refusing`] | what are clients told that lack a right? |
+//! | `file` | how are users read from files? |
+//! | [`error`] | why is a rule refused? |
+//!
+//! Accounts are changed while the world is stopped, or by CONFIG SET. Each change raises the
+//! [`Users::generation`]. A session keeps its account with the generation of its last look, and a
+//! thread looks at the generation whenever it enters its gate. So a check takes no lock, and after
+//! a command has changed a user no other command runs by the rights of before.
+
+pub mod account;
+pub mod catalog;
+pub mod error;
+mod file;
+pub mod log;
+mod password;
+pub mod refusing;
+mod rights;
+pub mod verdict;
+
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use config::{Config, PubsubDefault};
+use parking_lot::Mutex;
+
+pub use account::{Account, DEFAULT_USER};
+pub use file::BadUser;
+
+use catalog::Catalog;
+use error::RuleError;
+use file::Accounts;
+use log::{Log, LogEntry, Reason, Refusal};
+use password::Digest;
+
+/// See the module's text.
+pub struct Users {
+    catalog: &'static Catalog,
+    accounts: Mutex<std::collections::BTreeMap<Vec<u8>, Arc<Account>>>,
+    generation: AtomicU64,
+    next_number: AtomicU64,
+    /// Whether clients are the default user without saying so.
+    is_open: AtomicBool,
+    log: Mutex<Log>,
+    refused: [AtomicU64; 5],
+}
+
+/// Why ACL SETUSER fails. Nothing has changed then.
+pub struct BadRule {
+    /// The rule.
+    pub rule: Vec<u8>,
+    /// What is wrong with it.
+    pub error: RuleError,
+}
+
+/// Whom a change of users concerns.
+pub struct Changed {
+    /// The account before it.
+    pub before: Arc<Account>,
+    /// The account after it; none if the user is gone.
+    pub after: Option<Arc<Account>>,
+}
+
+impl Users {
+    /// The default user alone, with everything allowed and this password, if it is not empty.
+    pub fn new(catalog: &'static Catalog, password: &[u8]) -> Users {
+        let mut default = Account::default_user(catalog);
+        default.set_only_password(password);
+        let users = Users {
+            catalog,
+            accounts: Mutex::default(),
+            generation: AtomicU64::new(1),
+            next_number: AtomicU64::new(1),
+            is_open: AtomicBool::new(true),
+            log: Mutex::default(),
+            refused: Default::default(),
+        };
+        users.put(default);
+        users
+    }
+
+    /// Whether new users may use all channels.
+    pub fn gives_all_channels(config: &Config) -> bool {
+        config.acl_pubsub_default == PubsubDefault::AllChannels
+    }
+
+    /// The users as lines of the configuration; none if they are what they are without any.
+    pub fn config_lines(&self, config: &Config) -> Vec<Vec<u8>> {
+        let all = self.all();
+        let mut plain = Account::default_user(self.catalog);
+        plain.set_only_password(&config.requirepass);
+        let is_plain = all.len() == 1 && all[0].line() == plain.line();
+        if is_plain || !config.aclfile.is_empty() {
+            return Vec::new();
+        }
+        all.iter().map(|account| account.line()).collect()
+    }
+
+    /// All commands, as rules name them.
+    pub fn catalog(&self) -> &'static Catalog {
+        self.catalog
+    }
+
+    /// Rises with each change of a user.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Acquire)
+    }
+
+    /// Whether clients are the default user without saying so.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Relaxed)
+    }
+
+    /// The user of this name.
+    pub fn find(&self, name: &[u8]) -> Option<Arc<Account>> {
+        self.accounts.lock().get(name).cloned()
+    }
+
+    /// The user that clients are who have said nothing.
+    pub fn default_user(&self) -> Arc<Account> {
+        let found = self.find(DEFAULT_USER);
+        found.unwrap_or_else(|| Arc::new(Account::new(DEFAULT_USER, false)))
+    }
+
+    /// All users, sorted by their names.
+    pub fn all(&self) -> Vec<Arc<Account>> {
+        self.accounts.lock().values().cloned().collect()
+    }
+
+    /// The user whose name and password these are, if it may log in.
+    pub fn log_in(&self, name: &[u8], password: &[u8]) -> Option<Arc<Account>> {
+        // The time does not show whether there is such a user.
+        let digest = Digest::of(password);
+        self.find(name).filter(|account| account.is_shown_by(&digest))
+    }
+
+    /// The present account of a user that a session knows; one without rights if it is gone.
+    pub fn refreshed(&self, known: &Arc<Account>) -> Arc<Account> {
+        let found = self.find(&known.name).filter(|own| own.number == known.number);
+        found.unwrap_or_else(|| Arc::new(known.deleted()))
+    }
+
+    /// Applies rules to a user, all of them or none. The user is made if there is none.
+    pub fn set(
+        &self,
+        name: &[u8],
+        rules: &[Vec<u8>],
+        all_channels: bool,
+    ) -> Result<Option<Changed>, BadRule> {
+        let before = self.find(name);
+        let mut account = match &before {
+            Some(account) => Account::clone(account),
+            None => Account::new(name, all_channels),
+        };
+        for rule in rules {
+            account
+                .apply(self.catalog, all_channels, rule)
+                .map_err(|error| BadRule { rule: rule.clone(), error })?;
+        }
+        let after = Some(self.put(account));
+        Ok(before.map(|before| Changed { before, after }))
+    }
+
+    /// Deletes a user.
+    pub fn delete(&self, name: &[u8]) -> Option<Changed> {
+        let before = self.accounts.lock().remove(name)?;
+        self.note_change();
+        Some(Changed { before, after: None })
+    }
+
+    /// Sets `requirepass`.
+    pub fn set_default_password(&self, password: &[u8]) {
+        let mut account = Account::clone(&self.default_user());
+        account.set_only_password(password);
+        self.put(account);
+    }
+
+    /// Sets the users of the configuration: the words of its lines, each a name and rules.
+    pub fn configure(&self, lines: &[Vec<Vec<u8>>], all_channels: bool) -> Result<(), BadUser> {
+        for account in file::configured(lines, self.catalog, all_channels)? {
+            self.put(account);
+        }
+        Ok(())
+    }
+
+    /// Puts the users of a file in place of all users. The error is all that is wrong with it, in
+    /// one line; nothing has changed then.
+    pub fn load(
+        &self,
+        path: &[u8],
+        text: &[u8],
+        all_channels: bool,
+    ) -> Result<Vec<Changed>, Vec<u8>> {
+        let loaded = file::parse(path, text, self.catalog, all_channels)?;
+        Ok(self.replace(loaded))
+    }
+
+    fn replace(&self, mut loaded: Accounts) -> Vec<Changed> {
+        let mut changed = Vec::new();
+        for before in self.all() {
+            let after = match loaded.remove(&*before.name) {
+                // It stays the user that it is.
+                Some(mut account) => {
+                    account.number = before.number;
+                    Some(self.put(account))
+                }
+                None => {
+                    self.accounts.lock().remove(&*before.name);
+                    self.note_change();
+                    None
+                }
+            };
+            changed.push(Changed { before, after });
+        }
+        loaded.into_values().for_each(|account| drop(self.put(account)));
+        changed
+    }
+
+    /// The users as the text of a file.
+    pub fn text(&self) -> Vec<u8> {
+        let lines = self.all();
+        lines.iter().flat_map(|account| [account.line(), b"\n".to_vec()].concat()).collect()
+    }
+
+    fn put(&self, mut account: Account) -> Arc<Account> {
+        let mut accounts = self.accounts.lock();
+        if account.number == 0 {
+            account.number = match accounts.get(&*account.name) {
+                Some(before) => before.number,
+                None => self.next_number.fetch_add(1, Relaxed),
+            };
+        }
+        let account = Arc::new(account);
+        if *account.name == *DEFAULT_USER {
+            self.is_open.store(account.is_open(), Relaxed);
+        }
+        accounts.insert(account.name.to_vec(), Arc::clone(&account));
+        drop(accounts);
+        self.note_change();
+        account
+    }
+
+    fn note_change(&self) {
+        self.generation.fetch_add(1, Release);
+    }
+}
+
+/// What users were refused.
+impl Users {
+    /// Notes and counts a refusal at this millisecond of Unix time. `client` makes the line of the
+    /// client. At most so many entries are kept.
+    pub fn note_refusal(&self, refusal: Refusal, client: Vec<u8>, now: u64, most: usize) {
+        self.refused[place_of(refusal.reason)].fetch_add(1, Relaxed);
+        self.log.lock().note(refusal, client, now, most);
+    }
+
+    /// How often this was the reason.
+    pub fn refused(&self, reason: Reason) -> u64 {
+        self.refused[place_of(reason)].load(Relaxed)
+    }
+
+    /// The newest entries of the log.
+    pub fn log(&self, count: usize) -> Vec<LogEntry> {
+        self.log.lock().newest(count)
+    }
+
+    /// Empties the log.
+    pub fn clear_log(&self) {
+        self.log.lock().clear();
+    }
+}
+
+fn place_of(reason: Reason) -> usize {
+    match reason {
+        Reason::Login => 0,
+        Reason::Command => 1,
+        Reason::Key => 2,
+        Reason::Channel => 3,
+        Reason::Database => 4,
+    }
+}

@@ -1,0 +1,430 @@
+//! What one selector of a user allows: commands, keys, channels and databases, and how these are
+//! written.
+
+use base::glob;
+use resp::args::Arguments;
+
+use super::catalog::{Catalog, category};
+use super::error::RuleError;
+use crate::command::RowId;
+
+/// Reads of keys, writes of keys: a set of bits.
+pub(crate) type Access = u8;
+/// What a key's value is may be told.
+pub(crate) const READ: Access = 1;
+/// The key may be changed.
+pub(crate) const WRITE: Access = 2;
+
+/// A set of commands.
+#[derive(Clone, Default)]
+pub(crate) struct Commands(Vec<u64>);
+
+impl Commands {
+    #[inline]
+    pub(crate) fn has(&self, id: RowId) -> bool {
+        self.0.get(id / 64).is_some_and(|word| word >> (id % 64) & 1 != 0)
+    }
+
+    fn set(&mut self, id: RowId, is_in: bool) {
+        if self.0.len() <= id / 64 {
+            self.0.resize(id / 64 + 1, 0);
+        }
+        let bit = 1 << (id % 64);
+        match is_in {
+            true => self.0[id / 64] |= bit,
+            false => self.0[id / 64] &= !bit,
+        }
+    }
+
+    fn set_all(&mut self, count: usize, are_in: bool) {
+        (0..count).for_each(|id| self.set(id, are_in));
+    }
+
+    /// Whether all of so many commands are in it.
+    pub(crate) fn is_full(&self, count: usize) -> bool {
+        (0..count).all(|id| self.has(id))
+    }
+}
+
+/// A pattern, in the form in which it is compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Form {
+    /// This text alone.
+    Literal,
+    /// All that begins with so many bytes of the pattern.
+    Prefix(usize),
+    /// Anything that the pattern matches.
+    Glob,
+}
+
+/// A pattern of names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern {
+    pub(crate) text: Box<[u8]>,
+    form: Form,
+}
+
+impl Pattern {
+    fn new(text: &[u8]) -> Pattern {
+        let is_special = |byte: &u8| b"*?[\\".contains(byte);
+        let form = match text.iter().position(is_special) {
+            None => Form::Literal,
+            Some(at) if at > 0 && text[at..] == *b"*" => Form::Prefix(at),
+            Some(_) => Form::Glob,
+        };
+        Pattern { text: text.into(), form }
+    }
+
+    #[inline]
+    pub(crate) fn matches(&self, name: &[u8]) -> bool {
+        match self.form {
+            Form::Literal => *self.text == *name,
+            Form::Prefix(length) => name.starts_with(&self.text[..length]),
+            Form::Glob => glob::matches(&self.text, name),
+        }
+    }
+
+    /// Whether it surely matches all names that begin with this.
+    fn covers_prefix(&self, prefix: &[u8]) -> bool {
+        match self.form {
+            Form::Literal => false,
+            Form::Prefix(length) => prefix.starts_with(&self.text[..length]),
+            Form::Glob => !self.text.is_empty() && self.text.iter().all(|byte| *byte == b'*'),
+        }
+    }
+}
+
+/// A pattern of keys, and what may be done with these.
+#[derive(Clone)]
+pub(crate) struct KeyPattern {
+    pub(crate) pattern: Pattern,
+    pub(crate) access: Access,
+}
+
+/// See the module's text.
+#[derive(Clone, Default)]
+pub(crate) struct Rights {
+    /// Commands that a later version may have are allowed too.
+    future_commands: bool,
+    pub(crate) commands: Commands,
+    /// Commands that are allowed with this first argument.
+    first_arguments: Vec<(RowId, Box<[u8]>)>,
+    /// The rules that have made `commands`, as they are shown: whether each allows, and what.
+    command_rules: Vec<(bool, Vec<u8>)>,
+    pub(crate) all_keys: bool,
+    pub(crate) keys: Vec<KeyPattern>,
+    pub(crate) all_channels: bool,
+    pub(crate) channels: Vec<Pattern>,
+    /// The only databases that are allowed, if not all are.
+    pub(crate) databases: Option<Vec<u64>>,
+}
+
+impl Rights {
+    /// None, but for channels, if all of them are allowed to new users.
+    pub(crate) fn none(all_channels: bool) -> Rights {
+        Rights { all_channels, ..Rights::default() }
+    }
+
+    /// All of them.
+    pub(crate) fn all(catalog: &Catalog) -> Rights {
+        let mut rights = Rights { all_keys: true, all_channels: true, ..Rights::default() };
+        rights.allow_all(catalog, true);
+        rights
+    }
+
+    /// Whether it allows everything.
+    pub(crate) fn is_all(&self, catalog: &Catalog) -> bool {
+        self.all_keys
+            && self.all_channels
+            && self.databases.is_none()
+            && self.commands.is_full(catalog.len())
+    }
+
+    /// Applies a rule about commands, keys, channels or databases.
+    pub(crate) fn apply(&mut self, catalog: &Catalog, rule: &[u8]) -> Result<(), RuleError> {
+        let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
+        match rule {
+            _ if is("allkeys") || rule == b"~*" => {
+                self.all_keys = true;
+                self.keys.clear();
+            }
+            _ if is("resetkeys") => {
+                self.all_keys = false;
+                self.keys.clear();
+            }
+            _ if is("allchannels") || rule == b"&*" => {
+                self.all_channels = true;
+                self.channels.clear();
+            }
+            _ if is("resetchannels") => {
+                self.all_channels = false;
+                self.channels.clear();
+            }
+            _ if is("allcommands") || is("+@all") => self.allow_all(catalog, true),
+            _ if is("nocommands") || is("-@all") => self.allow_all(catalog, false),
+            _ if is("alldbs") => self.databases = None,
+            _ if is("resetdbs") => self.databases = Some(Vec::new()),
+            [b'~', pattern @ ..] => self.add_keys(READ | WRITE, pattern)?,
+            [b'%', ..] if self.all_keys => return Err(RuleError::AllKeys),
+            [b'%', rest @ ..] => {
+                let (access, pattern) = parse_access(rest)?;
+                self.add_keys(access, pattern)?;
+            }
+            [b'&', pattern @ ..] => self.add_channels(pattern)?,
+            [sign @ (b'+' | b'-'), b'@', name @ ..] => {
+                let category = category(name).ok_or(RuleError::UnknownCommand)?;
+                let allows = *sign == b'+';
+                for id in catalog.members(category, true) {
+                    self.set_command(id, allows);
+                }
+                self.note_rule(allows, &rule[1..]);
+            }
+            [b'+', name @ ..] => self.allow(catalog, name)?,
+            [b'-', name @ ..] => {
+                let id = catalog.find(name).ok_or(RuleError::UnknownCommand)?;
+                catalog.family(id).for_each(|id| self.set_command(id, false));
+                self.note_rule(false, catalog.spec(id).full_name().as_bytes());
+            }
+            _ if rule.get(..3).is_some_and(|word| word.eq_ignore_ascii_case(b"db=")) => {
+                self.set_databases(&rule[3..])?;
+            }
+            _ => return Err(RuleError::Syntax),
+        }
+        self.settle_internals(catalog);
+        Ok(())
+    }
+
+    /// Allows internal commands by those for which they stand: any of these, or none but where all
+    /// commands are allowed.
+    fn settle_internals(&mut self, catalog: &Catalog) {
+        for (id, stands_for) in catalog.internals() {
+            let allows = match stands_for {
+                [] => self.future_commands,
+                own => own.iter().any(|id| self.commands.has(*id)),
+            };
+            self.commands.set(id, allows);
+        }
+    }
+
+    fn allow_all(&mut self, catalog: &Catalog, allows: bool) {
+        self.commands.set_all(catalog.len(), allows);
+        self.first_arguments.clear();
+        self.command_rules.clear();
+        self.future_commands = allows;
+    }
+
+    /// `+command`, `+command|subcommand` or `+command|first-argument`.
+    fn allow(&mut self, catalog: &Catalog, name: &[u8]) -> Result<(), RuleError> {
+        let Some(bar) = name.iter().rposition(|byte| *byte == b'|') else {
+            let id = catalog.find(name).ok_or(RuleError::UnknownCommand)?;
+            catalog.family(id).for_each(|id| self.set_command(id, true));
+            self.note_rule(true, name);
+            return Ok(());
+        };
+        let (command, argument) = (&name[..bar], &name[bar + 1..]);
+        let id = catalog.find(command).ok_or(RuleError::UnknownCommand)?;
+        if catalog.spec(id).parent.is_some() {
+            return Err(RuleError::FirstArgumentOfSubcommand);
+        }
+        if argument.is_empty() {
+            return Err(RuleError::Syntax);
+        }
+        if catalog.has_subcommands(id) {
+            let id = catalog.find(name).ok_or(RuleError::UnknownCommand)?;
+            self.set_command(id, true);
+        } else if !self.allows_with(id, argument) {
+            self.first_arguments.push((id, argument.into()));
+        }
+        self.note_rule(true, name);
+        Ok(())
+    }
+
+    fn set_command(&mut self, id: RowId, allows: bool) {
+        self.commands.set(id, allows);
+        self.first_arguments.retain(|(own, _)| *own != id);
+    }
+
+    /// Shows a rule from now on, in place of those that it replaces.
+    fn note_rule(&mut self, allows: bool, rule: &[u8]) {
+        let rule = rule.to_ascii_lowercase();
+        self.command_rules.retain(|(_, own)| {
+            let rest = own.strip_prefix(&rule[..]);
+            !rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'|')
+        });
+        self.command_rules.push((allows, rule));
+    }
+
+    fn allows_with(&self, id: RowId, argument: &[u8]) -> bool {
+        let mut own = self.first_arguments.iter();
+        own.any(|(own, wanted)| *own == id && wanted.eq_ignore_ascii_case(argument))
+    }
+
+    fn add_keys(&mut self, access: Access, text: &[u8]) -> Result<(), RuleError> {
+        if self.all_keys {
+            return Err(RuleError::AllKeys);
+        }
+        if has_spaces(text) {
+            return Err(RuleError::Syntax);
+        }
+        match self.keys.iter_mut().find(|own| *own.pattern.text == *text) {
+            Some(own) => own.access |= access,
+            None => self.keys.push(KeyPattern { pattern: Pattern::new(text), access }),
+        }
+        Ok(())
+    }
+
+    fn add_channels(&mut self, text: &[u8]) -> Result<(), RuleError> {
+        if self.all_channels {
+            return Err(RuleError::AllChannels);
+        }
+        if has_spaces(text) {
+            return Err(RuleError::Syntax);
+        }
+        if !self.channels.iter().any(|own| *own.text == *text) {
+            self.channels.push(Pattern::new(text));
+        }
+        Ok(())
+    }
+
+    /// `db=0,1`: these databases and no others.
+    fn set_databases(&mut self, text: &[u8]) -> Result<(), RuleError> {
+        let mut databases = Vec::new();
+        for number in text.split(|byte| *byte == b',') {
+            let number = base::num::parse_i64(number).and_then(|own| u64::try_from(own).ok());
+            let number = number.filter(|own| *own <= i32::MAX as u64).ok_or(RuleError::Syntax)?;
+            if !databases.contains(&number) {
+                databases.push(number);
+            }
+        }
+        self.databases = Some(databases);
+        Ok(())
+    }
+
+    /// Whether a command may run, whatever its keys are.
+    #[inline]
+    pub(crate) fn allows_command(&self, id: RowId, argv: Arguments<'_>) -> bool {
+        self.commands.has(id)
+            || (!self.first_arguments.is_empty()
+                && argv.get(1).is_some_and(|argument| self.allows_with(id, argument)))
+    }
+
+    /// Whether all this may be done with a key.
+    #[inline]
+    pub(crate) fn allows_key(&self, key: &[u8], access: Access) -> bool {
+        self.all_keys || {
+            let mut own = self.keys.iter().filter(|own| own.access & access == access);
+            own.any(|own| own.pattern.matches(key))
+        }
+    }
+
+    /// Whether all this may be done with every key that begins with this.
+    pub(crate) fn allows_keys_below(&self, prefix: &[u8], access: Access) -> bool {
+        self.all_keys || {
+            let mut own = self.keys.iter().filter(|own| own.access & access == access);
+            own.any(|own| own.pattern.covers_prefix(prefix))
+        }
+    }
+
+    /// Whether a channel may be used; for a pattern of channels, whether it is one of the user's.
+    #[inline]
+    pub(crate) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
+        self.all_channels || {
+            let mut own = self.channels.iter();
+            own.any(|own| match is_pattern {
+                true => *own.text == *channel,
+                false => own.matches(channel),
+            })
+        }
+    }
+
+    /// Whether a database may be used.
+    #[inline]
+    pub(crate) fn allows_database(&self, database: u64) -> bool {
+        self.databases.as_ref().is_none_or(|own| own.contains(&database))
+    }
+
+    /// The rules of commands as ACL LIST and ACL GETUSER show them.
+    pub(crate) fn shown_commands(&self) -> Vec<u8> {
+        let mut text = if self.future_commands { b"+@all".to_vec() } else { b"-@all".to_vec() };
+        for (allows, rule) in &self.command_rules {
+            text.extend_from_slice(if *allows { b" +" } else { b" -" });
+            text.extend_from_slice(rule);
+        }
+        text
+    }
+
+    /// The rules of keys, separated by spaces.
+    pub(crate) fn shown_keys(&self) -> Vec<u8> {
+        if self.all_keys {
+            return b"~*".to_vec();
+        }
+        let rules = self.keys.iter().map(|own| {
+            let sign: &[u8] = match own.access {
+                READ => b"%R~",
+                WRITE => b"%W~",
+                _ => b"~",
+            };
+            [sign, &own.pattern.text].concat()
+        });
+        rules.collect::<Vec<_>>().join(&b' ')
+    }
+
+    /// The rules of channels, separated by spaces.
+    pub(crate) fn shown_channels(&self) -> Vec<u8> {
+        if self.all_channels {
+            return b"&*".to_vec();
+        }
+        let rules = self.channels.iter().map(|own| [b"&", &*own.text].concat());
+        rules.collect::<Vec<_>>().join(&b' ')
+    }
+
+    /// The rule of databases, if not all are allowed.
+    pub(crate) fn shown_databases(&self) -> Option<Vec<u8>> {
+        let databases = self.databases.as_ref()?;
+        if databases.is_empty() {
+            return Some(b"resetdbs".to_vec());
+        }
+        let numbers: Vec<_> = databases.iter().map(u64::to_string).collect();
+        Some(format!("db={}", numbers.join(",")).into_bytes())
+    }
+
+    /// All rules in one line, which make the same rights of those of a new user.
+    pub(crate) fn shown(&self) -> Vec<u8> {
+        let mut rules = vec![self.shown_keys()];
+        match self.all_channels {
+            true => rules.push(b"&*".to_vec()),
+            false => rules.extend([b"resetchannels".to_vec(), self.shown_channels()]),
+        }
+        rules.extend(self.shown_databases());
+        rules.push(self.shown_commands());
+        rules.retain(|rule| !rule.is_empty());
+        rules.join(&b' ')
+    }
+}
+
+/// Reads what may be done with keys: the letters R and W, each once, and a tilde. The tilde may be
+/// absent where no pattern follows.
+fn parse_access(rule: &[u8]) -> Result<(Access, &[u8]), RuleError> {
+    let mut access = 0;
+    let mut rest = rule;
+    while let [letter, after @ ..] = rest {
+        rest = after;
+        let bit = match letter {
+            b'r' | b'R' => READ,
+            b'w' | b'W' => WRITE,
+            b'~' => break,
+            _ => return Err(RuleError::Syntax),
+        };
+        if access & bit != 0 {
+            return Err(RuleError::Syntax);
+        }
+        access |= bit;
+    }
+    if access == 0 { Err(RuleError::Syntax) } else { Ok((access, rest)) }
+}
+
+/// Whether a text has white space or zero bytes, which no line of a file could show.
+pub fn has_spaces(text: &[u8]) -> bool {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r' | 0);
+    text.iter().any(is_space)
+}

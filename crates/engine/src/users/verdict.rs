@@ -1,0 +1,202 @@
+//! Whether a user may run a command: the one place that decides it.
+//!
+//! The keys are those that the command itself uses, found by the same function, and what happens to
+//! each is what its key spec says.
+
+use resp::args::Arguments;
+
+use super::account::Account;
+use super::rights::{Access, READ, Rights, WRITE};
+use crate::command;
+use crate::command::keys::each_key;
+use crate::command::{
+    ACCESS, DELETE, INSERT, KeyFlags, NO_AUTH, NamesChannels, RowId, Spec, UPDATE,
+};
+
+/// A command that asks whether it may run.
+#[derive(Clone, Copy)]
+pub struct CheckedCommand<'a> {
+    /// The number of its row.
+    pub id: RowId,
+    /// Its spec.
+    pub spec: &'static Spec,
+    /// Its arguments.
+    pub argv: Arguments<'a>,
+    /// The selected database.
+    pub database: usize,
+}
+
+/// What a user lacks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Lack {
+    /// The right to run the command.
+    Command,
+    /// The right to the key at this argument.
+    Key(usize),
+    /// The right to the channel at this argument.
+    Channel(usize),
+    /// The right to the database at this argument; to the selected one if it is the name.
+    Database(usize),
+}
+
+impl Lack {
+    /// The argument that is not allowed.
+    pub fn argument(self) -> usize {
+        match self {
+            Lack::Command => 0,
+            Lack::Key(index) | Lack::Channel(index) | Lack::Database(index) => index,
+        }
+    }
+}
+
+/// What is needed of the rights to a key, by the flags of its spec.
+pub(crate) fn access_of(flags: KeyFlags) -> Access {
+    let reads = if flags & ACCESS != 0 { READ } else { 0 };
+    let writes = if flags & (INSERT | DELETE | UPDATE) != 0 { WRITE } else { 0 };
+    reads | writes
+}
+
+impl Account {
+    /// Whether it may run a command; if not, what it lacks. With several selectors, that is what
+    /// the selector lacks that comes furthest.
+    pub fn check(&self, asked: CheckedCommand<'_>) -> Result<(), Lack> {
+        if self.is_unrestricted {
+            return Ok(());
+        }
+        let mut worst = Lack::Command;
+        for rights in &self.rights {
+            match rights.check(asked) {
+                Ok(()) => return Ok(()),
+                Err(lack) => worst = worst.max(lack),
+            }
+        }
+        Err(worst)
+    }
+
+    /// Whether it may run a command that also reads keys which it does not name: a selector must
+    /// allow both.
+    pub fn may_read_unnamed(&self, asked: CheckedCommand<'_>) -> bool {
+        self.is_unrestricted
+            || self
+                .rights
+                .iter()
+                .any(|rights| rights.allows_keys_below(b"", READ) && rights.check(asked).is_ok())
+    }
+
+    /// Whether it may run a command with some arguments.
+    pub fn may_call(&self, id: RowId) -> bool {
+        self.is_unrestricted || self.rights.iter().any(|rights| rights.commands.has(id))
+    }
+
+    /// Whether it may read all keys, whatever their names are.
+    pub fn reads_all_keys(&self) -> bool {
+        self.reads_keys_below(b"", None)
+    }
+
+    /// Whether it may read all keys of a database that begin with this; of all databases, if none
+    /// is named.
+    pub fn reads_keys_below(&self, prefix: &[u8], database: Option<usize>) -> bool {
+        self.is_unrestricted
+            || self.rights.iter().any(|rights| {
+                rights.allows_keys_below(prefix, READ) && rights.allows_databases(database)
+            })
+    }
+
+    /// Whether it may read a key of a database; of all databases, if none is named.
+    pub fn reads_key(&self, key: &[u8], database: Option<usize>) -> bool {
+        self.is_unrestricted
+            || self
+                .rights
+                .iter()
+                .any(|rights| rights.allows_key(key, READ) && rights.allows_databases(database))
+    }
+
+    /// Whether it may listen to a channel, or to a pattern of channels.
+    pub(crate) fn hears(&self, channel: &[u8], is_pattern: bool) -> bool {
+        self.is_unrestricted
+            || self.rights.iter().any(|rights| rights.allows_channel(channel, is_pattern))
+    }
+}
+
+impl Rights {
+    fn check(&self, asked: CheckedCommand<'_>) -> Result<(), Lack> {
+        let CheckedCommand { id, spec, argv, database } = asked;
+        if !spec.has(NO_AUTH) && !self.allows_command(id, argv) {
+            return Err(Lack::Command);
+        }
+        if !self.all_keys {
+            let mut lacks = None;
+            each_key(spec, argv, &mut |index, flags| {
+                let key = argv.get(index).unwrap_or_default();
+                if lacks.is_none() && !self.allows_key(key, access_of(flags)) {
+                    lacks = Some(Lack::Key(index));
+                }
+            });
+            if let Some(lack) = lacks {
+                return Err(lack);
+            }
+            if let Some((prefix, flags)) = spec.below
+                && !self.allows_keys_below(prefix, access_of(flags))
+            {
+                return Err(Lack::Key(1));
+            }
+        }
+        if !self.all_channels
+            && let Some(names) = spec.channels
+        {
+            let is_pattern = names == NamesChannels::AllPatterns;
+            let last = if names == NamesChannels::First { 2 } else { argv.len() };
+            for index in 1..last.min(argv.len()) {
+                if !self.allows_channel(argv.at(index), is_pattern) {
+                    return Err(Lack::Channel(index));
+                }
+            }
+        }
+        if self.databases.is_some() {
+            self.check_databases(spec, argv, database)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check_databases(
+        &self,
+        spec: &Spec,
+        argv: Arguments<'_>,
+        selected: usize,
+    ) -> Result<(), Lack> {
+        // Whatever is selected, another database may be. A command without keys that names
+        // databases uses no others.
+        let uses_data = spec.has(command::READONLY | command::WRITE | command::WHOLE_KEYSPACE);
+        let uses_selected = !spec.keys.is_empty() || (uses_data && spec.databases.is_none());
+        if uses_selected && !self.allows_database(selected as u64) {
+            return Err(Lack::Database(0));
+        }
+        let mut lack = None;
+        let mut check = |index: Option<usize>| {
+            let allowed = match index {
+                None => false,
+                // The command refuses what is no number.
+                Some(index) => {
+                    argv.get(index).and_then(base::num::parse_i64).is_none_or(|number| {
+                        u64::try_from(number).is_ok_and(|number| self.allows_database(number))
+                    })
+                }
+            };
+            if !allowed && lack.is_none() {
+                lack = Some(Lack::Database(index.unwrap_or(0)));
+            }
+        };
+        if let Some(finder) = spec.databases {
+            finder(argv, &mut check);
+        }
+        lack.map_or(Ok(()), Err)
+    }
+
+    fn allows_databases(&self, database: Option<usize>) -> bool {
+        match database {
+            Some(database) => self.allows_database(database as u64),
+            None => self.databases.is_none(),
+        }
+    }
+}

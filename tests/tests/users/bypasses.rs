@@ -1,0 +1,209 @@
+//! Ways around rights that other servers had: the key that is checked is not the key that is used,
+//! or what is asked is not checked at all.
+
+use anyhow::{Result, ensure};
+use tests::client::{Received, Reply};
+use tests::server::{Server, Target};
+
+use super::{NO_KEY, connect_as, expect, said};
+
+/// A server with some keys, and a user with rules of its own and everything else.
+fn with_user(rules: &str) -> Result<Server> {
+    let server = Server::start(Target::Dunlin, &[])?;
+    let mut admin = server.connect()?;
+    for command in [
+        "SET secret s",
+        "SET weight_1 s",
+        "RPUSH list 1 2",
+        "GEOADD geo 1 1 a",
+        "XADD stream 1-1 f v",
+        "SET own x",
+        "RPUSH store 1",
+        "GEOADD own_geo 1 1 a",
+    ] {
+        ensure!(!admin.call_text(command)?.is_error(), "{command}");
+    }
+    expect(&mut admin, &format!("ACL SETUSER u on nopass +@all {rules}"), "OK")?;
+    Ok(server)
+}
+
+#[test]
+fn option_words_that_are_names_of_keys_hide_no_key() -> Result<()> {
+    let server = with_user("~own* ~store ~by ~streams ~storedist ~limit ~get")?;
+    let mut client = connect_as(&server, "u")?;
+    for command in [
+        "SORT store STORE own STORE secret",
+        "SORT store BY store STORE secret",
+        "SORT store LIMIT 0 STORE STORE secret",
+        "GEORADIUS own_geo 0 0 1 m STORE STORE STORE secret",
+        "GEORADIUS own_geo 0 0 1000 km STORE own STOREDIST secret",
+        "GEORADIUS own_geo 0 0 1000 km STORE own STORE secret",
+        "GEORADIUSBYMEMBER own_geo a 1 m STOREDIST secret",
+        "GEOSEARCHSTORE own secret FROMMEMBER a BYRADIUS 1 m",
+        "XREAD COUNT 1 STREAMS own stream 0 0",
+        "XREAD STREAMS streams stream 0 0",
+        "XREADGROUP GROUP streams streams STREAMS stream >",
+        "MSETNX own 1 secret 2",
+        "MSET own 1 secret 2",
+        "ZADD secret NX 1 m",
+        "ZUNIONSTORE own 2 own secret",
+        "ZINTERSTORE secret 1 own",
+        "SINTERCARD 2 own secret",
+        "LMPOP 2 own secret LEFT",
+        "EVAL return 2 own secret",
+        "MIGRATE 127.0.0.1 1 \"\" 0 10 KEYS own secret",
+        "OBJECT ENCODING secret",
+        "MEMORY USAGE secret",
+        "RESTORE secret 0 x",
+        "BITOP AND own own secret",
+        "BITFIELD secret GET u8 0",
+        "BITFIELD_RO secret GET u8 0",
+        "COPY secret own",
+        "COPY own secret",
+        "RENAME own secret",
+        "RENAME secret own",
+        "WATCH own secret",
+        "TOUCH own secret",
+        "DUMP secret",
+        "LCS own secret",
+        "CHANGES SINCE $ KEY secret",
+        "CHANGES SINCE $ PREFIX o",
+        "CHANGES SINCE $",
+        "CONTENTTYPE secret",
+    ] {
+        expect(&mut client, command, NO_KEY)?;
+    }
+    // The same words do no harm where they are allowed.
+    expect(&mut client, "SORT store BY store STORE own", "1")?;
+    expect(&mut client, "CHANGES SINCE $ PREFIX own", "Array")?;
+    expect(&mut client, "CHANGES SINCE $ KEY own", "Array")?;
+    Ok(())
+}
+
+#[test]
+fn reads_and_writes_are_told_apart() -> Result<()> {
+    let server = with_user("%W~*")?;
+    let mut client = connect_as(&server, "u")?;
+    for command in [
+        "GET secret",
+        "GEOSEARCHSTORE own geo FROMMEMBER a BYRADIUS 1 m",
+        "COPY secret own",
+        "BITFIELD secret SET u8 0 1",
+        "SET secret x GET",
+        "GETEX secret",
+        "GETDEL secret",
+        "SORT list STORE own",
+        "EVAL return 1 secret",
+        "EVAL_RO return 1 secret",
+        "CHANGES SINCE $",
+    ] {
+        expect(&mut client, command, NO_KEY)?;
+    }
+    expect(&mut client, "SET secret x", "OK")?;
+    expect(&mut client, "EXISTS secret", "1")
+}
+
+#[test]
+fn patterns_of_sort_read_no_foreign_keys() -> Result<()> {
+    let server = with_user("~list ~own")?;
+    let mut client = connect_as(&server, "u")?;
+    for (command, option) in [
+        ("SORT_RO list BY weight_* GET #", "BY"),
+        ("SORT list GET weight_*", "GET"),
+        ("SORT_RO list GET weight_*", "GET"),
+        ("SORT list BY nosort GET #", "GET"),
+    ] {
+        let denied = format!("-ERR {option} option of SORT denied due to insufficient ACL");
+        expect(&mut client, command, &denied)?;
+    }
+    let script = "return redis.call('SORT', 'list', 'GET', 'weight_*')";
+    let reply = said(&client.call(&["EVAL", script, "0"])?);
+    ensure!(reply.contains("denied due to insufficient ACL permissions"), "{reply}");
+    expect(&mut client, "SORT list", "Array")
+}
+
+#[test]
+fn keys_that_are_revoked_after_queueing_are_not_used() -> Result<()> {
+    let server = with_user("~*")?;
+    let (mut admin, mut client) = (server.connect()?, connect_as(&server, "u")?);
+    for command in ["MULTI", "GET own", "GET secret", "SET secret changed"] {
+        ensure!(!client.call_text(command)?.is_error(), "{command}");
+    }
+    expect(&mut admin, "ACL SETUSER u resetkeys ~own", "OK")?;
+    let replies = client.call_text("EXEC")?.elements().unwrap_or_default();
+    let replies: Vec<String> = replies.iter().map(said).collect();
+    ensure!(replies[0] == "x" && replies.len() == 3, "{replies:?}");
+    for refused in &replies[1..] {
+        ensure!(refused.starts_with("-NOPERM ACLs rules changed"), "{refused}");
+        ensure!(refused.ends_with("no permission to touch the specified keys"), "{refused}");
+    }
+    expect(&mut admin, "GET secret", "s")
+}
+
+#[test]
+fn databases_are_kept_apart() -> Result<()> {
+    let server = with_user("~* resetchannels db=1,2")?;
+    let (mut admin, mut client) = (server.connect()?, connect_as(&server, "u")?);
+    const NO_DATABASE: &str = "-NOPERM No permissions to access database";
+    for command in ["GET own", "SELECT 0", "SELECT 3", "FLUSHALL", "CHANGES SINCE $"] {
+        let reply = said(&client.call_text(command)?);
+        ensure!(reply.starts_with("-NOPERM"), "{command}: {reply}");
+    }
+    expect(&mut client, "SELECT 1", "OK")?;
+    expect(&mut client, "SET k v", "OK")?;
+    for command in ["MOVE k 0", "COPY k l DB 0", "SWAPDB 1 0", "SWAPDB 0 1", "FLUSHALL", "SELECT 3"]
+    {
+        expect(&mut client, command, NO_DATABASE)?;
+    }
+    let script = "redis.call('SELECT', 0) return redis.call('GET', 'own')";
+    let reply = said(&client.call(&["EVAL", script, "0"])?);
+    ensure!(reply.contains("No permissions to access database"), "{reply}");
+    expect(&mut client, "COPY k l DB 2", "1")?;
+    expect(&mut client, "MOVE k 2", "1")?;
+    expect(&mut client, "FLUSHDB", "OK")?;
+    expect(&mut admin, "GET own", "x")?;
+    // Its database is taken away while it is selected.
+    expect(&mut admin, "ACL SETUSER u db=2", "OK")?;
+    expect(&mut client, "SET k v", NO_DATABASE)?;
+    expect(&mut client, "SELECT 2", "OK")?;
+    expect(&mut client, "GET l", "v")
+}
+
+#[test]
+fn scripts_and_functions_run_as_their_caller() -> Result<()> {
+    let server = with_user("~own")?;
+    let (mut admin, mut client) = (server.connect()?, connect_as(&server, "u")?);
+    let library = "#!lua name=lib\nredis.register_function('read', function(keys, args) \
+                   return redis.call('GET', args[1]) end)";
+    ensure!(!admin.call(&["FUNCTION", "LOAD", library])?.is_error());
+    let inner = "ACL failure in script: No permissions to access a key";
+    let reply = said(&client.call(&["FCALL", "read", "0", "secret"])?);
+    ensure!(reply.contains(inner), "{reply}");
+    ensure!(said(&client.call(&["FCALL", "read", "0", "own"])?) == "x");
+    // One that an administrator has run before runs with the rights of who runs it now.
+    let text = "return redis.call('GET', ARGV[1])";
+    ensure!(said(&admin.call(&["EVAL", text, "0", "secret"])?) == "s");
+    let reply = said(&client.call(&["EVAL", text, "0", "secret"])?);
+    ensure!(reply.contains(inner), "{reply}");
+    ensure!(said(&admin.call(&["EVAL", text, "0", "secret"])?) == "s");
+    let reply = client.call(&["EVAL", "return redis.acl_check_cmd('GET', 'secret')", "0"])?;
+    ensure!(reply == Reply::Nil, "{reply:?}");
+    let log = admin.call_text("ACL LOG 1")?;
+    ensure!(format!("{log:?}").contains(&format!("{:?}", Reply::Bulk(b"lua".to_vec()))), "{log:?}");
+    Ok(())
+}
+
+#[test]
+fn a_blocked_client_gets_nothing_that_it_may_no_longer_have() -> Result<()> {
+    let server = with_user("~*")?;
+    let (mut admin, mut client) = (server.connect()?, connect_as(&server, "u")?);
+    client.send(&["BLPOP", "queue", "0"])?;
+    tests::observe::wait_until("it waits", || {
+        Ok(tests::observe::number(&mut admin, "blocked_clients")? == 1)
+    })?;
+    expect(&mut admin, "ACL SETUSER u resetkeys ~own", "OK")?;
+    expect(&mut admin, "RPUSH queue element", "1")?;
+    let Received::Reply(reply) = client.receive()? else { anyhow::bail!("it was closed") };
+    ensure!(said(&reply) == NO_KEY, "{reply:?}");
+    expect(&mut admin, "LLEN queue", "1")
+}
