@@ -417,6 +417,30 @@ fn wait_for_replicas(target: Target) -> Result<()> {
     Ok(())
 }
 
+/// `appendfsync` concerns the append-only file alone: where there is none, the stream of replicas
+/// makes no reply wait, on whichever way the server came to have replicas.
+#[test]
+fn without_a_file_no_reply_waits_for_a_sync() -> Result<()> {
+    let server = |appends| primary(&[("appendonly", appends), ("appendfsync", "always")]);
+    for (first, second) in [("no", "no"), ("yes", "no")] {
+        let (primary, heir) = (server(first)?, server(second)?);
+        let (mut client, mut other) = (primary.connect()?, heir.connect()?);
+        follow(&heir, primary.port())?;
+        let ok = Reply::Status(b"OK".to_vec());
+        ensure!(client.call_text("SET key 1")? == ok);
+        check_alike(&primary, &heir)?;
+        ensure!(client.call_text("CONFIG SET appendonly no")? == ok);
+        ensure!(client.call_text("SET key 2")? == ok);
+        check_alike(&primary, &heir)?;
+        ensure!(other.call_text("REPLICAOF NO ONE")? == ok);
+        ensure!(other.call_text("SET key 3")? == ok);
+        follow(&primary, heir.port())?;
+        ensure!(other.call_text("SET key 4")? == ok);
+        check_alike(&heir, &primary)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn followers_of_changes_are_told_of_effects_alone() -> Result<()> {
     let primary = primary(&[("repl-ping-replica-period", "1")])?;

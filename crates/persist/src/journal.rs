@@ -119,6 +119,7 @@ impl ServerJournal {
             refusal: Mutex::new(None),
             refusing: AtomicBool::new(false),
             refused_from: AtomicU64::new(0),
+            ended_at: AtomicU64::new(0),
             settled: Condvar::new(),
             observer,
         });
@@ -255,10 +256,17 @@ impl ServerJournal {
     /// Ends the series of files: the present one is synced and closed. Must be called as
     /// [`ServerJournal::begin_file`]. Returns the offset of the end.
     pub fn end_file(&self) -> u64 {
-        self.shared.has_file.store(false, Ordering::Relaxed);
+        self.note_no_file();
         let offset = self.shared.stream.end_file();
+        self.shared.ended_at.store(offset, Ordering::Relaxed);
         self.wake();
         offset
+    }
+
+    /// From now on nothing goes to a file. What was appended before still becomes durable.
+    fn note_no_file(&self) {
+        self.shared.ended_at.store(self.appended(), Ordering::Relaxed);
+        self.shared.has_file.store(false, Ordering::Release);
     }
 
     fn wake(&self) {
@@ -288,7 +296,7 @@ impl ServerJournal {
 
     /// Makes everything durable and ends the thread.
     pub fn stop(&self) {
-        self.shared.has_file.store(false, Ordering::Relaxed);
+        self.note_no_file();
         self.shared.stopping.store(true, Ordering::Release);
         self.wake();
         if let Some(handle) = self.handle.lock().take() {
@@ -326,18 +334,28 @@ impl ServerJournal {
     }
 
     /// Replies that depend on effects up to this offset may leave: under `always` the effects are
-    /// durable, otherwise the system has them.
+    /// durable, otherwise the system has them. Without a file none is waited for, except for the
+    /// end of the last one under `always`.
     #[inline]
     pub fn released(&self) -> u64 {
         match self.shared.config.policy() {
             AppendFsync::Always if self.lacks_base() => {
                 self.shared.refused_from.load(Ordering::Relaxed)
             }
-            AppendFsync::Always if self.shared.config.syncs_paused() => self.written(),
-            AppendFsync::Always => self.synced(),
+            AppendFsync::Always if self.has_file() && self.shared.config.syncs_paused() => {
+                self.written()
+            }
+            AppendFsync::Always if self.has_file() || !self.has_ended() => self.synced(),
             AppendFsync::EverySecond | AppendFsync::No if self.has_file() => self.written(),
-            AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
+            AppendFsync::Always | AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
         }
+    }
+
+    /// Whether all is durable that went to a file, where there is none any more.
+    fn has_ended(&self) -> bool {
+        // With the store of `note_no_file`.
+        fence(Ordering::Acquire);
+        self.synced() >= self.shared.ended_at.load(Ordering::Relaxed)
     }
 
     /// Asks that the observer is notified as soon as more is released, also if no sync is needed

@@ -194,6 +194,9 @@ pub(super) struct Shared {
     pub(super) refusing: AtomicBool,
     /// What was durable when the refusing, or the beginning, began.
     pub(super) refused_from: AtomicU64,
+    /// Where the last file has ended. What is appended later, while there is none, is for followers
+    /// alone.
+    pub(super) ended_at: AtomicU64,
     pub(super) settled: Condvar,
     pub(super) observer: Arc<dyn Observer>,
 }
