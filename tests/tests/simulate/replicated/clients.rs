@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread::{self, sleep};
@@ -110,8 +111,14 @@ fn work(work: Work) -> Result<Record> {
     let port_of_primary = port(work.primary);
     let loaded = Client::connect(port_of_primary)
         .and_then(|mut client| client.call(&["FUNCTION", "LOAD", "REPLACE", data::LIBRARY]));
-    if let Ok(loaded) = loaded {
-        ensure!(!loaded.is_error() || crate::actor::is_refusal(&loaded), "{loaded:?}");
+    match loaded {
+        Ok(reply) => ensure!(!reply.is_error() || crate::actor::is_refusal(&reply), "{reply:?}"),
+        Err(error) => {
+            // A server that is gone does not answer. One that is there does.
+            let kind = error.root_cause().downcast_ref::<io::Error>().map(io::Error::kind);
+            let waited = matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut));
+            ensure!(!waited, "the primary does not answer a write");
+        }
     }
     let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let (began, clock) = (u64::try_from(wall_clock.as_nanos())?, Clock::new());

@@ -389,7 +389,8 @@ impl Conductor {
             primary: self.primary,
             servers: self.servers.len(),
             direct,
-            began_alike: self.is_alike,
+            // Where two lead for a while, a replica may follow one and then the other.
+            began_alike: self.is_alike && act.ending != Ending::Split,
             // Most endings come earlier, and end what they do.
             lasts: act.busy.as_millis() as u64 + if act.ending == Ending::Calm { 0 } else { 600 },
         };

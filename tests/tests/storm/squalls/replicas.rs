@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use tests::observe::{figure, number, wait_until};
+use tests::process::{resume, stop};
 use tests::proxy::Proxy;
 use tests::replication::{check_alike, follow};
 use tests::server::{Server, Target};
@@ -142,6 +142,7 @@ impl Troupe {
         let mut world = World::new(self.primary.port(), self.clock, 1);
         let mut replicas = Replicas::new(ports, assurances.clone());
         replicas.have_positions = speaks;
+        replicas.persist_fields = !others.contains(&Target::Reference);
         world.replicas = Some(replicas);
         let mut cast = roles::AMONG_OTHERS.to_vec();
         if speaks {
@@ -202,9 +203,9 @@ impl Troupe {
                     server.start_again()?;
                 }
                 5 => {
-                    signal(server, Signal::STOP)?;
+                    stop(server.pid())?;
                     gust.rest(400_000);
-                    signal(server, Signal::CONT)?;
+                    resume(server.pid())?;
                 }
                 6 => drop(server.connect()?.call_text("BGREWRITEAOF")?),
                 _ => drop(self.primary.connect()?.call_text("BGSAVE")?),
@@ -274,9 +275,4 @@ impl Troupe {
 fn position(server: &Server) -> Result<(String, u64)> {
     let mut client = server.connect()?;
     Ok((figure(&mut client, "master_replid")?, number(&mut client, "master_repl_offset")?))
-}
-
-fn signal(server: &Server, signal: Signal) -> Result<()> {
-    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).context("a process id")?;
-    Ok(kill_process(pid, signal)?)
 }
