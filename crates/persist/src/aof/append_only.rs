@@ -593,7 +593,10 @@ impl AppendOnly {
                     self.journal.note_beginning(false);
                     self.journal.refuse_writes(None);
                     self.look_at_sizes(&mut state, directory);
-                    state.base_size = state.closed_size + self.journal.file_length();
+                    // As `look_at_sizes`, not by the journal's length of its present file.
+                    if let Ok((_, size)) = directory.sizes() {
+                        state.base_size = size;
+                    }
                 }
             }
             Err(_) if !current && plan.turned_off().is_some() => {
@@ -631,9 +634,10 @@ impl AppendOnly {
     }
 
     fn look_at_sizes(&self, state: &mut State, directory: &AofDirectory) {
-        // If the size cannot be read, the previous one stays.
-        if let Ok((_, size)) = directory.sizes() {
-            state.closed_size = size.saturating_sub(self.journal.file_length());
+        // If the size cannot be read, the previous one stays. The journal may still write what came
+        // before the newest file, so its length of the present file would be that of another.
+        if let Ok(size) = directory.closed_size() {
+            state.closed_size = size;
         }
     }
 

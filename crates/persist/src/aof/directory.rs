@@ -212,10 +212,24 @@ impl AofDirectory {
     /// The system's.
     pub fn sizes(&self) -> io::Result<(u64, u64)> {
         let manifest = self.manifest();
-        let size = |file: &AofFile| self.disk.length(&self.path.join(&file.name));
-        let base = manifest.base.as_ref().map(size).transpose()?.flatten().unwrap_or(0);
-        let increments = manifest.increments.iter().map(size).sum::<io::Result<Option<u64>>>()?;
-        Ok((base, base + increments.unwrap_or(0)))
+        let base = self.size(manifest.base.as_slice())?;
+        Ok((base, base + self.size(&manifest.increments)?))
+    }
+
+    /// The bytes of all files to be loaded but the newest increment, which is still written.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn closed_size(&self) -> io::Result<u64> {
+        let manifest = self.manifest();
+        let closed = manifest.increments.split_last().map_or(&[][..], |(_, closed)| closed);
+        Ok(self.size(manifest.base.as_slice())? + self.size(closed)?)
+    }
+
+    fn size(&self, files: &[AofFile]) -> io::Result<u64> {
+        files.iter().try_fold(0, |size, file| {
+            Ok(size + self.disk.length(&self.path.join(&file.name))?.unwrap_or(0))
+        })
     }
 
     /// Makes durable what an earlier process has left and this one has loaded. Whatever is written

@@ -50,6 +50,8 @@ fn a_rewrite_replaces_what_it_covers() {
     assert_eq!(loaded(&home), "(empty)1");
     write(directory.resume(), "2");
     write(directory.open_increment(), "3");
+    let sizes = (directory.closed_size().unwrap(), directory.sizes().unwrap());
+    assert_eq!(sizes, (9, (7, 10)), "all but the newest; the base, and all");
     let cut = Successor::Listed(directory.last_increment());
     assert_eq!(loaded(&home), "(empty)123", "a rewrite that does not end changes nothing");
     let base = written_base(&home, "(12)");
