@@ -209,8 +209,9 @@ fn a_primary_that_follows_another_lets_no_client_wait_for_replicas() -> Result<(
         waiting.send(&quoting::split(command)?)?;
         wait_until("it waits", || Ok(number(&mut client, "blocked_clients")? == 1))?;
         say(&mut client, other)?;
-        let Received::Reply(Reply::Error(error)) = waiting.receive()? else {
-            bail!("{command}: no error");
+        let error = match waiting.receive()? {
+            Received::Reply(Reply::Error(error)) => error,
+            other => bail!("{command}: {other:?}"),
         };
         ensure!(error.starts_with(b"UNBLOCKED "), "{command}: {}", error.escape_ascii());
     }

@@ -66,11 +66,12 @@ fn follow(cx: &mut Context<'_>, primary: PrimaryAddress) {
     let (host, port) = (String::from_utf8_lossy(&primary.host).into_owned(), primary.port);
     // What the same transaction has written before belongs to the stream of this server.
     cx.engine.settle(&mut cx.db);
+    // Before any worker can see the new part, and end a wait for replicas with their number.
+    cx.engine.break_waits(UNBLOCKED);
     cx.engine.change_part(stopped_world(cx), Some(primary));
     // Some wait for what can no longer come, or no longer for long.
     cx.engine.wake_all_clients();
     cx.db.effects.config_changed = true;
-    cx.engine.break_waits(UNBLOCKED);
     log(cx, &format!("REPLICAOF {host}:{port} enabled"), "user");
 }
 

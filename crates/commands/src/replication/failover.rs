@@ -134,9 +134,10 @@ fn hand_over(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             Next::HandOver(target) => {
                 let line = format!("Failing over to {}.", name_of(&target));
                 cx.engine.host.log(LogLevel::Notice, &line);
+                // Before any worker can see the new part: see `follow`.
+                cx.engine.break_waits(UNBLOCKED);
                 cx.engine.hand_over(stopped_world(cx), target);
                 cx.db.effects.config_changed = true;
-                cx.engine.break_waits(UNBLOCKED);
             }
         }
     } else if !cx.engine.failover.asks() {
