@@ -281,6 +281,57 @@ fn a_killed_replica_goes_on_where_its_append_only_file_ends() -> Result<()> {
     Ok(())
 }
 
+/// The stream selects a database once. A replica that is killed when its new file has no effect yet
+/// knows all the same where the next one belongs.
+#[test]
+fn a_killed_replica_goes_on_in_the_database_of_the_stream() -> Result<()> {
+    for target in [Target::Reference, Target::Dunlin] {
+        let primary = start(target, &[("repl-ping-replica-period", "3600")])?;
+        let options = [("save", ""), ("appendonly", "yes"), ("replica-read-only", "no")];
+        let mut replica = start(Target::Dunlin, &options)?;
+        follow(&replica, &primary)?;
+        check_alike(&primary, &[&replica])?;
+        let has_file = |replica: &Server| {
+            Ok(shown(replica, "aof_rewrite_in_progress")? == "0"
+                && shown(replica, "aof_last_bgrewrite_status")? == "ok")
+        };
+        let address = format!("127.0.0.1 {}", primary.port());
+        replica.set_options(&[&USUAL[..], &options, &[("replicaof", &*address)]].concat());
+        let mut writer = primary.connect()?;
+        writer.call(&["SELECT", "2"])?;
+        writer.call(&["SET", "first", "1"])?;
+        check_alike(&primary, &[&replica])?;
+        wait_until("the files are there", || has_file(&replica))?;
+        for (key, own) in [("second", None), ("third", Some("own"))] {
+            match own {
+                None => {
+                    let mut client = replica.connect()?;
+                    let before = number(&mut client, "aof_rewrites")?;
+                    client.call(&["BGREWRITEAOF"])?;
+                    wait_until("the next file", || {
+                        Ok(number(&mut client, "aof_rewrites")? > before && has_file(&replica)?)
+                    })?;
+                }
+                Some(own) => {
+                    let mut client = replica.connect()?;
+                    client.call(&["SELECT", "5"])?;
+                    client.call(&["SET", own, "1"])?;
+                }
+            }
+            replica.kill();
+            replica.start_again()?;
+            writer.call(&["SET", key, "1"])?;
+            wait_until("it has it where the primary has it", || {
+                let mut client = replica.connect()?;
+                client.call(&["SELECT", "2"])?;
+                Ok(client.call(&["EXISTS", key])? == Reply::Integer(1))
+            })?;
+        }
+        ensure!(shown(&primary, "sync_full")? == "1", "{}", replica.log_tail());
+    }
+    Ok(())
+}
+
 #[test]
 fn the_replicas_of_a_restarted_primary_go_on() -> Result<()> {
     for options in [&[][..], &[("appendonly", "yes")]] {

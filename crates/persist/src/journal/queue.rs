@@ -236,16 +236,24 @@ impl Queue {
         if let Some(second) = second {
             self.note_time(second);
         }
-        let mut own = Vec::new();
-        let selected = self.tail.selected().filter(|_| may_lack_select);
-        if std::mem::take(&mut self.lacks_select)
-            && let Some(database) = selected
+        if may_lack_select {
+            self.note_selected();
+        }
+        self.lacks_select = false;
+    }
+
+    /// Lets the file select the database in which the stream goes on, if it has not done so.
+    fn note_selected(&mut self) {
+        if self.is_accepting()
+            && self.lacks_select
+            && let Some(database) = self.tail.selected()
         {
-            own.extend_from_slice(UNCOUNTED);
+            self.lacks_select = false;
+            let mut own = UNCOUNTED.to_vec();
             own.extend_from_slice(b"\r\n");
             own.extend_from_slice(&select_command(database));
+            self.write_own(&own);
         }
-        self.write_own(&own);
     }
 
     /// Lets the file say what time it is, unless it has said that.
@@ -269,13 +277,14 @@ impl Queue {
         }
     }
 
-    /// Notes which history of the stream goes on here, for the loader of the file. Not part of the
-    /// stream either.
+    /// Notes which history of the stream goes on here, and in which database, for the loader of the
+    /// file. Not part of the stream either.
     pub(super) fn note_history(&mut self, position: &Position) {
         if self.is_accepting() {
             let mut text = HISTORY.to_vec();
             text.extend_from_slice(format!("{position}\r\n").as_bytes());
             self.write_own(&text);
+            self.note_selected();
         }
     }
 

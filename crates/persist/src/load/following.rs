@@ -50,6 +50,9 @@ impl<'b> Following<'b> {
             };
         };
         let Some(bytes) = bytes else {
+            if is_select {
+                self.backlog.note_selected(self.database);
+            }
             return tail.go_on_from(tail.end(), self.database);
         };
         let before = self.begun.len() as u64;

@@ -220,6 +220,15 @@ impl Backlog {
         self.kept.lock().loaded = Some(selected);
     }
 
+    /// A file itself selects a database. Where it has no effect yet, the next one belongs there;
+    /// behind effects it may be that of other commands, which are no part of the stream.
+    pub fn note_selected(&self, selected: Option<usize>) {
+        let mut kept = self.kept.lock();
+        if kept.loaded == Some(None) {
+            kept.loaded = Some(selected);
+        }
+    }
+
     /// The next effects have no known position in a file, so the loaded ones are dropped.
     pub fn forget_loaded(&self) {
         let mut kept = self.kept.lock();
