@@ -144,6 +144,15 @@ fn rules(random: &mut Random) -> Vec<String> {
     rules
 }
 
+/// Whether it is a number in another form than the usual one. As the count of keys, it has the
+/// reference look for keys in another way, which asks for no right to read or write them.
+fn is_loose_number(word: &[u8]) -> bool {
+    let digits = word.trim_ascii();
+    let digits = digits.strip_prefix(b"+").unwrap_or(digits);
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number && (digits.len() < word.len() || digits.len() > 1 && digits[0] == b'0')
+}
+
 /// Sends all commands, then reads all replies.
 fn ask(client: &mut Client, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Reply>> {
     let mut request = Vec::new();
@@ -182,8 +191,9 @@ fn round(own: &mut Client, reference: &mut Client, random: &mut Random) -> Resul
             words.join(" ")
         };
         let name = command.get(3).map(|name| name.to_ascii_uppercase()).unwrap_or_default();
-        let is_stricter =
-            STRICTER.iter().any(|own| own.as_bytes() == name) && said(ours).ends_with("' key");
+        let may_be_stricter = STRICTER.iter().any(|own| own.as_bytes() == name)
+            || command.iter().any(|word| is_loose_number(word));
+        let is_stricter = may_be_stricter && said(ours).ends_with("' key");
         ensure!(
             ours == theirs || is_stricter,
             "after SETUSER u {}: {} answers\n  {}\nand the reference\n  {}",
