@@ -306,8 +306,7 @@ fn errors_are_counted_and_told() -> Result<()> {
     ensure!(said.code == Some(1), "{said:?}");
     ensure!(said.complaints.contains("lpush list 1: errors: 100 WRONGTYPE"), "{said:?}");
     for (arguments, expected) in [
-        (&["--tls"][..], "not supported yet"),
-        (&["--cluster"], "not supported yet"),
+        (&["--cluster"][..], "not supported yet"),
         (&["--rate", "5", "--think", "1"], "--think"),
         (&["--no-such-option"], "Invalid option \"--no-such-option\""),
     ] {
