@@ -119,7 +119,7 @@ fuzz:
 # check and says so: it is the only part of lint that needs the network. Nothing but `make fuzz` builds the
 # fuzzers, so lint checks that what they call is still there.
 OTHER_PROCESSOR = aarch64-unknown-linux-gnu
-WITHOUT_C = base config resp store rdb etcd http replication engine lab
+WITHOUT_C = base config resp store rdb etcd http replication engine
 lint:
 	cargo fmt --all --check
 	cd fuzz && cargo fmt --all --check
