@@ -134,7 +134,7 @@ impl Worker {
         let client = Arc::new(Client::new(id, 0, none(), none(), 0, 0));
         self.engine.clients.add(&client);
         Connection {
-            session: Session::new(client, User::Default),
+            session: Session::new(client, User::at_first(&self.engine.users)),
             output: Output::new(),
             pending: PendingCommands::default(),
             requests: VecDeque::new(),
