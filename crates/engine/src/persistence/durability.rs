@@ -178,9 +178,9 @@ impl Engine {
     pub fn is_sync_wait_over(&self, wait: &Wait, now: u64) -> bool {
         let Awaited::Sync(sync) = &wait.awaited else { return false };
         let too_late = wait.deadline.is_some_and(|deadline| deadline <= now);
-        !wait.is_waiting()
-            || too_late
-            || sync.is_over(&*self.journal, || self.replicas.copies(sync))
+        let is_over = || too_late || sync.is_over(&*self.journal, || self.replicas.copies(sync));
+        // Another thread that has claimed it answers it.
+        wait.unblocked().is_some() || wait.is_waiting() && is_over()
     }
 
     /// Ends a client's wait for a sync at this millisecond of the monotonic clock and answers it,
@@ -196,9 +196,12 @@ impl Engine {
         if !self.is_sync_wait_over(wait, now) {
             return false;
         }
-        wait.claim();
+        let unblocked = wait.unblocked();
+        if unblocked.is_none() && !wait.claim() {
+            return false;
+        }
         self.show_waiting_ended(session);
-        match wait.unblocked() {
+        match unblocked {
             Some(Unblocking::Error) => reply.error(Unblocking::ERROR),
             Some(Unblocking::Timeout) | None => {
                 sync.reply(&*self.journal, self.replicas.copies(sync), reply)
