@@ -117,7 +117,7 @@ fuzz:
 # Only these crates are checked for the other kind of processor: the rest needs a C compiler for it. An
 # older toolchain may lack that processor's library; then rustup adds it. If rustup cannot, lint skips the
 # check and says so: it is the only part of lint that needs the network. Nothing but `make fuzz` builds the
-# fuzzers, so lint checks that what they call is still there.
+# fuzzers, and the explorer comes last in `make test`, so lint checks that what they call is still there.
 OTHER_PROCESSOR = aarch64-unknown-linux-gnu
 WITHOUT_C = base config resp store rdb etcd http replication engine
 lint:
@@ -126,6 +126,7 @@ lint:
 	cd explore && cargo fmt --check
 	cargo clippy --profile ci --workspace --all-targets -- -D warnings
 	cd fuzz && cargo check --quiet --workspace
+	cd explore && cargo check --quiet --all-targets
 	@if test -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER_PROCESSOR)/lib" || \
 		timeout 300 rustup target add $(OTHER_PROCESSOR); then \
 		cargo check --target $(OTHER_PROCESSOR) $(addprefix --package ,$(WITHOUT_C)); \
