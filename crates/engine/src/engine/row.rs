@@ -23,9 +23,11 @@ use crate::command::{
     BLOCKING, Begin, ChangeForm, Countdown, DatabaseFinder, FOLLOWS, Find, Flags, GOES_SHORT,
     Group, INTERNAL, KeyFinder, KeyFlags, KeySpec, NEEDS_MODULES, NOT_KEY, NamesChannels,
     OF_CONNECTION, PROTECTED, READS_BY_PATTERN, RowId, SCRIPT, SET_ASIDE, STOPS_THE_WORLD,
-    SecretRule, Spec, WHOLE_KEYSPACE,
+    SecretRule, Spec, VARIABLE_FLAGS, WHOLE_KEYSPACE,
 };
 use crate::engine::context::Context;
+use crate::users::Access;
+use crate::users::verdict::access_of;
 
 /// Runs a command whose checks have passed and whose slots are locked.
 pub type Handler = fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult;
@@ -56,6 +58,9 @@ pub struct Row {
     pub(crate) one_key: bool,
     /// It may take the fast path: see `run/fast_path.rs`.
     pub(crate) fast_path: bool,
+    /// What a user needs to be allowed with each of its keys, if that is the same for all of them
+    /// whatever its arguments are, and if it needs nothing else but the selected database.
+    pub(crate) access: Option<Access>,
 }
 
 impl Deref for Command {
@@ -248,6 +253,19 @@ fn qualifies(command: &Command, has_keys: bool) -> bool {
     has_keys && !has_subcommands && command.reach.is_none() && !command.has(UNUSUAL)
 }
 
+/// See [`Row::access`].
+fn plain_access(command: &Command) -> Option<Access> {
+    let [first, others @ ..] = command.keys else { return None };
+    let access = access_of(first.flags);
+    let is_plain = command.key_finder.is_none()
+        && command.channels.is_none()
+        && command.databases.is_none()
+        && command.below.is_none()
+        && !command.keys.iter().any(|spec| spec.flags & (NOT_KEY | VARIABLE_FLAGS) != 0)
+        && others.iter().all(|spec| access_of(spec.flags) == access);
+    is_plain.then_some(access)
+}
+
 impl Row {
     pub(crate) fn new(id: RowId, command: &'static Command) -> Row {
         let one_key = match command.keys {
@@ -263,7 +281,8 @@ impl Row {
         let has_keys = !command.keys.is_empty()
             && command.keys.iter().all(finds_keys)
             && command.key_finder.is_none();
-        Row { id, command, one_key, fast_path: qualifies(command, has_keys) }
+        let fast_path = qualifies(command, has_keys);
+        Row { id, command, one_key, fast_path, access: plain_access(command) }
     }
 
     /// Whether it takes the fast path where nothing is the matter: see

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use store::Key;
 use store::gate::Pinned;
 
-use crate::admission::asked;
+use crate::admission::allowed_shortly;
 use crate::command::{self, args::Args};
 use crate::db::Db;
 use crate::db::slot_access::SlotAccess;
@@ -129,7 +129,7 @@ impl Engine {
         let touch = !session.no_touch;
         let is_replicated = session.link.is_some();
         let refuses_writes = turn.refuses_writes && !is_replicated;
-        let account = session.user.restricted().filter(|_| !is_replicated).cloned();
+        let is_restricted = session.user.is_restricted() && !is_replicated;
         let locked = self.keyspace.no_slots(pinned, turn.clock);
         let Some((row, _)) = fast_request(requests, begin) else { return 0 };
         let (parts, effects) = turn.parts();
@@ -143,9 +143,7 @@ impl Engine {
             if refuses_writes && row.command.has(command::WRITE) {
                 break;
             }
-            if let Some(account) = &account
-                && account.check(asked(cx.session, row, request.argv)).is_err()
-            {
+            if is_restricted && !allowed_shortly(cx.session, row, &request) {
                 break;
             }
             let locked = &mut cx.db.locked;

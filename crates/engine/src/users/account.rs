@@ -204,9 +204,7 @@ impl Account {
     /// Whether it allows at least all channels that another account allows.
     pub(crate) fn keeps_channels_of(&self, other: &Account) -> bool {
         let own = |text: &[u8]| {
-            self.rights.iter().any(|rights| {
-                rights.all_channels || rights.channels.iter().any(|own| *own.text == *text)
-            })
+            self.rights.iter().any(|rights| rights.all_channels || rights.channels.has(text))
         };
         let has_all = self.rights.iter().any(|rights| rights.all_channels);
         has_all

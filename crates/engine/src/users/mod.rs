@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`account`] | what is known of a user? |
 //! | `rights` | what does one selector of it allow? |
+//! | `patterns` | which names match some pattern? |
 //! | [`verdict`] | may it run a command? |
 //! | [`catalog`] | which commands and categories can rules name? |
 //! | `password` | how are passwords kept and compared? |
@@ -23,6 +24,7 @@ pub mod error;
 mod file;
 pub mod log;
 mod password;
+mod patterns;
 pub mod refusing;
 mod rights;
 pub mod verdict;
@@ -38,6 +40,7 @@ use parking_lot::Mutex;
 
 pub use account::{Account, DEFAULT_USER};
 pub use file::BadUser;
+pub(crate) use patterns::Access;
 
 use catalog::Catalog;
 use error::RuleError;

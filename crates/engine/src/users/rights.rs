@@ -1,19 +1,12 @@
 //! What one selector of a user allows: commands, keys, channels and databases, and how these are
 //! written.
 
-use base::glob;
 use resp::args::Arguments;
 
 use super::catalog::{Catalog, category};
 use super::error::RuleError;
+use super::patterns::{Access, Patterns, READ, WRITE};
 use crate::command::RowId;
-
-/// Reads of keys, writes of keys: a set of bits.
-pub(crate) type Access = u8;
-/// What a key's value is may be told.
-pub(crate) const READ: Access = 1;
-/// The key may be changed.
-pub(crate) const WRITE: Access = 2;
 
 /// A set of commands.
 #[derive(Clone, Default)]
@@ -46,61 +39,6 @@ impl Commands {
     }
 }
 
-/// A pattern, in the form in which it is compared.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Form {
-    /// This text alone.
-    Literal,
-    /// All that begins with so many bytes of the pattern.
-    Prefix(usize),
-    /// Anything that the pattern matches.
-    Glob,
-}
-
-/// A pattern of names.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Pattern {
-    pub(crate) text: Box<[u8]>,
-    form: Form,
-}
-
-impl Pattern {
-    fn new(text: &[u8]) -> Pattern {
-        let is_special = |byte: &u8| b"*?[\\".contains(byte);
-        let form = match text.iter().position(is_special) {
-            None => Form::Literal,
-            Some(at) if at > 0 && text[at..] == *b"*" => Form::Prefix(at),
-            Some(_) => Form::Glob,
-        };
-        Pattern { text: text.into(), form }
-    }
-
-    #[inline]
-    pub(crate) fn matches(&self, name: &[u8]) -> bool {
-        match self.form {
-            Form::Literal => *self.text == *name,
-            Form::Prefix(length) => name.starts_with(&self.text[..length]),
-            Form::Glob => glob::matches(&self.text, name),
-        }
-    }
-
-    /// Whether it surely matches all names that begin with this.
-    fn covers_prefix(&self, prefix: &[u8]) -> bool {
-        match self.form {
-            Form::Literal => false,
-            Form::Prefix(length) => prefix.starts_with(&self.text[..length]),
-            Form::Glob => !self.text.is_empty() && self.text.iter().all(|byte| *byte == b'*'),
-        }
-    }
-}
-
-/// A pattern of keys, and what may be done with these.
-#[derive(Clone)]
-pub(crate) struct KeyPattern {
-    pub(crate) pattern: Pattern,
-    pub(crate) access: Access,
-}
-
 /// See the module's text.
 #[derive(Clone, Default)]
 pub(crate) struct Rights {
@@ -112,9 +50,9 @@ pub(crate) struct Rights {
     /// The rules that have made `commands`, as they are shown: whether each allows, and what.
     command_rules: Vec<(bool, Vec<u8>)>,
     pub(crate) all_keys: bool,
-    pub(crate) keys: Vec<KeyPattern>,
+    pub(crate) keys: Patterns,
     pub(crate) all_channels: bool,
-    pub(crate) channels: Vec<Pattern>,
+    pub(crate) channels: Patterns,
     /// The only databases that are allowed, if not all are.
     pub(crate) databases: Option<Vec<u64>>,
 }
@@ -266,10 +204,7 @@ impl Rights {
         if has_spaces(text) {
             return Err(RuleError::Syntax);
         }
-        match self.keys.iter_mut().find(|own| *own.pattern.text == *text) {
-            Some(own) => own.access |= access,
-            None => self.keys.push(KeyPattern { pattern: Pattern::new(text), access }),
-        }
+        self.keys.add(text, access);
         Ok(())
     }
 
@@ -280,9 +215,7 @@ impl Rights {
         if has_spaces(text) {
             return Err(RuleError::Syntax);
         }
-        if !self.channels.iter().any(|own| *own.text == *text) {
-            self.channels.push(Pattern::new(text));
-        }
+        self.channels.add(text, READ);
         Ok(())
     }
 
@@ -311,30 +244,22 @@ impl Rights {
     /// Whether all this may be done with a key.
     #[inline]
     pub(crate) fn allows_key(&self, key: &[u8], access: Access) -> bool {
-        self.all_keys || {
-            let mut own = self.keys.iter().filter(|own| own.access & access == access);
-            own.any(|own| own.pattern.matches(key))
-        }
+        self.all_keys || self.keys.allow(key, access)
     }
 
     /// Whether all this may be done with every key that begins with this.
     pub(crate) fn allows_keys_below(&self, prefix: &[u8], access: Access) -> bool {
-        self.all_keys || {
-            let mut own = self.keys.iter().filter(|own| own.access & access == access);
-            own.any(|own| own.pattern.covers_prefix(prefix))
-        }
+        self.all_keys || self.keys.allow_below(prefix, access)
     }
 
     /// Whether a channel may be used; for a pattern of channels, whether it is one of the user's.
     #[inline]
     pub(crate) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
-        self.all_channels || {
-            let mut own = self.channels.iter();
-            own.any(|own| match is_pattern {
-                true => *own.text == *channel,
-                false => own.matches(channel),
-            })
-        }
+        self.all_channels
+            || match is_pattern {
+                true => self.channels.has(channel),
+                false => self.channels.allow(channel, READ),
+            }
     }
 
     /// Whether a database may be used.
@@ -364,7 +289,7 @@ impl Rights {
                 WRITE => b"%W~",
                 _ => b"~",
             };
-            [sign, &own.pattern.text].concat()
+            [sign, &own.text].concat()
         });
         rules.collect::<Vec<_>>().join(&b' ')
     }

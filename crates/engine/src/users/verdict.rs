@@ -6,8 +6,10 @@
 use resp::args::Arguments;
 
 use super::account::Account;
-use super::rights::{Access, READ, Rights, WRITE};
+use super::patterns::{Access, READ, WRITE};
+use super::rights::Rights;
 use crate::command;
+use crate::command::args::KeyAt;
 use crate::command::keys::each_key;
 use crate::command::{
     ACCESS, DELETE, INSERT, KeyFlags, NO_AUTH, NamesChannels, RowId, Spec, UPDATE,
@@ -59,6 +61,7 @@ pub(crate) fn access_of(flags: KeyFlags) -> Access {
 impl Account {
     /// Whether it may run a command; if not, what it lacks. With several selectors, that is what
     /// the selector lacks that comes furthest.
+    #[inline(never)]
     pub fn check(&self, asked: CheckedCommand<'_>) -> Result<(), Lack> {
         if self.is_unrestricted {
             return Ok(());
@@ -71,6 +74,24 @@ impl Account {
             }
         }
         Err(worst)
+    }
+
+    /// Whether it surely may run a command that needs nothing but the selected database and this
+    /// access to each of its keys. It may still do so where this is not sure.
+    #[inline]
+    pub(crate) fn surely_allows(
+        &self,
+        asked: CheckedCommand<'_>,
+        access: Access,
+        keys: &[KeyAt],
+    ) -> bool {
+        let CheckedCommand { id, argv, database, .. } = asked;
+        self.rights.iter().any(|rights| {
+            let mut names = keys.iter().map(|key| argv.at(key.index as usize));
+            rights.commands.has(id)
+                && names.all(|name| rights.allows_key(name, access))
+                && rights.allows_database(database as u64)
+        })
     }
 
     /// Whether it may run a command that also reads keys which it does not name: a selector must
