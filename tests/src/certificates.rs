@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Error, Result, ensure};
+use rustls::ClientConfig;
 use tempfile::TempDir;
+use tls::client::{ClientSettings, IdentityFiles, TrustFiles};
 
 /// A certificate and its key.
 #[derive(Clone, Debug)]
@@ -108,5 +111,57 @@ impl Certificates {
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity { certificate: self.server(), key: self.key() }
+    }
+}
+
+/// Servers that speak to each other and to their clients over TLS alone, each with the same
+/// certificate.
+#[derive(Clone, Debug)]
+pub struct Encryption {
+    certificates: Arc<Certificates>,
+    config: Arc<ClientConfig>,
+}
+
+impl Encryption {
+    /// Makes the certificates.
+    ///
+    /// # Errors
+    /// As [`Certificates::make`].
+    pub fn make() -> Result<Encryption> {
+        let certificates = Arc::new(Certificates::make()?);
+        let Identity { certificate, key } = certificates.identity();
+        let settings = ClientSettings {
+            trust: TrustFiles { file: Some(certificates.authority()), directory: None },
+            identity: Some(IdentityFiles { certificate, key, password: Vec::new() }),
+            ..ClientSettings::default()
+        };
+        let config = settings.read().map_err(Error::msg)?.config;
+        Ok(Encryption { certificates, config })
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
+    }
+
+    /// What a client goes by.
+    #[must_use]
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+
+    /// The settings of a server, or of a Sentinel, that listens at this port alone.
+    #[must_use]
+    pub fn settings(&self, port: u16) -> Vec<(&'static str, String)> {
+        let text = |path: PathBuf| path.display().to_string();
+        vec![
+            ("port", "0".to_owned()),
+            ("tls-port", port.to_string()),
+            ("tls-replication", "yes".to_owned()),
+            ("tls-cert-file", text(self.certificates.server())),
+            ("tls-key-file", text(self.certificates.key())),
+            ("tls-ca-cert-file", text(self.certificates.authority())),
+        ]
     }
 }

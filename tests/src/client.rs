@@ -4,7 +4,10 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
+use tls::Stream;
+
+use crate::certificates::Encryption;
 
 /// How long a reply may take before a test gives up on it: it hangs then. A script that takes a
 /// second takes ten where ten processes share a processor.
@@ -89,7 +92,7 @@ pub enum Received {
 /// One connection.
 #[derive(Debug)]
 pub struct Client {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Stream>,
 }
 
 impl Client {
@@ -98,11 +101,26 @@ impl Client {
     /// # Errors
     /// The connection is refused.
     pub fn connect(port: u16) -> Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))
+        Self::connect_through(port, None)
+    }
+
+    /// Connects to a loopback port, and encrypts the connection if the server wants that.
+    ///
+    /// # Errors
+    /// The connection is refused, or one end does not believe the other.
+    pub fn connect_through(port: u16, encryption: Option<&Encryption>) -> Result<Self> {
+        let socket = TcpStream::connect(("127.0.0.1", port))
             .with_context(|| format!("connecting to port {port}"))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        let stream = match encryption {
+            None => Stream::Plain(socket),
+            Some(own) => {
+                let name = tls::client::server_name("127.0.0.1").map_err(Error::msg)?;
+                Stream::encrypt(socket, own.config(), name, &|| false)?
+            }
+        };
         Ok(Self { stream: BufReader::with_capacity(64 * 1024, stream) })
     }
 
@@ -111,7 +129,8 @@ impl Client {
     /// # Errors
     /// The connection is broken, or does not take the bytes in time.
     pub fn send_raw(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.get_mut().write_all(bytes).context("sending")
+        let stream = self.stream.get_mut();
+        stream.write_all(bytes).and_then(|()| stream.flush()).context("sending")
     }
 
     /// Sends one command, without waiting for its reply.
@@ -165,9 +184,9 @@ impl Client {
         if !self.stream.buffer().is_empty() {
             return Ok(true);
         }
-        self.stream.get_ref().set_nonblocking(true)?;
+        self.stream.get_ref().socket().set_nonblocking(true)?;
         let filled = self.stream.fill_buf().map(|_| ());
-        self.stream.get_ref().set_nonblocking(false)?;
+        self.stream.get_ref().socket().set_nonblocking(false)?;
         arrived(filled)
     }
 
@@ -179,9 +198,9 @@ impl Client {
         if !self.stream.buffer().is_empty() {
             return Ok(true);
         }
-        self.stream.get_ref().set_read_timeout(Some(patience))?;
+        self.stream.get_ref().socket().set_read_timeout(Some(patience))?;
         let filled = self.stream.fill_buf().map(|_| ());
-        self.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+        self.stream.get_ref().socket().set_read_timeout(Some(PATIENCE))?;
         arrived(filled)
     }
 
@@ -235,7 +254,7 @@ pub fn encode<W: AsRef<[u8]>>(words: &[W], request: &mut Vec<u8>) {
 }
 
 /// Reads one reply. `depth` bounds nesting, so that a broken server cannot exhaust the stack.
-fn read_reply(stream: &mut BufReader<TcpStream>, depth: usize) -> Result<Reply> {
+fn read_reply(stream: &mut BufReader<Stream>, depth: usize) -> Result<Reply> {
     if depth > 64 {
         bail!("a reply nests too deeply");
     }
@@ -275,11 +294,7 @@ fn read_reply(stream: &mut BufReader<TcpStream>, depth: usize) -> Result<Reply> 
     })
 }
 
-fn read_elements(
-    stream: &mut BufReader<TcpStream>,
-    count: i64,
-    depth: usize,
-) -> Result<Vec<Reply>> {
+fn read_elements(stream: &mut BufReader<Stream>, count: i64, depth: usize) -> Result<Vec<Reply>> {
     if count < 0 {
         bail!("an aggregate of {count} elements");
     }
@@ -287,7 +302,7 @@ fn read_elements(
 }
 
 fn read_pairs(
-    stream: &mut BufReader<TcpStream>,
+    stream: &mut BufReader<Stream>,
     count: i64,
     depth: usize,
 ) -> Result<Vec<(Reply, Reply)>> {
@@ -300,7 +315,7 @@ fn read_pairs(
 }
 
 /// Reads a length-prefixed text and the line end after it.
-fn read_blob(stream: &mut BufReader<TcpStream>, length: &[u8]) -> Result<Vec<u8>> {
+fn read_blob(stream: &mut BufReader<Stream>, length: &[u8]) -> Result<Vec<u8>> {
     let length = usize::try_from(number(length)?).context("a negative length")?;
     let mut bytes = Vec::new();
     stream.take(length as u64).read_to_end(&mut bytes).context("inside a bulk string")?;
@@ -313,7 +328,7 @@ fn read_blob(stream: &mut BufReader<TcpStream>, length: &[u8]) -> Result<Vec<u8>
 }
 
 /// Reads up to CR LF, which is removed.
-fn read_line(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
+fn read_line(stream: &mut BufReader<Stream>) -> Result<Vec<u8>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line).context("inside a reply")?;
     match line.strip_suffix(b"\r\n") {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
+use crate::certificates::Encryption;
 use crate::client::{Client, Received, Reply};
 use crate::observe::wait_until;
 
@@ -32,6 +33,8 @@ type Fields = Vec<(String, String)>;
 /// See the module's text. Dropping them ends the processes.
 pub struct Sentinels {
     all: Vec<Sentinel>,
+    /// How they and the servers are reached, if not in the open.
+    encryption: Option<Encryption>,
     directory: TempDir,
 }
 
@@ -42,8 +45,22 @@ impl Sentinels {
     /// # Errors
     /// The program is missing, or does not start.
     pub fn start(program: &Path, primary: u16, down_after_ms: u64) -> Result<Sentinels> {
+        Self::start_through(program, None, primary, down_after_ms)
+    }
+
+    /// The same. With `encryption` they and the servers listen at ports of TLS alone.
+    ///
+    /// # Errors
+    /// As [`Sentinels::start`].
+    pub fn start_through(
+        program: &Path,
+        encryption: Option<&Encryption>,
+        primary: u16,
+        down_after_ms: u64,
+    ) -> Result<Sentinels> {
         let directory = tempfile::Builder::new().prefix("dunlin-sentinel-").tempdir()?;
-        let mut sentinels = Sentinels { all: Vec::new(), directory };
+        let encryption = encryption.cloned();
+        let mut sentinels = Sentinels { all: Vec::new(), encryption, directory };
         for _ in 0..COUNT {
             sentinels.add(program, primary, down_after_ms)?;
         }
@@ -55,8 +72,15 @@ impl Sentinels {
         let own = self.directory.path().join(port.to_string());
         fs::create_dir(&own)?;
         let config = own.join("sentinel.conf");
+        let listens = match &self.encryption {
+            None => format!("port {port}\n"),
+            Some(own) => {
+                let lines = own.settings(port).into_iter();
+                lines.map(|(name, value)| format!("{name} {value}\n")).collect()
+            }
+        };
         let text = format!(
-            "port {port}\nbind 127.0.0.1\ndir {}\n\
+            "{listens}bind 127.0.0.1\ndir {}\n\
              sentinel monitor {NAME} 127.0.0.1 {primary} 2\n\
              sentinel down-after-milliseconds {NAME} {down_after_ms}\n\
              sentinel failover-timeout {NAME} 5000\n\
@@ -70,7 +94,7 @@ impl Sentinels {
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         self.all.push(Sentinel { child, port });
-        wait_until("the Sentinel listens", || Ok(Client::connect(port).is_ok()))
+        wait_until("the Sentinel listens", || Ok(self.connect(port).is_ok()))
     }
 
     /// Lets them look, and tell each other, more often than the usual ten times in a minute, so
@@ -83,7 +107,7 @@ impl Sentinels {
             let mut command = vec!["SENTINEL", "DEBUG"];
             command.extend(["INFO-PERIOD", "500", "PING-PERIOD", "200", "PUBLISH-PERIOD", "300"]);
             command.extend(["ASK-PERIOD", "300", "MIN-LINK-RECONNECT-PERIOD", "500"]);
-            let reply = Client::connect(own.port)?.call(&command)?;
+            let reply = self.connect(own.port)?.call(&command)?;
             ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}");
         }
         Ok(())
@@ -95,7 +119,7 @@ impl Sentinels {
     /// One of them refuses.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         for own in &self.all {
-            let reply = Client::connect(own.port)?.call(&["SENTINEL", "SET", NAME, name, value])?;
+            let reply = self.connect(own.port)?.call(&["SENTINEL", "SET", NAME, name, value])?;
             ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}");
         }
         Ok(())
@@ -119,6 +143,16 @@ impl Sentinels {
         waited.with_context(|| self.log())
     }
 
+    fn connect(&self, port: u16) -> Result<Client> {
+        Client::connect_through(port, self.encryption.as_ref())
+    }
+
+    /// How they and the servers are reached, if not in the open.
+    #[must_use]
+    pub fn encryption(&self) -> Option<&Encryption> {
+        self.encryption.as_ref()
+    }
+
     /// Their ports.
     #[must_use]
     pub fn ports(&self) -> Vec<u16> {
@@ -130,7 +164,7 @@ impl Sentinels {
     /// # Errors
     /// None answers.
     pub fn primary(&self) -> Result<u16> {
-        let mut client = Client::connect(self.all[0].port)?;
+        let mut client = self.connect(self.all[0].port)?;
         client.send(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME])?;
         ensure!(client.has_input(SOON)?, "a Sentinel does not answer");
         let Received::Reply(reply) = client.receive()? else { bail!("a Sentinel is gone") };
@@ -143,7 +177,7 @@ impl Sentinels {
     fn fields(&self, command: &[&str]) -> Result<Vec<Vec<Fields>>> {
         let mut all = Vec::new();
         for own in &self.all {
-            let reply = Client::connect(own.port)?.call(command)?;
+            let reply = self.connect(own.port)?.call(command)?;
             let tables = match command[1] {
                 "MASTER" => vec![reply],
                 _ => reply.elements().unwrap_or_default(),

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::certificates::Encryption;
 use crate::client::{Client, Reply};
 use crate::peers;
 
@@ -86,6 +87,8 @@ pub struct Server {
     options: Vec<(String, String)>,
     /// A program, with its arguments, that starts the server in its place.
     wrapper: Vec<String>,
+    /// How it is reached, if not in the open.
+    encryption: Option<Encryption>,
     directory: TempDir,
 }
 
@@ -95,6 +98,19 @@ impl Server {
     /// # Errors
     /// The binary is missing, or does not say that it is ready in time.
     pub fn start(target: Target, options: &[(&str, &str)]) -> Result<Self> {
+        Self::start_through(target, None, options)
+    }
+
+    /// Starts `target` in a new directory. With `encryption` its port is one of TLS, and no other
+    /// is open.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_through(
+        target: Target,
+        encryption: Option<&Encryption>,
+        options: &[(&str, &str)],
+    ) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("dunlin-test-").tempdir()?;
         let options: Vec<_> =
             options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -103,10 +119,18 @@ impl Server {
         loop {
             attempts += 1;
             let port = free_port()?;
-            match spawn(target, port, &options, &[], directory.path()) {
+            match spawn(target, (port, encryption), &options, &[], directory.path()) {
                 Ok(child) => {
-                    let wrapper = Vec::new();
-                    return Ok(Self { target, child, port, options, wrapper, directory });
+                    let (wrapper, encryption) = (Vec::new(), encryption.cloned());
+                    return Ok(Self {
+                        target,
+                        child,
+                        port,
+                        options,
+                        wrapper,
+                        encryption,
+                        directory,
+                    });
                 }
                 Err(error) if attempts == 5 || !error.to_string().contains("in use") => {
                     return Err(error);
@@ -139,8 +163,9 @@ impl Server {
     /// As [`Server::start`].
     pub fn start_again(&mut self) -> Result<()> {
         self.kill();
-        let Self { target, port, options, wrapper, directory, .. } = self;
-        self.child = spawn(*target, *port, options, wrapper, directory.path())?;
+        let Self { target, port, options, wrapper, encryption, directory, .. } = self;
+        let place = (*port, encryption.as_ref());
+        self.child = spawn(*target, place, options, wrapper, directory.path())?;
         Ok(())
     }
 
@@ -185,7 +210,7 @@ impl Server {
     /// # Errors
     /// The connection is refused.
     pub fn connect(&self) -> Result<Client> {
-        Client::connect(self.port)
+        Client::connect_through(self.port, self.encryption.as_ref())
     }
 
     /// Whether the process still runs.
@@ -278,14 +303,20 @@ pub fn free_port() -> Result<u16> {
 /// Starts the process and waits until it accepts connections.
 fn spawn(
     target: Target,
-    port: u16,
+    (port, encryption): (u16, Option<&Encryption>),
     options: &[(String, String)],
     wrapper: &[String],
     directory: &Path,
 ) -> Result<Child> {
     let log = File::create(log_path(directory))?;
     let mut command = target.command(wrapper)?;
-    command.arg("--port").arg(port.to_string()).arg("--dir").arg(directory);
+    command.arg("--dir").arg(directory);
+    match encryption {
+        None => drop(command.arg("--port").arg(port.to_string())),
+        Some(own) => own.settings(port).iter().for_each(|(name, value)| {
+            command.arg(format!("--{name}")).arg(value);
+        }),
+    }
     if target == Target::Dunlin {
         // Many servers run at once, and few tests concern HTTP.
         command.args(["--http-port", "0"]);

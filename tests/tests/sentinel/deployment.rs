@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use tests::certificates::Encryption;
 use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, number, wait_until};
 use tests::replication::follow;
@@ -17,10 +18,12 @@ use tests::server::{Server, Target};
 /// processor.
 pub(crate) const DOWN_AFTER_MS: u64 = 1500;
 
-/// Starts a server that lets replicas attach at once.
+/// Lets replicas attach at once.
+const USUAL: &[(&str, &str)] = &[("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "16mb")];
+
+/// Starts a server.
 pub(crate) fn start(target: Target, options: &[(&str, &str)]) -> Result<Server> {
-    let usual = [("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "16mb")];
-    Server::start(target, &[&usual, options].concat())
+    Server::start(target, &[USUAL, options].concat())
 }
 
 /// Waits until a replica has everything that the primary has written.
@@ -43,9 +46,18 @@ pub(crate) struct Deployment {
 impl Deployment {
     /// Starts them, and waits until all follow the first.
     pub(crate) fn start(targets: &[Target], options: &[(&str, &str)]) -> Result<Deployment> {
+        Deployment::start_through(targets, None, options)
+    }
+
+    /// The same. With `encryption` their ports are those of TLS alone.
+    pub(crate) fn start_through(
+        targets: &[Target],
+        encryption: Option<&Encryption>,
+        options: &[(&str, &str)],
+    ) -> Result<Deployment> {
         let mut servers = Vec::new();
         for target in targets {
-            servers.push(start(*target, options)?);
+            servers.push(Server::start_through(*target, encryption, &[USUAL, options].concat())?);
         }
         for server in &servers[1..] {
             follow(server, servers[0].port())?;
@@ -94,15 +106,16 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Begins to write.
-    pub(crate) fn start(ports: Vec<u16>) -> Writer {
+    pub(crate) fn start(sentinels: &Sentinels) -> Writer {
         let stop = Arc::<AtomicBool>::default();
         let stops = Arc::clone(&stop);
+        let (ports, encryption) = (sentinels.ports(), sentinels.encryption().cloned());
         let thread = thread::spawn(move || {
             let mut written = Written::default();
             let (mut next, mut last) = (0, Instant::now());
             while !stops.load(Relaxed) {
                 // It asks again where the primary is.
-                let _ = write_on(&ports, &stops, &mut next, |number| {
+                let _ = write_on((&ports, encryption.as_ref()), &stops, &mut next, |number| {
                     written.longest_pause = written.longest_pause.max(last.elapsed());
                     last = Instant::now();
                     written.acknowledged.push(number);
@@ -133,7 +146,7 @@ fn call_soon(client: &mut Client, words: &[&str]) -> Result<Reply> {
 
 /// Writes until something goes wrong.
 fn write_on(
-    sentinels: &[u16],
+    (sentinels, encryption): (&[u16], Option<&Encryption>),
     stop: &AtomicBool,
     next: &mut u64,
     mut acknowledge: impl FnMut(u64),
@@ -141,8 +154,8 @@ fn write_on(
     let mut port = None;
     for sentinel in sentinels {
         let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", tests::sentinel::NAME];
-        let Ok(reply) = Client::connect(*sentinel).and_then(|mut own| call_soon(&mut own, &asked))
-        else {
+        let connected = Client::connect_through(*sentinel, encryption);
+        let Ok(reply) = connected.and_then(|mut own| call_soon(&mut own, &asked)) else {
             continue;
         };
         let words = reply.elements().unwrap_or_default();
@@ -150,7 +163,7 @@ fn write_on(
         break;
     }
     let port = String::from_utf8(port.context("no primary")?)?.parse()?;
-    let mut client = Client::connect(port)?;
+    let mut client = Client::connect_through(port, encryption)?;
     while !stop.load(Relaxed) {
         *next += 1;
         let key = format!("key:{next}");
@@ -177,12 +190,17 @@ pub(crate) fn lost(server: &Server, written: &Written) -> Result<Vec<u64>> {
 
 /// Starts Sentinels for a deployment, and waits until they know it.
 pub(crate) fn watch(program: &str, deployment: &Deployment) -> Result<Sentinels> {
-    watch_by(&tests::peers::program(program), deployment)
+    watch_by(&tests::peers::program(program), deployment, None)
 }
 
-/// The same with Sentinels of this program.
-pub(crate) fn watch_by(program: &Path, deployment: &Deployment) -> Result<Sentinels> {
-    let sentinels = Sentinels::start(program, deployment.servers[0].port(), DOWN_AFTER_MS)?;
+/// The same with Sentinels of this program, which reach the servers and each other in this way.
+pub(crate) fn watch_by(
+    program: &Path,
+    deployment: &Deployment,
+    encryption: Option<&Encryption>,
+) -> Result<Sentinels> {
+    let primary = deployment.servers[0].port();
+    let sentinels = Sentinels::start_through(program, encryption, primary, DOWN_AFTER_MS)?;
     sentinels.hurry()?;
     sentinels.wait_until_ready(deployment.servers.len() - 1)?;
     Ok(sentinels)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use tests::certificates::Encryption;
 use tests::observe::{figure, wait_until};
 use tests::proxy::Proxy;
 use tests::replication::follow;
@@ -30,14 +31,25 @@ enum Failure {
 
 /// A primary fails, another server takes over without a loss, and the old one becomes its replica.
 fn fail_over(program: &str, targets: &[Target], failure: Failure) -> Result<()> {
-    fail_over_under(&tests::peers::program(program), targets, failure)
+    fail_over_under(&tests::peers::program(program), None, targets, failure)
 }
 
-fn fail_over_under(program: &Path, targets: &[Target], failure: Failure) -> Result<()> {
-    let mut deployment = Deployment::start(targets, &[])?;
-    let sentinels = watch_by(program, &deployment)?;
+/// The same, where nothing is open but ports of TLS.
+fn fail_over_encrypted(program: &str, targets: &[Target], failure: Failure) -> Result<()> {
+    let encryption = Encryption::make()?;
+    fail_over_under(&tests::peers::program(program), Some(&encryption), targets, failure)
+}
+
+fn fail_over_under(
+    program: &Path,
+    encryption: Option<&Encryption>,
+    targets: &[Target],
+    failure: Failure,
+) -> Result<()> {
+    let mut deployment = Deployment::start_through(targets, encryption, &[])?;
+    let sentinels = watch_by(program, &deployment, encryption)?;
     let old = deployment.servers[0].port();
-    let writer = Writer::start(sentinels.ports());
+    let writer = Writer::start(&sentinels);
     let mut client = deployment.servers[1].connect()?;
     wait_until("something is written", || Ok(figure(&mut client, "db0").is_ok()))?;
     match failure {
@@ -93,6 +105,22 @@ fn after_a_stop_under_redis_sentinel() -> Result<()> {
     fail_over("redis-sentinel", &DUNLINS, Failure::Stopped)
 }
 
+#[test]
+fn over_tls_under_redis_sentinel() -> Result<()> {
+    fail_over_encrypted("redis-sentinel", &DUNLINS, Failure::Killed)
+}
+
+#[test]
+fn over_tls_under_valkey_sentinel() -> Result<()> {
+    fail_over_encrypted("valkey-sentinel", &DUNLINS, Failure::Killed)
+}
+
+#[test]
+fn over_tls_from_dunlin_to_redis_server() -> Result<()> {
+    let targets = [Target::Dunlin, Target::Reference, Target::Reference];
+    fail_over_encrypted("redis-sentinel", &targets, Failure::Stopped)
+}
+
 /// Sentinel of Redis 7.0, where it was fetched.
 #[test]
 fn under_an_old_sentinel() -> Result<()> {
@@ -101,9 +129,9 @@ fn under_an_old_sentinel() -> Result<()> {
         return Ok(());
     }
     let mixed = [Target::Dunlin, Target::Reference, Target::Reference];
-    fail_over_under(&program, &DUNLINS, Failure::Killed)?;
-    fail_over_under(&program, &DUNLINS, Failure::Stopped)?;
-    fail_over_under(&program, &mixed, Failure::Killed)
+    fail_over_under(&program, None, &DUNLINS, Failure::Killed)?;
+    fail_over_under(&program, None, &DUNLINS, Failure::Stopped)?;
+    fail_over_under(&program, None, &mixed, Failure::Killed)
 }
 
 #[test]
@@ -137,7 +165,7 @@ fn after_a_link_is_cut() -> Result<()> {
     let sentinels = Sentinels::start(&program, proxy.port(), DOWN_AFTER_MS)?;
     sentinels.hurry()?;
     sentinels.wait_until_ready(2)?;
-    let writer = Writer::start(sentinels.ports());
+    let writer = Writer::start(&sentinels);
     let mut client = deployment.servers[1].connect()?;
     wait_until("something is written", || Ok(figure(&mut client, "db0").is_ok()))?;
     proxy.refuse(true);

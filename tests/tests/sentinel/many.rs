@@ -20,7 +20,7 @@ fn kills(target: Target, count: usize) -> Result<Vec<Duration>> {
     let mut leader = deployment.servers[0].port();
     let mut times = Vec::new();
     for round in 0..count {
-        let writer = Writer::start(sentinels.ports());
+        let writer = Writer::start(&sentinels);
         std::thread::sleep(Duration::from_millis(300));
         let index = deployment.servers.iter().position(|own| own.port() == leader);
         let index = index.context("a server leads")?;
