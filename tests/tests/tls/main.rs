@@ -4,6 +4,7 @@
 
 mod certificates;
 mod house;
+mod libraries;
 mod links;
 mod programs;
 mod settings;

@@ -1,8 +1,13 @@
 //! Programs of others as clients.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use tests::certificates::{Certificates, Identity};
+use tests::client::{Reply, encode};
+use tests::observe::wait_until;
 use tests::peers;
 
 use crate::house::{House, run};
@@ -44,49 +49,6 @@ fn the_command_lines_of_redis_and_valkey_are_clients() -> Result<()> {
 }
 
 #[test]
-fn redis_py_is_a_client() -> Result<()> {
-    let house = House::open(&[("threads", "2")])?;
-    let script = "
-import sys, threading, redis
-port, ca, cert, key = sys.argv[1:]
-for protocol in 2, 3:
-    def client():
-        return redis.Redis(host='127.0.0.1', port=int(port), ssl=True, ssl_ca_certs=ca,
-                           ssl_certfile=cert, ssl_keyfile=key, protocol=protocol)
-    r = client()
-    r.flushall()
-    value = bytes(range(256)) * 4000
-    assert r.set('k', value) and r.get('k') == value
-    with r.pipeline(transaction=True) as pipe:
-        for index in range(2000):
-            pipe.rpush('list', 'item-%d' % index)
-        assert pipe.execute()[-1] == 2000
-    assert len(r.lrange('list', 0, -1)) == 2000
-    threading.Timer(0.1, lambda: client().rpush('queue', 'late')).start()
-    assert client().blpop('queue', timeout=30) == (b'queue', b'late') \\
-        or protocol == 3
-    subscriber = client().pubsub()
-    subscriber.subscribe('news')
-    assert subscriber.get_message(timeout=30)['type'] == 'subscribe'
-    assert r.publish('news', 'hello') == 1
-    assert subscriber.get_message(timeout=30)['data'] == b'hello'
-    try:
-        redis.Redis(host='127.0.0.1', port=int(port), ssl=True, ssl_ca_certs=ca).ping()
-        raise SystemExit('a client without a certificate is served')
-    except redis.exceptions.ConnectionError:
-        pass
-print('all is well')
-";
-    let mut python = Command::new(peers::directory().join("python/bin/python"));
-    python.args(["-c", script, &house.port.to_string()]).arg(house.certificates.authority());
-    python.arg(&house.client.certificate).arg(&house.client.key);
-    let output = run(python, b"")?;
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.stdout == b"all is well\n", "{complaints}\n{}", house.server.log_tail());
-    Ok(())
-}
-
-#[test]
 fn curl_is_a_client() -> Result<()> {
     let house = House::open(&[])?;
     let curl = |path: &str, options: &[&str]| {
@@ -115,5 +77,85 @@ fn curl_is_a_client() -> Result<()> {
     let output = run(client, b"")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(said.contains("no application protocol"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn the_command_lines_pipe_and_subscribe() -> Result<()> {
+    let house = House::open(&[])?;
+    let mut control = house.control()?;
+    for program in ["redis-cli", "valkey-cli"] {
+        let mut commands = Vec::new();
+        for index in 0..20_000 {
+            encode(&["SADD", program, &format!("member-{index}")], &mut commands);
+        }
+        let mut pipe = house.tool(program);
+        pipe.arg("--pipe");
+        let said = run(pipe, &commands)?.stdout;
+        let said = String::from_utf8_lossy(&said);
+        ensure!(said.contains("errors: 0, replies: 20000"), "{program}: {said}");
+        ensure!(control.call(&["SCARD", program])? == Reply::Integer(20_000));
+
+        let mut subscriber = house.tool(program);
+        subscriber.args(["SUBSCRIBE", "news"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut subscriber = subscriber.spawn()?;
+        let lines = BufReader::new(subscriber.stdout.take().context("a pipe")?).lines();
+        let large = "x".repeat(100_000);
+        wait_until("it hears", || {
+            Ok(control.call(&["PUBLISH", "news", &large])? != Reply::Integer(0))
+        })?;
+        let heard: std::io::Result<Vec<String>> = lines.take(6).collect();
+        subscriber.kill()?;
+        subscriber.wait()?;
+        let heard = heard?;
+        ensure!(heard[..5] == ["subscribe", "news", "1", "message", "news"], "{:?}", &heard[..5]);
+        ensure!(heard[5] == large, "{program}: {} bytes", heard[5].len());
+    }
+    Ok(())
+}
+
+/// Whether a program is served as a client that believes this authority, and shows a certificate or
+/// none.
+fn is_served(
+    program: &str,
+    house: &House,
+    authority: &Path,
+    shown: Option<&Identity>,
+) -> Result<bool> {
+    let (place, port) = (format!("127.0.0.1:{}", house.port), house.port.to_string());
+    let url = format!("https://127.0.0.1:{}/healthz", house.https);
+    let mut command = Command::new(match program {
+        "curl" | "openssl" => program.into(),
+        tool => peers::program(tool),
+    });
+    let [of_authority, of_certificate, of_key] = match program {
+        "openssl" => ["-CAfile", "-cert", "-key"],
+        _ => ["--cacert", "--cert", "--key"],
+    };
+    match program {
+        "curl" => command.args(["--silent", "--include", "--max-time", "60", &url]),
+        "openssl" => {
+            command.args(["s_client", "-quiet", "-verify_return_error", "-connect", &place])
+        }
+        _ => command.args(["--tls", "-p", &port]),
+    };
+    command.arg(of_authority).arg(authority);
+    if let Some(Identity { certificate, key }) = shown {
+        command.arg(of_certificate).arg(certificate).arg(of_key).arg(key);
+    }
+    let output = run(command, b"PING\r\nQUIT\r\n")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    Ok(said.contains("PONG") || said.contains("HTTP/1.1 200"))
+}
+
+#[test]
+fn programs_get_nowhere_without_the_right_certificates() -> Result<()> {
+    let (house, other) = (House::open(&[])?, Certificates::make()?);
+    let (own, shown) = (house.certificates.authority(), Some(&house.client));
+    for program in ["redis-cli", "valkey-cli", "curl", "openssl"] {
+        ensure!(is_served(program, &house, &own, shown)?, "{program}\n{}", house.server.log_tail());
+        ensure!(!is_served(program, &house, &other.authority(), shown)?, "{program} believes");
+        ensure!(!is_served(program, &house, &own, None)?, "{program} shows nothing");
+    }
     Ok(())
 }
