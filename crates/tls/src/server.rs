@@ -91,7 +91,12 @@ impl ServerSettings {
         let mut plain = builder.with_cert_resolver(Arc::new(certificates));
         plain.ignore_client_order = self.prefers_own_order;
         match self.sessions {
-            Some((most, seconds)) => plain.session_storage = Arc::new(Sessions::new(most, seconds)),
+            Some((most, seconds)) => {
+                plain.session_storage = Arc::new(Sessions::new(most, seconds));
+                // Each connection gives its client as many as it uses up: a second one would cost
+                // as much as the first, and most clients never use any.
+                plain.send_tls13_tickets = 1;
+            }
             None => {
                 plain.session_storage = Arc::new(NoServerSessionStorage {});
                 plain.send_tls13_tickets = 0;

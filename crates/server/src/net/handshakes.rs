@@ -41,6 +41,8 @@ pub(super) struct Shaking {
 /// What others leave for a thread.
 struct Orders {
     arrived: Mutex<Vec<Shaking>>,
+    /// Set while a wake-up is under way, so that many connections cost one.
+    woken: AtomicBool,
     stopping: AtomicBool,
     waker: Waker,
 }
@@ -65,8 +67,9 @@ impl Handshakes {
         for number in 0..workers.div_ceil(WORKERS_PER_THREAD) {
             let poll = Poll::new()?;
             let waker = Waker::new(poll.registry(), WAKE)?;
-            let (arrived, stopping) = (Mutex::default(), AtomicBool::default());
-            let orders = Arc::new(Orders { arrived, stopping, waker });
+            let (arrived, woken) = (Mutex::default(), AtomicBool::default());
+            let stopping = AtomicBool::default();
+            let orders = Arc::new(Orders { arrived, woken, stopping, waker });
             let name = format!("handshakes-{number}");
             let shaker = Shaker {
                 engine: Arc::clone(engine),
@@ -95,8 +98,10 @@ impl Handshakes {
         let (orders, _) = &self.threads[number];
         self.count.fetch_add(1, Ordering::Relaxed);
         orders.arrived.lock().push(shaking);
-        // The only failure is a full counter, which wakes the thread as well.
-        let _ = orders.waker.wake();
+        if !orders.woken.swap(true, Ordering::AcqRel) {
+            // The only failure is a full counter, which wakes the thread as well.
+            let _ = orders.waker.wake();
+        }
     }
 
     /// Ends them, and with them what has not ended.
@@ -138,9 +143,11 @@ impl Shaker {
             }
             for event in &events {
                 if event.token() != WAKE {
-                    self.step(event.token().0);
+                    self.step(event.token().0, event.is_read_closed());
                 }
             }
+            // Who comes after this wakes it again.
+            self.orders.woken.store(false, Ordering::Release);
             let arrived = std::mem::take(&mut *self.orders.arrived.lock());
             arrived.into_iter().for_each(|shaking| self.begin(shaking));
             let now = clock::monotonic_ms();
@@ -163,16 +170,16 @@ impl Shaker {
         if index == self.shaking.len() {
             self.shaking.push(None);
         }
+        // An event tells what the client has sent already.
         self.shaking[index] = Some((shaking, clock::monotonic_ms() + limits::TLS_HANDSHAKE_MS));
-        self.step(index);
     }
 
-    /// Goes on with a handshake.
-    fn step(&mut self, index: usize) {
+    /// Goes on with a handshake. `ends` says that the client will send nothing more.
+    fn step(&mut self, index: usize, ends: bool) {
         let Some((shaking, _)) = self.shaking.get_mut(index).and_then(Option::as_mut) else {
             return;
         };
-        match shaking.tls.shake_hands() {
+        match shaking.tls.shake_hands(ends) {
             Progress::Waits => {}
             Progress::Done => {
                 if let Some(mut shaking) = self.remove(index) {

@@ -73,6 +73,8 @@ pub(in crate::net) struct Tls {
     held: usize,
     /// The peer has said that it ends.
     peer_ended: bool,
+    /// While it shakes hands: no event will tell that the peer's bytes end.
+    hears_end: bool,
     /// What is received has failed.
     input_failed: Option<String>,
     /// What is sent has failed.
@@ -121,20 +123,27 @@ impl Tls {
             plain: 0,
             held: 0,
             peer_ended: false,
+            hears_end: false,
             input_failed: None,
             output_failed: false,
             ends: false,
         })
     }
 
-    /// Goes on with the handshake as far as the socket allows it.
-    pub(in crate::net) fn shake_hands(&mut self) -> Progress {
+    /// Goes on with the handshake as far as the socket allows it. `ends` says that the peer will
+    /// send nothing more: otherwise another event tells what it sends, and its end.
+    pub(in crate::net) fn shake_hands(&mut self, ends: bool) -> Progress {
+        self.hears_end = ends;
+        let mut is_drained = false;
         loop {
             if self.pass_on() == Flushed::Failed {
                 return Progress::Failed("the connection failed".to_owned());
             }
             if !self.session.is_handshaking() {
                 return Progress::Done;
+            }
+            if is_drained {
+                return Progress::Waits;
             }
             // What comes after the handshake stays in the session.
             let pause = self.read(&mut Vec::new(), &mut 0);
@@ -143,13 +152,9 @@ impl Tls {
                 self.pass_on();
                 return Progress::Failed(reason);
             }
-            let is_said = self.held > 0 || !self.session.wants_write();
             match pause {
-                Pause::Drained if self.session.is_handshaking() && is_said => {
-                    return Progress::Waits;
-                }
                 Pause::End => return Progress::Failed("the client ended it".to_owned()),
-                Pause::Drained | Pause::Room | Pause::Failed => {}
+                pause => is_drained = pause == Pause::Drained,
             }
         }
     }
@@ -175,8 +180,11 @@ impl Tls {
                 drained = match self.read_socket(buffer, room) {
                     Read::All => false,
                     // The end may come after it. Whoever gets bytes looks for that, and whoever
-                    // gets none would not.
-                    Read::Less => buffer.len() > from || self.plain > 0,
+                    // gets none would not; in a handshake, an event tells of it.
+                    Read::Less => {
+                        let shakes_hands = self.session.is_handshaking() && !self.hears_end;
+                        shakes_hands || buffer.len() > from || self.plain > 0
+                    }
                     Read::Nothing => true,
                 };
             } else {
@@ -361,7 +369,8 @@ impl Transport for Tls {
 
 impl Drop for Tls {
     fn drop(&mut self) {
-        if !self.session.is_handshaking() {
+        // A peer that is gone without a word is told nothing more.
+        if !self.session.is_handshaking() && self.input_failed.is_none() {
             self.session.send_close_notify();
             self.pass_on();
         }
