@@ -23,7 +23,9 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
   --to-address HOST:PORT     where the old server finds the new one, if not as in the URL
   --cacert FILE       the authorities that are believed where a URL is rediss://; --cert FILE and
-                      --key FILE are this client's certificate; --insecure believes any server
+                      --key FILE are this client's certificate; --sni NAME is the name that the
+                      servers' certificates are for, if not the host's; --insecure believes any
+                      server
 
 The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, which leaves
 everything as it was, 2 if an option is wrong, and 3 if something stands in the way.
@@ -68,21 +70,19 @@ impl Options {
         let mut encryption = Encryption::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word}: what?"));
             match word.as_str() {
                 "--check" => check_only = true,
                 "--yes" => yes = true,
                 "--replace" => replace = true,
-                "--insecure" => encryption.insecure = true,
+                option if encryption.take_option(option, &mut value)? => {}
                 _ => {
-                    let value = words.next().ok_or_else(|| format!("{word}: what?"))?;
+                    let value = value()?;
                     match word.as_str() {
                         "--from" => from = Some(redis_address(value)?),
                         "--to" => to = redis_address(value)?,
                         "--from-address" => seen_from = Some(place(value)?),
                         "--to-address" => seen_to = Some(place(value)?),
-                        "--cacert" => encryption.authority = Some(value.clone()),
-                        "--cert" => encryption.certificate = Some(value.clone()),
-                        "--key" => encryption.key = Some(value.clone()),
                         "--after" if value == "replica" => after = After::Replica,
                         "--after" if value == "paused" => after = After::Paused,
                         "--compare" if value == "all" => compared = Compared::All,

@@ -48,6 +48,34 @@ fn bench_loads_over_tls() -> Result<()> {
 }
 
 #[test]
+fn bench_measures_new_connections() -> Result<()> {
+    let house = House::open(&[])?;
+    let port = house.port.to_string();
+    let measured = |options: &[&str]| {
+        let mut bench = dunlin(&house, "bench")?;
+        bench.args(["-p", &port, "-n", "200", "-c", "20"]).args(options);
+        let output = run(bench, b"")?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok::<_, anyhow::Error>((output.status.success(), said, complaints))
+    };
+    let (succeeded, said, complaints) = measured(&["--tls", "-t", "tls_connect,tls_resume"])?;
+    ensure!(succeeded, "{said}{complaints}");
+    ensure!(said.contains("connections: 200, 0 of them resumed"), "{said}");
+    // The first ones have nothing to go on with. Each of the others has what an earlier one left.
+    ensure!(said.contains("connections: 200, 180 of them resumed"), "{said}");
+    let (succeeded, _, complaints) = measured(&["--tls", "-t", "ping_mbulk"])?;
+    ensure!(succeeded, "{complaints}");
+    let sessions = house.control()?.call_text("CONFIG SET tls-session-caching no")?;
+    ensure!(!sessions.is_error(), "{sessions:?}");
+    let (_, said, _) = measured(&["--tls", "-t", "tls_resume"])?;
+    ensure!(said.contains("connections: 200, 0 of them resumed"), "{said}");
+    let (succeeded, said, complaints) = measured(&["-t", "tls_connect"])?;
+    ensure!(!succeeded, "{said}{complaints}");
+    Ok(())
+}
+
+#[test]
 fn bench_believes_nobody_without_reason() -> Result<()> {
     let house = House::open(&[("tls-auth-clients", "no")])?;
     let bench = |options: &[&str]| {

@@ -21,7 +21,8 @@ Options of redis-benchmark:
   -r COUNT             random keys: __rand_int__ is a number below COUNT, of 12 digits
   -P COUNT             requests that a connection sends before it waits (1)
   -k 0|1               0: a new connection for each request (1)
-  -t TESTS             these tests only, with commas: set,get,lrange_100
+  -t TESTS             these tests only, with commas: set,get,lrange_100; with --tls also
+                       tls_connect and tls_resume, which open a connection for each request
   --threads N          threads that send (1)
   -q                   one line per test
   --csv                a table with commas

@@ -223,15 +223,8 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         "--tls" => {
             address.encryption.get_or_insert_default();
         }
-        "--insecure" => options.encryption.insecure = true,
-        "--sni" => options.encryption.name = Some(words.text()?.to_owned()),
-        "--cacert" | "--cacertdir" => options.encryption.authority = Some(words.text()?.to_owned()),
-        "--cert" => options.encryption.certificate = Some(words.text()?.to_owned()),
-        "--key" => options.encryption.key = Some(words.text()?.to_owned()),
-        "--tls-ciphers" => options.encryption.ciphers = Some(words.text()?.to_owned()),
-        "--tls-ciphersuites" => options.encryption.ciphersuites = Some(words.text()?.to_owned()),
         "--cluster" => return Err("--cluster: cluster mode is not supported yet".to_owned()),
-        _ => return Ok(false),
+        option => return options.encryption.take_option(option, || words.text()),
     }
     Ok(true)
 }

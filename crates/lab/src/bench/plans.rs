@@ -4,7 +4,8 @@ use std::io::Read;
 
 use super::options::Options;
 use crate::load::{
-    HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, TESTS, Work,
+    HttpRequest, HttpWork, Keys, Opens, Operation, Pace, Plan, RespWork, Schedule, Size, TESTS,
+    Work,
 };
 
 /// Requests of a load that nothing else bounds.
@@ -31,24 +32,30 @@ pub(super) fn plans(options: &Options) -> Result<Vec<Measurement>, String> {
     }
     let keys = keys(options);
     let has_random_keys = keys != Keys::Literal;
-    let mut loads: Vec<(String, Option<usize>, Vec<Operation>)> = Vec::new();
+    let mut loads: Vec<Chosen> = Vec::new();
+    let chosen = |title, size, operations| Chosen { title, size, operations, opens: None };
     if !options.command.is_empty() {
         let command = command(options)?;
         let size = resp_length(&command.arguments);
-        loads.push((command.name.clone(), Some(size), vec![command]));
+        loads.push(chosen(command.name.clone(), Some(size), vec![command]));
     } else if let Some((text, mix)) = &options.mix {
-        loads.push((format!("MIX {text}"), None, mix.0.clone()));
+        loads.push(chosen(format!("MIX {text}"), None, mix.0.clone()));
     } else {
         let wants = |name| options.tests.iter().any(|test| test.name == name);
         let wants_all = options.tests.is_empty() && options.unknown_tests.is_empty();
-        for test in TESTS.iter().filter(|test| wants_all || wants(test.name)) {
-            loads.push((test.title.to_owned(), None, vec![test.operation(has_random_keys)]));
+        let all = TESTS.iter().filter(|test| wants_all && test.opens.is_none() || wants(test.name));
+        for test in all {
+            let operations = vec![test.operation(has_random_keys)];
+            loads.push(Chosen {
+                opens: test.opens,
+                ..chosen(test.title.to_owned(), None, operations)
+            });
         }
     }
     let sizes = sizes(options);
     let payload = sizes.iter().map(|size| size.bytes).max().unwrap_or(0);
     let mut measurements = Vec::new();
-    for (title, size, mut operations) in loads {
+    for Chosen { title, size, mut operations, opens } in loads {
         if let Some(seconds) = options.ttl {
             add_ttl(&mut operations, seconds);
         }
@@ -57,16 +64,29 @@ pub(super) fn plans(options: &Options) -> Result<Vec<Measurement>, String> {
             keys,
             sizes: sizes.clone(),
             protocol: options.protocol,
-            keep_alive: options.keep_alive,
+            keep_alive: options.keep_alive && opens.is_none(),
             tracking: options.tracking,
         });
-        let plan = Plan { work, ..base.clone() };
+        let mut plan = Plan { work, ..base.clone() };
+        if let Some(opens) = opens {
+            let encryption = plan.address.encryption.as_mut();
+            encryption.ok_or("this test is of TLS: use --tls")?.in_full = opens == Opens::InFull;
+        }
         measurements.push(Measurement { title, payload: size.unwrap_or(payload), plan });
     }
     if options.ttl.is_some() && !measurements.iter().any(has_ttl) {
         return Err("--ttl needs an operation that is a plain SET".to_owned());
     }
     Ok(measurements)
+}
+
+/// A load as the command line names it.
+struct Chosen {
+    title: String,
+    /// The length of its command, if that is given.
+    size: Option<usize>,
+    operations: Vec<Operation>,
+    opens: Option<Opens>,
 }
 
 /// The common part of all loads.
@@ -209,10 +229,23 @@ mod tests {
 
     #[test]
     fn tests_run_in_their_own_order_once_each() {
-        assert_eq!(titles("").len(), TESTS.len());
+        let usual = TESTS.iter().filter(|test| test.opens.is_none());
+        assert_eq!(titles("").len(), usual.count());
         assert_eq!(titles("-t get,set,get"), ["SET", "GET"]);
         assert_eq!(titles("-t nothing"), Vec::<String>::new());
         assert_eq!(titles("-t lrange_100,lrange_300").len(), 3);
+    }
+
+    #[test]
+    fn connections_are_measured_over_tls() {
+        assert!(planned("-t tls_connect").is_err(), "nothing is encrypted");
+        let plans = planned("--tls --insecure -t tls_connect,tls_resume").unwrap();
+        let in_full = plans.iter().map(|own| {
+            let Work::Resp(work) = &own.plan.work else { panic!("RESP") };
+            assert!(!work.keep_alive, "each request opens a connection");
+            own.plan.address.encryption.as_ref().map(|own| (own.insecure, own.in_full))
+        });
+        assert_eq!(in_full.collect::<Vec<_>>(), [Some((true, true)), Some((true, false))]);
     }
 
     #[test]

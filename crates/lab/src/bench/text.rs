@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::plans::Measurement;
 use crate::load::{Pace, Schedule, Work};
-use crate::record::{Latency, OperationRecord, Recording};
+use crate::record::{Generator, Latency, OperationRecord, Recording};
 
 /// The head of the table with commas.
 pub(super) const CSV_HEAD: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\
@@ -106,6 +106,10 @@ fn head(measurement: &Measurement, recording: &Recording, settings: &KernelParam
         Work::Http(work) => work.keep_alive,
     };
     let _ = writeln!(text, "  keep alive: {}", i32::from(keep_alive));
+    if plan.address.encryption.is_some() && !keep_alive {
+        let Generator { connects, resumed, .. } = recording.generator;
+        let _ = writeln!(text, "  connections: {connects}, {resumed} of them resumed a session");
+    }
     if matches!(plan.work, Work::Resp(_)) {
         let _ = writeln!(text, "  host configuration \"save\": {}", settings.save);
         let _ = writeln!(text, "  host configuration \"appendonly\": {}", settings.append_only);

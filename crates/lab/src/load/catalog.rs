@@ -1,8 +1,9 @@
-//! The commands that redis-benchmark measures, under its names and with its arguments.
+//! The commands that redis-benchmark measures, under its names and with its arguments, and tests of
+//! our own.
 
 use super::Operation;
 
-/// A test of redis-benchmark.
+/// A test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     /// Its name on a command line: `lrange_100`.
@@ -13,6 +14,18 @@ pub struct Test {
     pub groups: &'static [&'static str],
     /// The words of its command. `__score__` is a number if keys are random, else 0.
     words: &'static [&'static str],
+    /// What it measures of connections, if not commands.
+    pub opens: Option<Opens>,
+}
+
+/// A test of encrypted connections: a request is a connection with one command. redis-benchmark has
+/// none of these, and they run if they are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opens {
+    /// Each shakes hands in full.
+    InFull,
+    /// Each goes on with the session of an earlier one, where there is one.
+    Resuming,
 }
 
 /// Fills the list that `lrange` reads.
@@ -29,7 +42,11 @@ const fn test(
     groups: &'static [&'static str],
     words: &'static [&'static str],
 ) -> Test {
-    Test { name, title, groups, words }
+    Test { name, title, groups, words, opens: None }
+}
+
+const fn opening(name: &'static str, title: &'static str, opens: Opens) -> Test {
+    Test { opens: Some(opens), ..test(name, title, &[], &["PING"]) }
 }
 
 /// All tests, in the order in which they run.
@@ -88,6 +105,8 @@ pub const TESTS: &[Test] = &[
         ],
     ),
     test("xadd", "XADD", &[], &["XADD", "mystream", "*", "myfield", DATA]),
+    opening("tls_connect", "TLS_CONNECT (a full handshake, and PING)", Opens::InFull),
+    opening("tls_resume", "TLS_RESUME (a resumed session, and PING)", Opens::Resuming),
 ];
 
 impl Test {

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use socket2::Socket;
 
 use super::socket;
@@ -101,6 +101,14 @@ impl Channel {
                 Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Some(_) => {}
             }
+        }
+    }
+
+    /// Whether it goes on with a session of an earlier connection.
+    pub(crate) fn is_resumed(&self) -> bool {
+        match self {
+            Channel::Plain(_) => false,
+            Channel::Encrypted(own) => own.1.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
 

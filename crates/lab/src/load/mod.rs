@@ -21,6 +21,7 @@ mod render;
 mod responses;
 mod run;
 mod schedule;
+mod sessions;
 mod socket;
 mod tally;
 mod template;
@@ -28,7 +29,8 @@ mod usage;
 pub(crate) mod verdict;
 mod worker;
 
-pub use catalog::{TESTS, Test};
+pub use catalog::{Opens, TESTS, Test};
+pub(crate) use channel::{Channel, Encryption as SessionSettings};
 pub(crate) use check::check;
 pub use control::{Control, Progress};
 pub use error::LoadError;

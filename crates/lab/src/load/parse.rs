@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use base::size::parse_size;
 
-use super::catalog::{TESTS, Test};
+use super::catalog::TESTS;
 use super::{Keys, Operation, Schedule, Size};
 
 /// A text that does not have the expected short form.
@@ -56,9 +56,10 @@ impl FromStr for Mix {
             match &words[..] {
                 [] => wrong(format!("'{text}' names an operation without a name")),
                 [name] => {
-                    let test = Test::named(name).find(|test| name.eq_ignore_ascii_case(test.name));
+                    let commands = || TESTS.iter().filter(|test| test.opens.is_none());
+                    let test = commands().find(|test| name.eq_ignore_ascii_case(test.name));
                     let Some(test) = test else {
-                        let names: Vec<&str> = TESTS.iter().map(|test| test.name).collect();
+                        let names: Vec<&str> = commands().map(|test| test.name).collect();
                         return wrong(format!(
                             "there is no operation '{name}': these have a name: {}; others are \
                              written with their arguments, like 'HGETALL user:__rand_int__:5'",

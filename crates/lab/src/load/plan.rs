@@ -4,9 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use serde::{Deserialize, Serialize};
 use tls::ClientSettings;
 use tls::client::{Verification, server_name};
+
+use super::sessions::Sessions;
 
 /// One load on one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,9 +83,52 @@ pub struct Encryption {
     pub ciphers: Option<String>,
     /// Cipher suites of TLS 1.3.
     pub ciphersuites: Option<String>,
+    /// Each connection shakes hands in full, even if the server would let it resume a session.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_full: bool,
 }
 
 impl Encryption {
+    /// Takes an option of a command line, if it is one of these. `value` gives what follows it.
+    ///
+    /// # Errors
+    /// Those of `value`.
+    pub fn take_option<V: Into<String>>(
+        &mut self,
+        option: &str,
+        value: impl FnOnce() -> Result<V, String>,
+    ) -> Result<bool, String> {
+        let field = match option {
+            "--insecure" => {
+                self.insecure = true;
+                return Ok(true);
+            }
+            "--sni" => &mut self.name,
+            "--cacert" | "--cacertdir" => &mut self.authority,
+            "--cert" => &mut self.certificate,
+            "--key" => &mut self.key,
+            "--tls-ciphers" => &mut self.ciphers,
+            "--tls-ciphersuites" => &mut self.ciphersuites,
+            _ => return Ok(false),
+        };
+        *field = Some(value()?.into());
+        Ok(true)
+    }
+
+    /// The same as options.
+    pub fn options(&self) -> Vec<&str> {
+        let named = [
+            ("--sni", &self.name),
+            ("--cacert", &self.authority),
+            ("--cert", &self.certificate),
+            ("--key", &self.key),
+            ("--tls-ciphers", &self.ciphers),
+            ("--tls-ciphersuites", &self.ciphersuites),
+        ];
+        let given = named.into_iter().filter_map(|(name, value)| Some([name, value.as_deref()?]));
+        given.flatten().chain(self.insecure.then_some("--insecure")).collect()
+    }
+
     /// What the connections to a host go by, which offer to speak these protocols.
     ///
     /// # Errors
@@ -105,7 +151,12 @@ impl Encryption {
         settings.choices.ciphersuites = self.ciphersuites.clone().unwrap_or_default();
         settings.alpn = protocols;
         let name = server_name(self.name.as_deref().unwrap_or(host))?;
-        Ok((settings.read()?.config, name))
+        let mut config = settings.read()?.config;
+        Arc::make_mut(&mut config).resumption = match self.in_full {
+            true => Resumption::disabled(),
+            false => Resumption::store(Arc::new(Sessions::default())),
+        };
+        Ok((config, name))
     }
 }
 

@@ -276,6 +276,7 @@ fn put_together(plan: &Plan, outcomes: Vec<Outcome>, start: u64) -> Recording {
         generator.held_up.merge(&tally.held_up);
         generator.unsent += tally.unsent;
         generator.connects += tally.connects;
+        generator.resumed += tally.resumed;
         generator.socket_errors += tally.socket_errors;
         generator.own_errors += tally.own_errors;
     }

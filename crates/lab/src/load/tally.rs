@@ -33,6 +33,7 @@ pub(crate) struct Tally {
     pub(crate) held_up: Latency,
     pub(crate) unsent: u64,
     pub(crate) connects: u64,
+    pub(crate) resumed: u64,
     pub(crate) socket_errors: u64,
     pub(crate) own_errors: u64,
     /// When the last reply came.
@@ -54,6 +55,7 @@ impl Tally {
             held_up: Latency::new(),
             unsent: 0,
             connects: 0,
+            resumed: 0,
             socket_errors: 0,
             own_errors: 0,
             last_reply: 0,

@@ -88,6 +88,9 @@ pub struct Generator {
     pub unsent: u64,
     /// Connections that were opened.
     pub connects: u64,
+    /// How many of them went on with a session of TLS.
+    #[serde(default)]
+    pub resumed: u64,
     /// Connections refused, reset or timed out.
     pub socket_errors: u64,
     /// Connections that this side could not open, for want of descriptors, ports or memory.

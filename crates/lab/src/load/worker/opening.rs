@@ -57,8 +57,9 @@ impl Worker<'_> {
             }
             Err(error) => return self.lose(index, &error.to_string()),
         }
-        let connection = &mut self.connections[index];
         self.tally.connects += 1;
+        self.tally.resumed += u64::from(channel.is_resumed());
+        let connection = &mut self.connections[index];
         let (greeting, replies) = &self.shared.greeting;
         connection.state = State::Open;
         connection.greet(greeting, *replies);
