@@ -1,7 +1,7 @@
 //! The lab's experiments with replicas: their lag, failovers under Sentinels, and moves.
 
 use anyhow::{Context, Result, ensure};
-use lab::results::{Check, Run};
+use lab::results::{Check, ExperimentResult, Run};
 
 use crate::targets::{bundled, measured, without_errors};
 use crate::workbench::event;
@@ -128,11 +128,17 @@ fn writers_go_on_at_the_new_primary() -> Result<()> {
 
 #[test]
 fn moves_are_measured_under_clients_that_follow() -> Result<()> {
-    let few = ["--set", "keys=3000", "--set", "at=0.5", "--set", "seconds=2.5"];
-    let experiment = bundled("moving", &few)?;
-    without_errors(&experiment)?;
+    let experiment = moves_are_well(&[])?;
     ensure!(experiment.skipped.is_empty(), "{:?}", experiment.skipped);
     ensure!(experiment.runs.len() == 5, "{:?}", measured(&experiment));
+    Ok(())
+}
+
+/// Measures moves with these options besides.
+pub(crate) fn moves_are_well(options: &[&str]) -> Result<ExperimentResult> {
+    let few = ["--set", "keys=3000", "--set", "at=0.5", "--set", "seconds=2.5"];
+    let experiment = bundled("moving", &[&few, options].concat())?;
+    without_errors(&experiment)?;
     for run in &experiment.runs {
         let moved = event(run, "move")?;
         ensure!(moved.outcome.contains("writes were held for"), "{}: {moved:?}", run.target);
@@ -144,5 +150,5 @@ fn moves_are_measured_under_clients_that_follow() -> Result<()> {
         // That is how writers know.
         ensure!(check.refused > 0, "{}: {check:?}", run.target);
     }
-    Ok(())
+    Ok(experiment)
 }

@@ -31,6 +31,7 @@ pub const BUNDLED: &[(&str, &str)] = bundled![
     "threads",
     "hot-key",
     "hot-burst",
+    "tls-storm",
     "efficiency",
 ];
 

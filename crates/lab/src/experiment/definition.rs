@@ -11,6 +11,7 @@ use super::error::{FileError, guess};
 use super::figures;
 use super::file::{Axis, File, SizeSection, TargetSection, Template, Value};
 use super::scope::Scope;
+use crate::load::Encryption;
 use crate::report::VIEWS;
 use crate::results::figure::QUANTILES;
 use crate::targets::cpus;
@@ -27,6 +28,8 @@ pub struct Choice {
     pub targets: Vec<String>,
     /// Replacements for values and for swept parameters (whose values are separated by commas).
     pub set: Vec<(String, String)>,
+    /// How connections are encrypted where the file does not say, if they are.
+    pub encryption: Option<Encryption>,
 }
 
 /// An experiment ready to run.
@@ -46,6 +49,8 @@ pub struct Definition {
     repetitions: u32,
     /// The targets: a section of the file, and one of the kinds that it names.
     targets: Vec<Member>,
+    /// See [`Choice::encryption`].
+    encryption: Option<Encryption>,
 }
 
 /// One target of the file.
@@ -73,7 +78,7 @@ pub struct RunContext {
 pub type Point = BTreeMap<String, String>;
 
 /// The placeholders that every file has.
-const BUILT_IN: [&str; 10] = [
+const BUILT_IN: [&str; 11] = [
     "cores",
     "last_core",
     "other_cores",
@@ -82,6 +87,7 @@ const BUILT_IN: [&str; 10] = [
     "http_port",
     "link_port",
     "directory",
+    "tls_directory",
     "repetition",
     "target",
 ];
@@ -120,6 +126,7 @@ impl Definition {
             matrix: Vec::new(),
             repetitions: 1,
             targets: Vec::new(),
+            encryption: choice.encryption.clone(),
             file,
         };
         definition.check_views()?;
@@ -231,10 +238,12 @@ impl Definition {
         }
         values.insert("link_port".to_owned(), port());
         values.insert("directory".to_owned(), context.directory.to_string_lossy().into_owned());
+        let certificates = context.directory.join("tls").to_string_lossy().into_owned();
+        values.insert("tls_directory".to_owned(), certificates);
         values.insert("repetition".to_owned(), context.repetition.to_string());
         values.insert("target".to_owned(), target.to_owned());
         values.extend(point.clone());
-        let mut scope = Scope { path: &self.path, text: &self.text, values };
+        let mut scope = self.scope_of(values);
         // A value may be made of built-in ones, of swept ones, and of others.
         let mut left: Vec<(&String, &Spanned<Value>)> = self.values.iter().collect();
         while !left.is_empty() {
@@ -257,6 +266,12 @@ impl Definition {
             left = later;
         }
         Ok(scope)
+    }
+
+    /// A scope with these values.
+    fn scope_of(&self, values: BTreeMap<String, String>) -> Scope<'_> {
+        let encryption = self.encryption.as_ref();
+        Scope { path: &self.path, text: &self.text, values, encryption }
     }
 
     /// Each kind of each section is a target; two of the same name are a mistake.
@@ -343,7 +358,7 @@ impl Definition {
     /// The values of placeholders: the file's, replaced by the size's, and both replaced by the
     /// command line's.
     fn fill_in_values(&mut self, choice: &Choice) -> Result<(), FileError> {
-        let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
+        let scope = self.scope_of(built_in());
         let size = self.size(choice);
         let mut values: BTreeMap<String, Spanned<Value>> = BTreeMap::new();
         for (name, value) in self.file.values.iter().chain(&size.values) {
@@ -396,7 +411,7 @@ impl Definition {
         if let Some(count) = choice.repetitions {
             return Ok(count.max(1));
         }
-        let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
+        let scope = self.scope_of(built_in());
         let field = self.size(choice).repetitions.as_ref().or(self.file.repetitions.as_ref());
         scope.positive_or(field, 1)
     }

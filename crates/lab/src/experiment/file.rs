@@ -139,6 +139,8 @@ pub struct TargetSection {
     pub password: Option<Field>,
     /// True: others reach it over `{NAME.link_port}`, and that way can be cut.
     pub link: Option<Field>,
+    /// Whether connections to it are encrypted, or how.
+    pub tls: Option<Spanned<TlsSection>>,
     /// `ping`, `replica`, `http` or `connect`: how to find out that it is ready.
     pub probe: Option<Field>,
     /// Processes that belong to it and are started before it.
@@ -146,6 +148,32 @@ pub struct TargetSection {
     pub beside: Vec<Spanned<TargetSection>>,
     /// Which of these keeps the data.
     pub store: Option<Spanned<String>>,
+}
+
+/// How connections to a target are encrypted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "tls is true, false, or a table of cacert, cert, key, sni, insecure")]
+pub enum TlsSection {
+    /// True or false.
+    Plain(Template),
+    /// By these files.
+    By(TlsFiles),
+}
+
+/// The words of a command line, without their dashes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The authorities that are believed.
+    pub cacert: Option<Template>,
+    /// The certificate of the lab.
+    pub cert: Option<Template>,
+    /// Its key.
+    pub key: Option<Template>,
+    /// The name that the target's certificate is for.
+    pub sni: Option<Template>,
+    /// True: any certificate is believed.
+    pub insecure: Option<Template>,
 }
 
 /// A load, or data that is filled in before.

@@ -1,5 +1,6 @@
 //! Makes a case of a file's sections: each text becomes a value, or an error with its line.
 
+mod encrypted;
 mod target;
 
 use std::time::Duration;

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::load::Encryption;
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
 
@@ -25,11 +26,22 @@ pub(super) fn move_all(from: &Endpoint, to: &Endpoint, halt: &Interrupt) -> Resu
     if from.password.is_some() || to.password.is_some() {
         return Err("servers with passwords are not moved by the lab".to_owned());
     }
-    let url = |endpoint: &Endpoint| format!("redis://{}:{}", endpoint.host, endpoint.port);
+    let url = |endpoint: &Endpoint| {
+        let scheme = if endpoint.encryption.is_some() { "rediss" } else { "redis" };
+        format!("{scheme}://{}:{}", endpoint.host, endpoint.port)
+    };
+    // The tool has one set of certificates for both.
+    let encryption = match (&from.encryption, &to.encryption) {
+        (Some(one), Some(other)) if one != other => {
+            return Err("servers with different certificates are not moved by the lab".to_owned());
+        }
+        (one, other) => one.as_ref().or(other.as_ref()),
+    };
     let failed = |error: std::io::Error| format!("dunlin move: {error}");
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(["move", "--from", &url(from), "--to", &url(to), "--yes"]);
+    command.args(encryption.map(Encryption::options).unwrap_or_default());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     // It says little, so that it never waits for a reader.

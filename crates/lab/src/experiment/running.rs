@@ -92,6 +92,7 @@ pub(crate) fn address(endpoint: &Endpoint) -> Address {
         host: endpoint.host.clone(),
         port: endpoint.port,
         password: endpoint.password.clone(),
+        encryption: endpoint.encryption.clone(),
         ..Address::default()
     }
 }

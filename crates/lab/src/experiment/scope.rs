@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::error::{FileError, guess};
 use super::file::Field;
+use crate::load::Encryption;
 
 /// The text of a file, its name in messages, and the values of its placeholders.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) text: &'a str,
     /// The value of each placeholder.
     pub(crate) values: BTreeMap<String, String>,
+    /// How connections are encrypted where the file does not say, if the command line does.
+    pub(crate) encryption: Option<&'a Encryption>,
 }
 
 /// No time, rate or share is larger: longer times overflow clocks.
@@ -154,6 +157,7 @@ mod tests {
         Scope {
             path: "a.toml",
             text: "",
+            encryption: None,
             values: values.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         }
     }

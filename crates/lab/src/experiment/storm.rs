@@ -1,17 +1,20 @@
 //! A connection storm: many clients come at the same moment, each asks once, and all stay a while.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::load::{Channel, Encryption, SessionSettings};
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
 
 /// How long a client waits for its connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Room for an answer, and for a record of TLS.
+const ROOM: usize = 32 * 1024;
 /// How often the storm checks whether it should end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -32,7 +35,7 @@ pub(super) struct Seen {
 
 /// One client.
 struct Guest {
-    socket: Socket,
+    channel: Channel,
     state: State,
 }
 
@@ -40,6 +43,8 @@ struct Guest {
 enum State {
     /// The connection is not there yet.
     Opening,
+    /// It is there, and shakes hands.
+    Shaking,
     /// The question is on its way.
     Requested,
     /// It only stays.
@@ -57,11 +62,17 @@ pub(super) fn storm(
 ) -> io::Result<Seen> {
     let address = (endpoint.host.as_str(), endpoint.port).to_socket_addrs()?.next();
     let address = address.ok_or_else(|| io::Error::other("the host has no address"))?;
+    // No client has been there before.
+    let encryption =
+        endpoint.encryption.as_ref().map(|own| Encryption { in_full: true, ..own.clone() });
+    let encryption = encryption.map(|own| own.read(&endpoint.host, Vec::new())).transpose();
+    let encryption = encryption.map_err(io::Error::other)?;
+    let mut room = vec![0; ROOM];
     let start = Instant::now();
     let mut seen = Seen::default();
     let mut guests: Vec<Guest> = Vec::with_capacity(connections);
     for _ in 0..connections {
-        match connect(address) {
+        match connect(address, encryption.as_ref()) {
             Ok(guest) => guests.push(guest),
             Err(error) => seen.failure = Some(error.to_string()),
         }
@@ -72,7 +83,7 @@ pub(super) fn storm(
             break;
         }
         for place in ready {
-            guests[place].go_on(&mut seen);
+            guests[place].go_on(&mut seen, &mut room);
             if guests[place].state == State::Done {
                 seen.last_answer = start.elapsed();
             }
@@ -85,7 +96,7 @@ pub(super) fn storm(
 }
 
 /// Begins to connect.
-fn connect(address: SocketAddr) -> io::Result<Guest> {
+fn connect(address: SocketAddr, encryption: Option<&SessionSettings>) -> io::Result<Guest> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     match socket.connect(&address.into()) {
@@ -95,7 +106,7 @@ fn connect(address: SocketAddr) -> io::Result<Guest> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
         Err(error) => return Err(error),
     }
-    Ok(Guest { socket, state: State::Opening })
+    Ok(Guest { channel: Channel::new(socket, encryption)?, state: State::Opening })
 }
 
 /// Waits a little until some clients can go on; returns which.
@@ -103,8 +114,9 @@ fn wait(guests: &[Guest]) -> io::Result<Vec<usize>> {
     let waiting = guests.iter().enumerate().filter(|(_, guest)| guest.is_waiting());
     let (places, mut watched): (Vec<usize>, Vec<PollFd<'_>>) = waiting
         .map(|(place, guest)| {
-            let wanted = if guest.state == State::Opening { PollFlags::OUT } else { PollFlags::IN };
-            (place, PollFd::new(&guest.socket, wanted))
+            let writes = guest.state == State::Opening || guest.channel.wants_write();
+            let wanted = if writes { PollFlags::OUT } else { PollFlags::IN };
+            (place, PollFd::new(guest.channel.socket(), wanted))
         })
         .unzip();
     if watched.is_empty() {
@@ -121,41 +133,42 @@ fn wait(guests: &[Guest]) -> io::Result<Vec<usize>> {
 
 impl Guest {
     fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Opening | State::Requested)
+        matches!(self.state, State::Opening | State::Shaking | State::Requested)
     }
 
-    /// Takes the next step: asks, or takes the answer.
-    fn go_on(&mut self, seen: &mut Seen) {
+    /// Takes the next step: shakes hands, asks, or takes the answer.
+    fn go_on(&mut self, seen: &mut Seen, room: &mut [u8]) {
         let next = match self.state {
-            State::Opening => self.ask().map(|()| {
-                seen.opened += 1;
-                State::Requested
-            }),
-            State::Requested => self.take_answer(),
+            State::Opening | State::Shaking => self.ask(),
+            State::Requested => self.take_answer(room),
             state => Ok(state),
         };
-        match next {
-            Ok(state) => self.state = state,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            Err(_) => self.state = State::Refused,
-        }
-        seen.refused += usize::from(self.state == State::Refused);
-        seen.answered += usize::from(self.state == State::Done);
+        let before = self.state;
+        self.state = next.unwrap_or(State::Refused);
+        let is_new = |state| before != state && self.state == state;
+        seen.opened += usize::from(is_new(State::Requested));
+        seen.refused += usize::from(is_new(State::Refused));
+        seen.answered += usize::from(is_new(State::Done));
     }
 
-    fn ask(&mut self) -> io::Result<()> {
-        if let Some(error) = self.socket.take_error()? {
+    fn ask(&mut self) -> io::Result<State> {
+        if let Some(error) = self.channel.socket().take_error()? {
             return Err(error);
         }
-        self.socket.write_all(b"*1\r\n$4\r\nPING\r\n")
+        if !self.channel.shake_hands()? {
+            return Ok(State::Shaking);
+        }
+        // A new connection takes so little at once.
+        self.channel.write(b"*1\r\n$4\r\nPING\r\n")?;
+        Ok(State::Requested)
     }
 
     /// A server that wants a password has answered too; one that has too many clients reports that
     /// and closes.
-    fn take_answer(&mut self) -> io::Result<State> {
-        let mut answer = [0; 64];
-        let length = self.socket.read(&mut answer)?;
-        let is_answer = answer[..length].starts_with(b"+") || answer.starts_with(b"-NOAUTH");
+    fn take_answer(&mut self, room: &mut [u8]) -> io::Result<State> {
+        let Some(length) = self.channel.read(room)? else { return Ok(State::Requested) };
+        let answer = &room[..length];
+        let is_answer = answer.starts_with(b"+") || answer.starts_with(b"-NOAUTH");
         Ok(if is_answer { State::Done } else { State::Refused })
     }
 }
@@ -177,6 +190,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::TcpListener;
 
     use super::*;

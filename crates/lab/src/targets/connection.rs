@@ -18,7 +18,7 @@ pub struct Endpoint {
     pub port: u16,
     /// The password of AUTH.
     pub password: Option<String>,
-    /// How connections for commands are encrypted, if they are to be.
+    /// How connections are encrypted, if they are to be.
     pub encryption: Option<Encryption>,
 }
 
@@ -51,19 +51,23 @@ impl Endpoint {
         Err(failure)
     }
 
+    /// The same, encrypted if that is to be, for one of these protocols.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`], or one end does not believe the other.
+    pub fn open_stream(&self, patience: Duration, protocols: Vec<Vec<u8>>) -> io::Result<Stream> {
+        let socket = self.open(patience)?;
+        let Some(own) = &self.encryption else { return Ok(Stream::Plain(socket)) };
+        let (config, name) = own.read(&self.host, protocols).map_err(io::Error::other)?;
+        Stream::encrypt(socket, config, name, &|| false)
+    }
+
     /// Opens a connection for commands, with the password sent.
     ///
     /// # Errors
-    /// As [`Endpoint::open`], or the password is refused.
+    /// As [`Endpoint::open_stream`], or the password is refused.
     pub fn connect(&self, patience: Duration) -> io::Result<Connection> {
-        let socket = self.open(patience)?;
-        let stream = match &self.encryption {
-            None => Stream::Plain(socket),
-            Some(own) => {
-                let (config, name) = own.read(&self.host, Vec::new()).map_err(io::Error::other)?;
-                Stream::encrypt(socket, config, name, &|| false)?
-            }
-        };
+        let stream = self.open_stream(patience, Vec::new())?;
         let mut connection = Connection { stream, parser: ReplyParser::new(), input: Vec::new() };
         if let Some(password) = &self.password
             && let Value::Error(text) = connection.call(&["AUTH", password])?

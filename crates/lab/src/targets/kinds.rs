@@ -24,6 +24,11 @@ pub(crate) struct Kind {
     pub(crate) probe: Probe,
     /// The option for the port of its HTTP, if HTTP has its own port.
     pub(crate) http: Option<&'static str>,
+    /// The same for HTTP over TLS.
+    pub(crate) https: Option<&'static str>,
+    /// The options with which each is started so that it speaks TLS alone; none if the lab does not
+    /// know how.
+    pub(crate) tls: &'static [(&'static str, &'static str)],
     /// The option that sets how many threads serve clients.
     threads: &'static str,
     /// Further default options with several threads, so that they share as much of a client's work
@@ -64,6 +69,16 @@ const USUAL_OF_DUNLIN: &[(&str, &str)] = &[
     ("appendonly", "no"),
 ];
 
+/// The certificates are those that the lab has made.
+const TLS: &[(&str, &str)] = &[
+    ("port", "0"),
+    ("tls-port", "{port}"),
+    ("tls-replication", "yes"),
+    ("tls-cert-file", "{tls_directory}/server.crt"),
+    ("tls-key-file", "{tls_directory}/server.key"),
+    ("tls-ca-cert-file", "{tls_directory}/ca.crt"),
+];
+
 /// All of them, in the order of tables.
 pub(crate) const KINDS: &[Kind] = &[
     Kind {
@@ -75,6 +90,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::TwoWords,
         probe: Probe::Ping,
         http: Some("http-port"),
+        https: Some("https-port"),
+        tls: TLS,
         threads: "threads",
         several: &[],
     },
@@ -87,6 +104,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::TwoWords,
         probe: Probe::Ping,
         http: None,
+        https: None,
+        tls: TLS,
         threads: "io-threads",
         several: READ_TOO,
     },
@@ -99,6 +118,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::TwoWords,
         probe: Probe::Ping,
         http: None,
+        https: None,
+        tls: TLS,
         threads: "io-threads",
         several: READ_TOO,
     },
@@ -111,6 +132,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::TwoWords,
         probe: Probe::Ping,
         http: None,
+        https: None,
+        tls: TLS,
         threads: "server-threads",
         several: &[],
     },
@@ -128,6 +151,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::OneWord,
         probe: Probe::Ping,
         http: None,
+        https: None,
+        tls: &[],
         threads: "proactor_threads",
         several: &[],
     },
@@ -140,6 +165,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::TwoWords,
         probe: Probe::Ping,
         http: None,
+        https: None,
+        tls: &[],
         threads: "threads",
         several: &[],
     },
@@ -164,6 +191,8 @@ pub(crate) const KINDS: &[Kind] = &[
         form: Form::OneWord,
         probe: Probe::Connect,
         http: None,
+        https: None,
+        tls: &[],
         threads: "thread-pool-size",
         several: &[],
     },

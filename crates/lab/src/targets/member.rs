@@ -95,7 +95,8 @@ impl Member {
                 (Some(launch), "127.0.0.1".to_owned(), target.port)
             }
         };
-        let endpoint = Endpoint { host, port, password: target.password.clone(), encryption: None };
+        let (password, encryption) = (target.password.clone(), target.encryption.clone());
+        let endpoint = Endpoint { host, port, password, encryption };
         let web = Endpoint { port: target.http_port.unwrap_or(port), ..endpoint.clone() };
         let mut member = Member {
             name: target.name.clone(),
@@ -313,7 +314,9 @@ impl Member {
                 return Err(StartError::Unfit(reason));
             }
             if self.launch.is_none() && start.elapsed() > PROBE_PATIENCE {
-                return Err(StartError::Unfit(format!("nothing answers at {host}:{port}")));
+                let why = self.endpoint.connect(PROBE_PATIENCE).err();
+                let why = why.map(|error| format!(": {error}")).unwrap_or_default();
+                return Err(StartError::Unfit(format!("nothing answers at {host}:{port}{why}")));
             }
             if start.elapsed() > START_PATIENCE {
                 let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();
@@ -330,11 +333,12 @@ impl Member {
     }
 
     fn answers_http(&self) -> bool {
-        let Ok(mut stream) = self.web.open(PROBE_PATIENCE) else { return false };
+        let protocols = vec![b"http/1.1".to_vec()];
+        let Ok(mut stream) = self.web.open_stream(PROBE_PATIENCE, protocols) else { return false };
         let request =
             format!("GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.web.host);
         let mut start = [0; 7];
-        stream.write_all(request.as_bytes()).is_ok()
+        stream.write_all(request.as_bytes()).and_then(|()| stream.flush()).is_ok()
             && stream.read_exact(&mut start).is_ok()
             && start == *b"HTTP/1."
     }

@@ -38,6 +38,10 @@ impl Server {
         let mut server = Server { members: Vec::new(), store: 0, links: Vec::new(), directory };
         let place = server.directory.path().to_owned();
         for (at, own) in target.beside.iter().chain([target]).enumerate() {
+            // All processes of a target share what the first of them needs.
+            if let Some(place) = own.certificates.as_ref().filter(|place| !place.exists()) {
+                tls::dev::make(place, &[]).map_err(StartError::Failed)?;
+            }
             if let Some(port) = own.link_port {
                 let link = Proxy::start(port, own.port);
                 let link = link.map_err(|error| StartError::Failed(error.to_string()))?;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::load::Encryption;
+
 /// A server, alone or with other processes beside it: how to start it, or where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -26,6 +28,10 @@ pub struct Target {
     pub files: BTreeMap<String, String>,
     /// The password that clients send.
     pub password: Option<String>,
+    /// How connections to it are encrypted, if they are.
+    pub encryption: Option<Encryption>,
+    /// Where the lab puts certificates for it and for its clients, if it makes them.
+    pub certificates: Option<PathBuf>,
     /// How to find out that it is ready.
     pub probe: Probe,
     /// The processes that are started before it, in this order, and measured with it.

@@ -16,6 +16,7 @@ pub(super) fn definitions(options: &RunOptions) -> Result<Vec<Definition>, Strin
         repetitions: options.repetitions,
         targets: options.targets.clone(),
         set: Vec::new(),
+        encryption: options.encryption(),
     };
     for text in &options.set {
         let (name, value) =

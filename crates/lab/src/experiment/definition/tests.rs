@@ -298,6 +298,58 @@ fn kinds_become_targets_and_can_be_chosen() {
 }
 
 #[test]
+fn connections_are_encrypted_as_the_file_says_or_else_the_command_line() {
+    let own = |text: &str, words: Option<Encryption>| {
+        let choice = Choice { encryption: words, ..Choice::default() };
+        Definition::new("small.toml", text, &choice).map(|own| first_case(&own).target)
+    };
+    let of_file = |text: &str| own(text, None).expect("it is right");
+    let words = || Some(Encryption { insecure: true, ..Encryption::default() });
+    // A running server.
+    let running = experiment("");
+    let with = |line: &str| running.replace("7000\"", &format!("7000\"\n{line}"));
+    assert_eq!(of_file(&running).encryption, None);
+    assert_eq!(own(&running, words()).expect("it is right").encryption, words());
+    assert_eq!(own(&with("tls = false"), words()).expect("it is right").encryption, None);
+    let secure = of_file(&running.replace("127.0.0.1", "rediss://127.0.0.1"));
+    assert_eq!(secure.encryption, Some(Encryption::default()));
+    assert_eq!(secure.origin, Origin::Running { host: "127.0.0.1".to_owned(), port: 7000 });
+    let table = of_file(&with("tls = { cacert = \"ca.pem\", insecure = true }"));
+    let authority = Some("ca.pem".to_owned());
+    let wanted = Encryption { authority, insecure: true, ..Encryption::default() };
+    assert_eq!((table.encryption, table.certificates), (Some(wanted), None));
+    // One that the lab starts.
+    let dunlin = experiment("").replace("address = \"127.0.0.1:7000\"", "kind = \"dunlin\"");
+    for target in [
+        own(&dunlin, words()).expect("it is right"),
+        of_file(&dunlin.replace("kind = ", "tls = true\nkind = ")),
+    ] {
+        let encryption = target.encryption.expect("it is encrypted");
+        assert_eq!(encryption.authority.as_deref(), Some("/data/tls/ca.crt"));
+        assert!(!encryption.insecure, "its certificate is known");
+        assert_eq!(target.certificates, Some("/data/tls".into()));
+        let Origin::Command { arguments, .. } = target.origin else { panic!("it is this program") };
+        let line = arguments.join(" ");
+        assert!(line.contains("--port 0") && line.contains("--tls-port 6400"), "{line}");
+        assert!(line.contains("--tls-key-file /data/tls/server.key"), "{line}");
+    }
+    let limit = own(&dunlin.replace("dunlin", "limit"), words()).expect("it is right");
+    assert_eq!(limit.origin, Origin::Missing("the lab does not start limit with TLS".to_owned()));
+    // A command says for itself.
+    let mistake = own(&started(""), words()).expect_err("it does not").to_string();
+    assert!(mistake.contains("tls = true or false"), "{mistake}");
+    assert_eq!(own(&started("tls = false"), words()).expect("it does").encryption, None);
+    let made = own(&started("tls = true\nfiles = { a = \"{tls_directory}\" }"), None);
+    let made = made.expect("it does");
+    assert_eq!((&*made.files["a"], made.certificates), ("/data/tls", Some("/data/tls".into())));
+    for wrong in ["tls = \"perhaps\"", "tls = { nothing = 1 }"] {
+        assert!(own(&with(wrong), None).is_err(), "{wrong}");
+    }
+    let mistake = dunlin.replace("kind = ", "tls = { insecure = true }\nkind = ");
+    assert!(own(&mistake, None).is_err());
+}
+
+#[test]
 fn processes_beside_a_target_have_their_own_ports_and_directories() {
     let text = started(
         "store = \"data\"\nfiles = { \"a.txt\" = \"{data.port} {http_port}\" }\n\

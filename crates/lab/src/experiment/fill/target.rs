@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::super::error::{FileError, guess};
 use super::super::file::{Field, File, TargetSection};
 use super::super::scope::Scope;
+use super::encrypted::{Encrypted, encryption};
 use crate::targets::cpus;
 use crate::targets::kinds::{self, KINDS, Kind};
 use crate::targets::{Limits, Origin, Probe, Target};
@@ -186,7 +187,10 @@ fn process(
     let mut options = texts(&section.options)?;
     let mut http_port = None;
     let answers_http = matches!(probe, Probe::Http | Probe::Replica);
-    if let Some(option) = kind.and_then(|kind| kind.http).filter(|_| answers_http) {
+    let Encrypted { encryption, certificates } = encryption(section, kind, scope)?;
+    let is_encrypted = encryption.is_some();
+    let of_http = kind.and_then(|kind| if is_encrypted { kind.https } else { kind.http });
+    if let Some(option) = of_http.filter(|_| answers_http) {
         let own = || scope.values.get("http_port").cloned().unwrap_or_default();
         let port = options.entry(option.to_owned()).or_insert_with(own);
         http_port = port.parse().ok();
@@ -194,7 +198,13 @@ fn process(
     let threads = section.threads.as_ref();
     let threads = threads.map(|_| scope.positive_or::<u32>(threads, 1)).transpose()?;
     let origin = match (kind, &section.command, &section.address) {
+        (Some(kind), _, _) if is_encrypted && kind.tls.is_empty() => {
+            Origin::Missing(format!("the lab does not start {} with TLS", kind.title))
+        }
         (Some(kind), _, _) => {
+            for (name, value) in kind.tls.iter().filter(|_| is_encrypted) {
+                options.entry((*name).to_owned()).or_insert_with(|| (*value).to_owned());
+            }
             let count = threads.map(|count| count.to_string());
             filled(kind.origin(&options, count.as_deref()), scope)
         }
@@ -231,6 +241,8 @@ fn process(
         environment: texts(&section.environment)?,
         files: texts(&section.files)?,
         password: section.password.as_ref().map(|field| scope.text(field)).transpose()?,
+        encryption,
+        certificates,
         probe,
         beside: Vec::new(),
         store: None,
@@ -262,7 +274,7 @@ fn probe(
 fn filled(origin: Origin, scope: &Scope<'_>) -> Origin {
     let Origin::Command { program, arguments } = origin else { return origin };
     let fill = |argument: String| {
-        ["port", "directory"].iter().fold(argument, |argument, name| {
+        ["port", "directory", "tls_directory"].iter().fold(argument, |argument, name| {
             let value = scope.values.get(*name).map_or("", String::as_str);
             argument.replace(&format!("{{{name}}}"), value)
         })
@@ -284,7 +296,12 @@ fn command_origin(words: &[Field], scope: &Scope<'_>) -> Result<Origin, FileErro
 
 fn address_origin(field: &Field, scope: &Scope<'_>) -> Result<Origin, FileError> {
     let text = scope.text(field)?;
-    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    let schemes = ["redis://", "rediss://", "http://", "https://"];
+    let place = schemes.iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(&text);
+    let parts = place
+        .trim_end_matches('/')
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host, port.parse().ok()?)));
     match parts {
         Some((host, port)) if !host.is_empty() => {
             Ok(Origin::Running { host: host.trim_matches(['[', ']']).to_owned(), port })
