@@ -56,6 +56,8 @@ fn a_position_makes_a_replica_answer_with_what_was_written() -> Result<()> {
     {
         ensure!(reader.ask("GET /v1/keys/k", &[wrong], b"")?.status == 400, "{wrong}");
     }
+    let both = ["Dunlin-Durability: memory", "Dunlin-Durability: replicas 1"];
+    ensure!(reader.ask("GET /v1/keys/k", &both, b"")?.status == 400);
     // A replica names the primary that takes writes.
     let refused = reader.ask("PUT /v1/keys/k", &[], b"x")?;
     let address = format!("127.0.0.1:{}", primary.port());
@@ -95,5 +97,22 @@ fn a_request_chooses_how_durable_its_writes_are() -> Result<()> {
     // The connection goes on, and the next request chooses nothing.
     ensure!(web.ask("PUT /v1/keys/k", &[], b"5")?.status == 204);
     ensure!(web.ask("GET /v1/keys/k", &[], b"")?.text() == "5");
+    Ok(())
+}
+
+#[test]
+fn the_position_of_a_write_that_changes_nothing_has_what_it_has_found() -> Result<()> {
+    let ((_primary, own), _replica) = pair()?;
+    let (mut first, mut second) = (Web::connect(own)?, Web::connect(own)?);
+    let offset = |web: &mut Web, key: &str, headers: &[&str], status: u16| -> Result<u64> {
+        let answer = web.ask(&format!("PUT /v1/keys/{key}"), headers, b"value")?;
+        ensure!(answer.status == status, "{key}: {}", answer.status);
+        let position = answer.header("dunlin-position").context("a position")?;
+        Ok(position.split_once(':').context("an offset")?.1.parse()?)
+    };
+    offset(&mut first, "earlier", &[], 201)?;
+    let written = offset(&mut second, "lock", &[], 201)?;
+    let found = offset(&mut first, "lock", &["If-None-Match: *"], 412)?;
+    ensure!(found >= written, "{found} {written}");
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(in super::super) struct Choice {
 impl Choice {
     /// The choice in the head of a request. The error says what is wrong with it.
     pub(in super::super) fn of(head: &Head<'_>) -> Result<Option<Box<Choice>>, &'static str> {
-        let durability = match head.header("dunlin-durability") {
+        let durability = match only(head, "dunlin-durability")? {
             None => Durability::Default,
             Some(text) => {
                 let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -23,12 +23,21 @@ impl Choice {
                     .ok_or("Dunlin-Durability is default, memory, fsync, or replicas N [fsync]")?
             }
         };
-        let read_after = head.header("dunlin-min-position").map(|text| {
+        let read_after = only(head, "dunlin-min-position")?.map(|text| {
             Position::parse(text.trim_ascii())
                 .ok_or("Dunlin-Min-Position is a position that Dunlin-Position has told")
         });
         let choice = Choice { durability, read_after: read_after.transpose()? };
         let is_none = choice.durability == Durability::Default && choice.read_after.is_none();
         Ok((!is_none).then(|| Box::new(choice)))
+    }
+}
+
+/// The value of a header. Of two it could be that others on the way, or the client, mean the other.
+fn only<'h>(head: &Head<'h>, name: &str) -> Result<Option<&'h [u8]>, &'static str> {
+    let mut all = head.all(name);
+    match (all.next(), all.next()) {
+        (value, None) => Ok(value),
+        _ => Err("Dunlin-Durability and Dunlin-Min-Position may be given once"),
     }
 }

@@ -47,11 +47,14 @@ impl Exchange {
     /// Has the answer say where the request and this server are in the stream of writes.
     #[inline]
     fn say_whereabouts(&mut self, engine: &Engine, turn: &Turn, session: &Session, reply: &Output) {
-        let is_write = matches!(self.kind, Kind::Write | Kind::Tree(_))
-            || self.written_before.is_some_and(|before| session.write_offset != before);
+        let has_written = self.written_before.is_some_and(|before| session.write_offset != before);
+        let is_write = has_written || matches!(self.kind, Kind::Write | Kind::Tree(_));
         let is_replica = engine.replication.is_replica();
         if is_write || is_replica {
-            self.say_whereabouts_now(engine, turn, session, (reply, is_write && !is_replica));
+            // A write that has changed nothing tells of what others have written before.
+            let after = if has_written { session.write_offset } else { 0 };
+            let written = (is_write && !is_replica).then_some(after);
+            self.say_whereabouts_now(engine, turn, reply, written);
         }
     }
 
@@ -60,13 +63,13 @@ impl Exchange {
         &mut self,
         engine: &Engine,
         turn: &Turn,
-        session: &Session,
-        (reply, is_write): (&Output, bool),
+        reply: &Output,
+        written: Option<u64>,
     ) {
-        let mut whereabouts = Whereabouts::default();
-        if is_write {
-            whereabouts.written = Some(engine.position_after(session.write_offset).to_string());
-        }
+        let mut whereabouts = Whereabouts {
+            written: written.map(|offset| engine.position_after(offset).to_string()),
+            ..Whereabouts::default()
+        };
         if let Some(view) = engine.replication.view() {
             let staleness = engine.replication.staleness(turn.monotonic);
             whereabouts.staleness = Some(staleness.map_or("unknown".into(), |ms| ms.to_string()));
