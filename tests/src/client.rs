@@ -2,9 +2,11 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
+use rustls::ClientConfig;
 use tls::Stream;
 
 use crate::certificates::Encryption;
@@ -101,7 +103,7 @@ impl Client {
     /// # Errors
     /// The connection is refused.
     pub fn connect(port: u16) -> Result<Self> {
-        Self::connect_through(port, None)
+        Self::open(port, None)
     }
 
     /// Connects to a loopback port, and encrypts the connection if the server wants that.
@@ -109,6 +111,10 @@ impl Client {
     /// # Errors
     /// The connection is refused, or one end does not believe the other.
     pub fn connect_through(port: u16, encryption: Option<&Encryption>) -> Result<Self> {
+        Self::open(port, encryption.map(Encryption::config))
+    }
+
+    fn open(port: u16, encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
         let socket = TcpStream::connect(("127.0.0.1", port))
             .with_context(|| format!("connecting to port {port}"))?;
         socket.set_nodelay(true)?;
@@ -116,12 +122,24 @@ impl Client {
         socket.set_write_timeout(Some(PATIENCE))?;
         let stream = match encryption {
             None => Stream::Plain(socket),
-            Some(own) => {
+            Some(config) => {
                 let name = tls::client::server_name("127.0.0.1").map_err(Error::msg)?;
-                Stream::encrypt(socket, own.config(), name, &|| false)?
+                let begun = Instant::now();
+                Stream::encrypt(socket, config, name, &|| begun.elapsed() >= PATIENCE)?
             }
         };
         Ok(Self { stream: BufReader::with_capacity(64 * 1024, stream) })
+    }
+
+    /// Waits until bytes, or the end of the connection, are there to read. Returns how many.
+    fn fill(&mut self) -> std::io::Result<usize> {
+        // What comes on an encrypted connection need not be data.
+        loop {
+            match self.stream.fill_buf() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                filled => return filled.map(<[u8]>::len),
+            }
+        }
     }
 
     /// Sends bytes as they are.
@@ -168,10 +186,10 @@ impl Client {
     /// # Errors
     /// Nothing comes in time, the stream ends inside a reply, or the bytes are not RESP.
     pub fn receive(&mut self) -> Result<Received> {
-        match self.stream.fill_buf() {
-            Ok([]) => Ok(Received::Closed),
+        match self.fill() {
+            Ok(0) => Ok(Received::Closed),
             Ok(_) => Ok(Received::Reply(read_reply(&mut self.stream, 0)?)),
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Received::Closed),
+            Err(error) if is_end(&error) => Ok(Received::Closed),
             Err(error) => Err(error).context("waiting for a reply"),
         }
     }
@@ -185,7 +203,7 @@ impl Client {
             return Ok(true);
         }
         self.stream.get_ref().socket().set_nonblocking(true)?;
-        let filled = self.stream.fill_buf().map(|_| ());
+        let filled = self.fill();
         self.stream.get_ref().socket().set_nonblocking(false)?;
         arrived(filled)
     }
@@ -199,7 +217,7 @@ impl Client {
             return Ok(true);
         }
         self.stream.get_ref().socket().set_read_timeout(Some(patience))?;
-        let filled = self.stream.fill_buf().map(|_| ());
+        let filled = self.fill();
         self.stream.get_ref().socket().set_read_timeout(Some(PATIENCE))?;
         arrived(filled)
     }
@@ -212,16 +230,14 @@ impl Client {
     pub fn receive_raw(&mut self, most: usize, patience: Duration) -> Result<(Vec<u8>, bool)> {
         let mut bytes = Vec::new();
         while bytes.len() < most && self.has_input(patience)? {
-            match self.stream.fill_buf() {
-                Ok([]) => return Ok((bytes, true)),
-                Ok(input) => {
-                    let taken = input.len().min(most - bytes.len());
-                    bytes.extend_from_slice(&input[..taken]);
+            match self.fill() {
+                Ok(0) => return Ok((bytes, true)),
+                Ok(count) => {
+                    let taken = count.min(most - bytes.len());
+                    bytes.extend_from_slice(&self.stream.buffer()[..taken]);
                     self.stream.consume(taken);
                 }
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => {
-                    return Ok((bytes, true));
-                }
+                Err(error) if is_end(&error) => return Ok((bytes, true)),
                 Err(error) => return Err(error).context("reading raw bytes"),
             }
         }
@@ -229,15 +245,20 @@ impl Client {
     }
 }
 
+/// Whether the connection has ended, if only because the server was killed.
+fn is_end(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
+}
+
 /// Whether an attempt to read shows that something is there: a connection that was reset has its
 /// end to read.
-fn arrived(filled: std::io::Result<()>) -> Result<bool> {
+fn arrived(filled: std::io::Result<usize>) -> Result<bool> {
     match filled {
-        Ok(()) => Ok(true),
+        Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             Ok(false)
         }
-        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(true),
+        Err(error) if is_end(&error) => Ok(true),
         Err(error) => Err(error).context("looking for input"),
     }
 }

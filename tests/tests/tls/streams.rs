@@ -12,7 +12,7 @@ use tests::observe::{PATIENCE, number, wait_until};
 use tls::Stream;
 use tls::client::server_name;
 
-use crate::house::{APART, Caller, House, bulk, is_served, simple};
+use crate::house::{APART, Caller, House, bulk, is_served, read_some, simple};
 
 /// A session whose bytes the test carries.
 struct Carried {
@@ -344,7 +344,7 @@ fn changes_stream_to_a_follower() -> Result<()> {
     while !text.contains("noticed-key") {
         ensure!(begun.elapsed() < PATIENCE, "{text}");
         control.call_text("SET noticed-key value")?;
-        let count = follower.read(&mut piece)?;
+        let count = read_some(&mut follower, &mut piece)?;
         ensure!(count > 0, "{text}");
         text.push_str(&String::from_utf8_lossy(&piece[..count]));
     }

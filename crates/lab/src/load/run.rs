@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::clock::{monotonic_ns, now_ms};
 use resp::client::{ReplyScanner, encode_command};
@@ -194,7 +194,9 @@ fn encryption(plan: &Plan) -> Result<Option<Encryption>, LoadError> {
 fn encrypt(socket: TcpStream, encryption: Option<&Encryption>) -> io::Result<Stream> {
     match encryption {
         Some((config, name)) => {
-            Stream::encrypt(socket, Arc::clone(config), name.clone(), &|| false)
+            let begun = Instant::now();
+            let is_over = || begun.elapsed() >= FIRST_CONNECTION;
+            Stream::encrypt(socket, Arc::clone(config), name.clone(), &is_over)
         }
         None => Ok(Stream::Plain(socket)),
     }
@@ -207,10 +209,11 @@ fn greet(mut socket: Stream, greeting: &(Vec<u8>, usize)) -> Result<Stream, Load
     socket.flush()?;
     let (mut scanner, mut buffer, mut refused) = (ReplyScanner::default(), [0; 4096], None);
     while missing > 0 {
-        let length = socket.read(&mut buffer)?;
-        if length == 0 {
-            return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
-        }
+        let length = match socket.read(&mut buffer) {
+            Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read?,
+        };
         let count = |_, error: Option<&[u8]>| {
             missing = missing.saturating_sub(1);
             let text = error.map(|text| String::from_utf8_lossy(text).into_owned());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use resp::client::{ReplyParser, Value, encode_command};
 use tls::Stream;
@@ -59,7 +59,8 @@ impl Endpoint {
         let socket = self.open(patience)?;
         let Some(own) = &self.encryption else { return Ok(Stream::Plain(socket)) };
         let (config, name) = own.read(&self.host, protocols).map_err(io::Error::other)?;
-        Stream::encrypt(socket, config, name, &|| false)
+        let begun = Instant::now();
+        Stream::encrypt(socket, config, name, &|| begun.elapsed() >= patience)
     }
 
     /// Opens a connection for commands, with the password sent.

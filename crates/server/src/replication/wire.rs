@@ -107,7 +107,7 @@ fn encrypt(socket: TcpStream, active: &tls::Active, host: &str) -> io::Result<St
         Err(_) => socket.peer_addr()?.ip().into(),
     };
     let begun = Instant::now();
-    Stream::encrypt(socket, by, name, &|| begun.elapsed() < CONNECT_MAX)
+    Stream::encrypt(socket, by, name, &|| begun.elapsed() >= CONNECT_MAX)
 }
 
 impl Wire {

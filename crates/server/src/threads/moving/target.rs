@@ -104,8 +104,8 @@ fn encrypted(
         (Err(_), Err(_)) => return Err(Trouble::Writing),
     };
     let begun = Instant::now();
-    let goes_on = || patience.is_over(begun).is_ok_and(|is_over| !is_over);
-    Stream::encrypt(stream, by, name, &goes_on).map_err(|_| Trouble::Writing)
+    let is_over = || patience.is_over(begun).unwrap_or(true);
+    Stream::encrypt(stream, by, name, &is_over).map_err(|_| Trouble::Writing)
 }
 
 impl Target {
