@@ -30,14 +30,14 @@ pub fn make(directory: &Path, names: &[String]) -> Result<(), String> {
     if let Some(file) = FILES.iter().find(|file| directory.join(file).exists()) {
         return Err(format!("{} is there already", directory.join(file).display()));
     }
-    std::fs::create_dir_all(directory)
-        .map_err(|error| format!("{}: {error}", directory.display()))?;
+    // All of them before the first is written: a name that is none leaves nothing behind.
+    let mut made = Vec::new();
     let authority_key = KeyPair::generate().map_err(failed)?;
     let mut authority = parameters("Dunlin trial authority", &[])?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = authority.self_signed(&authority_key).map_err(failed)?;
-    write(directory, "ca", &certificate.pem(), &authority_key.serialize_pem())?;
+    made.push(("ca", certificate.pem(), authority_key.serialize_pem()));
     let issuer = Issuer::new(authority, authority_key);
     let mut of_server: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     of_server.extend(names.iter().cloned());
@@ -56,9 +56,11 @@ pub fn make(directory: &Path, names: &[String]) -> Result<(), String> {
         };
         own.use_authority_key_identifier_extension = true;
         let certificate = own.signed_by(&key, &issuer).map_err(failed)?;
-        write(directory, name, &certificate.pem(), &key.serialize_pem())?;
+        made.push((name, certificate.pem(), key.serialize_pem()));
     }
-    Ok(())
+    std::fs::create_dir_all(directory)
+        .map_err(|error| format!("{}: {error}", directory.display()))?;
+    made.iter().try_for_each(|(name, certificate, key)| write(directory, name, certificate, key))
 }
 
 fn parameters(name: &str, names: &[String]) -> Result<CertificateParams, String> {

@@ -200,11 +200,14 @@ fn a_server_without_its_files_does_not_start() -> Result<()> {
 fn certificates_for_trials_are_made() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let own = directory.path().join("tls");
-    let make = || {
+    let make_for = |name: &str| {
         let mut command = Command::new(dunlin_binary()?);
-        command.args(["tls", "dev"]).arg(&own).arg("db.example");
+        command.args(["tls", "dev"]).arg(&own).arg(name);
         run(command, b"")
     };
+    let wrong = make_for("bücher.example")?;
+    ensure!(!wrong.status.success() && !own.exists(), "a name that is none leaves nothing behind");
+    let make = || make_for("db.example");
     let made = make()?;
     ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let again = make()?;
