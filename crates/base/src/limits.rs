@@ -322,6 +322,10 @@ pub const READ_PER_TURN: usize = 256 * 1024;
 /// Encrypted bytes that a connection holds back at most while its client does not take them.
 pub const TLS_HELD_BACK: usize = 64 * 1024;
 
+/// Encrypted bytes that are no data, as of records that say nothing or bring new keys, which a
+/// connection may send in a row before others have their turn.
+pub const TLS_WASTED: usize = 64 * 1024;
+
 /// Milliseconds within which a client ends its handshake.
 pub const TLS_HANDSHAKE_MS: u64 = 10_000;
 

@@ -254,6 +254,7 @@ impl Connection {
                     self.readable = false;
                     break;
                 }
+                Received::Later => break,
                 Received::End => {
                     self.end_input();
                     break;
@@ -303,6 +304,7 @@ impl Connection {
                     self.readable = !drained || self.read_closed || self.urgent;
                 }
                 Received::Nothing => self.readable = false,
+                Received::Later => break,
                 Received::End => self.end_input(),
                 Received::Failed => self.fail_input(),
             }

@@ -199,6 +199,7 @@ impl Link {
             match self.transport.receive(&mut self.input, limits::READ_BUFFER) {
                 Received::Bytes { drained, .. } => self.readable = !drained,
                 Received::Nothing => self.readable = false,
+                Received::Later => break,
                 Received::End => self.close("it closed the connection"),
                 Received::Failed => self.close("the connection failed"),
             }

@@ -2,13 +2,14 @@
 //! test decides how much fits, how much passes at once, and when a direction stalls, ends or fails.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use mio::{Registry, Token};
 use parking_lot::Mutex;
 use resp::output::Output;
 
+use super::tls::Carrier;
 use super::{AnyTransport, Flushed, Readiness, Received, Sent, Transport};
 
 /// One direction.
@@ -119,11 +120,17 @@ pub(in crate::net) fn shy_pair(
     connect(capacity, Some(Veil { most, gives, handshake, ..Veil::default() }))
 }
 
-fn connect(capacity: usize, veil: Option<Veil>) -> (AnyTransport, Far) {
+/// An end that carries the bytes of another transport, and the test's end.
+pub(in crate::net) fn link(capacity: usize) -> (End, Far) {
     let (to_server, to_client) = (Direction::new(capacity), Direction::new(capacity));
     let wire = Arc::new(Mutex::new(Wire { to_server, to_client }));
-    let end = End { wire: Arc::clone(&wire), veil };
-    (AnyTransport::Other(Box::new(end)), Far(wire))
+    (End { wire: Arc::clone(&wire), veil: None }, Far(wire))
+}
+
+fn connect(capacity: usize, veil: Option<Veil>) -> (AnyTransport, Far) {
+    let (mut end, far) = link(capacity);
+    end.veil = veil;
+    (AnyTransport::Other(Box::new(end)), far)
 }
 
 impl Far {
@@ -138,6 +145,17 @@ impl Far {
     /// Everything that has come.
     pub(in crate::net) fn received(&self) -> Vec<u8> {
         self.0.lock().to_client.bytes.drain(..).collect()
+    }
+
+    /// Bytes that the connection's end has not read yet.
+    pub(in crate::net) fn unread(&self) -> usize {
+        self.0.lock().to_server.bytes.len()
+    }
+
+    /// Whether nothing more fits in what is under way to the test.
+    pub(in crate::net) fn is_full(&self) -> bool {
+        let to_client = &self.0.lock().to_client;
+        to_client.bytes.len() >= to_client.capacity
     }
 
     /// What an event would say of the connection's end now.
@@ -250,6 +268,30 @@ impl Transport for End {
 
     fn descriptor(&self) -> i32 {
         -1
+    }
+}
+
+impl Carrier for End {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut taken = Vec::new();
+        match self.wire.lock().to_server.take(&mut taken, buffer.len()) {
+            Received::Bytes { count, .. } => {
+                buffer[..count].copy_from_slice(&taken);
+                Ok(count)
+            }
+            Received::End => Ok(0),
+            Received::Nothing | Received::Later => Err(io::ErrorKind::WouldBlock.into()),
+            Received::Failed => Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+
+    fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        match self.wire.lock().to_client.put(&bytes) {
+            Sent::Bytes(count) => Ok(count),
+            Sent::Full => Err(io::ErrorKind::WouldBlock.into()),
+            Sent::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 }
 

@@ -42,6 +42,9 @@ pub(super) enum Received {
     Bytes { count: usize, drained: bool },
     /// No bytes are there: an event announces the next ones.
     Nothing,
+    /// More may be there, but what has come lately took time and said little: others have their
+    /// turn before it is looked at.
+    Later,
     /// The peer has ended its stream, and all of it was received. It may still take what is sent.
     End,
     /// The transport has failed. What comes after the bytes received so far is lost.
@@ -108,7 +111,8 @@ pub(super) trait Transport: Send {
     /// TLS: it reads what the socket has until its session has enough plain text, or the socket has
     /// no more. It is drained when the socket is and the session has no plain text left; bytes of
     /// an incomplete record do not count, because an event announces their rest. When only a
-    /// handshake went on, it says that nothing is there. What the session wants to say then makes
+    /// handshake went on, it says that nothing is there. When a client sends many records without
+    /// data, it says [`Received::Later`] now and then. What the session wants to say then makes
     /// it [want to write](Transport::wants_write). A stream that ends without the peer's warning
     /// has failed: somebody may have cut it off.
     fn receive(&mut self, buffer: &mut Vec<u8>, room: usize) -> Received;

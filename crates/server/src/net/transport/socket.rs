@@ -1,6 +1,6 @@
 //! A TCP socket or a unix socket.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use resp::output::Output;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
+use super::tls::Carrier;
 use super::{Received, Sent, Transport};
 
 /// A connected socket that does not block.
@@ -29,7 +30,7 @@ impl Socket {
         Socket(socket.into())
     }
 
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
@@ -61,6 +62,23 @@ impl Socket {
         });
         buffer.truncate(from + received.unwrap_or(0));
         received
+    }
+}
+
+impl Carrier for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = retry_on_intr(|| {
+            Ok(rustix::net::recv(self.as_fd(), &mut *buffer, RecvFlags::empty())?.1)
+        });
+        Ok(received?)
+    }
+
+    fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let sent = retry_on_intr(|| match slices {
+            [only] => rustix::net::send(self.as_fd(), only, SendFlags::NOSIGNAL),
+            slices => rustix::io::writev(self.as_fd(), slices),
+        });
+        Ok(sent?)
     }
 }
 

@@ -4,16 +4,16 @@
 //! the connection's buffer. What the connection sends is encrypted from where it lies, and passed
 //! on at once as far as the socket takes it.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 use std::io::{self, BufRead, IoSlice, Write};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use base::limits;
 use mio::{Registry, Token};
 use resp::output::Output;
-use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{RecvFlags, SendFlags};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::socket::Socket;
@@ -37,10 +37,20 @@ pub(in crate::net) enum Progress {
     Failed(String),
 }
 
+/// What carries the encrypted bytes: a socket, or the end of a link in memory.
+pub(in crate::net) trait Carrier: Transport {
+    /// Reads into the buffer. Returns how many bytes: 0 at the end of the stream, and fewer than
+    /// there is room for only when no more are there now.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes the first of these bytes. Returns how many.
+    fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+}
+
 /// Why nothing more is read now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pause {
-    /// There is no room for more.
+    /// There is no room for more, or others have their turn first.
     Room,
     /// The socket has no more.
     Drained,
@@ -62,13 +72,16 @@ enum Read {
 }
 
 /// See the module's text.
-pub(in crate::net) struct Tls {
-    socket: Socket,
+pub(in crate::net) struct Tls<C: Carrier = Socket> {
+    socket: C,
     session: ServerConnection,
     /// Encrypted bytes that were read, and not given to the session yet.
     carried: Vec<u8>,
     /// Bytes that the session has decrypted, and nobody has taken yet.
     plain: usize,
+    /// Encrypted bytes that have come and were no data, since the socket had no more. A client can
+    /// send records for ever that cost time and say nothing, such as new keys.
+    wasted: usize,
     /// Encrypted bytes that the socket did not take.
     held: usize,
     /// The peer has said that it ends.
@@ -84,26 +97,19 @@ pub(in crate::net) struct Tls {
 }
 
 /// Writes to the socket, and notes how much it was offered.
-struct Passing<'s> {
-    socket: BorrowedFd<'s>,
+struct Passing<'s, C> {
+    socket: &'s mut C,
     offered: usize,
 }
 
-impl Write for Passing<'_> {
+impl<C: Carrier> Write for Passing<'_, C> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.offered = bytes.len();
-        let sent = retry_on_intr(|| rustix::net::send(self.socket, bytes, SendFlags::NOSIGNAL));
-        Ok(sent?)
+        self.write_vectored(&[IoSlice::new(bytes)])
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match slices {
-            [only] => self.write(only),
-            slices => {
-                self.offered = slices.iter().map(|slice| slice.len()).sum();
-                Ok(retry_on_intr(|| rustix::io::writev(self.socket, slices))?)
-            }
-        }
+        self.offered = slices.iter().map(|slice| slice.len()).sum();
+        self.socket.write(slices)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -111,9 +117,9 @@ impl Write for Passing<'_> {
     }
 }
 
-impl Tls {
+impl<C: Carrier> Tls<C> {
     /// A connection whose handshake has not begun.
-    pub(in crate::net) fn new(socket: Socket, config: Arc<ServerConfig>) -> io::Result<Tls> {
+    pub(in crate::net) fn new(socket: C, config: Arc<ServerConfig>) -> io::Result<Tls<C>> {
         let mut session = ServerConnection::new(config).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(limits::TLS_HELD_BACK));
         Ok(Tls {
@@ -121,6 +127,7 @@ impl Tls {
             session,
             carried: Vec::new(),
             plain: 0,
+            wasted: 0,
             held: 0,
             peer_ended: false,
             hears_end: false,
@@ -175,7 +182,11 @@ impl Tls {
             }
             if self.carried.is_empty() {
                 if drained {
+                    self.wasted = 0;
                     return Pause::Drained;
+                }
+                if self.wasted > limits::TLS_WASTED {
+                    return Pause::Room;
                 }
                 drained = match self.read_socket(buffer, room) {
                     Read::All => false,
@@ -199,25 +210,20 @@ impl Tls {
 
     /// Reads from the socket once.
     fn read_socket(&mut self, buffer: &mut Vec<u8>, room: &mut usize) -> Read {
-        ENCRYPTED.with_borrow_mut(|scratch| {
-            let received = retry_on_intr(|| {
-                let socket = self.socket.as_fd();
-                Ok(rustix::net::recv(socket, &mut scratch[..], RecvFlags::empty())?.1)
-            });
-            match received {
-                Ok(0) => {
-                    self.fail_input("the client closed the connection without a word".to_owned());
-                    Read::Nothing
-                }
-                Ok(count) => {
-                    self.give_to_session(&scratch[..count], buffer, room);
-                    if count < scratch.len() { Read::Less } else { Read::All }
-                }
-                Err(Errno::WOULDBLOCK) => Read::Nothing,
-                Err(error) => {
-                    self.fail_input(io::Error::from(error).to_string());
-                    Read::Nothing
-                }
+        ENCRYPTED.with_borrow_mut(|scratch| match self.socket.read(scratch) {
+            Ok(0) => {
+                self.fail_input("the client closed the connection without a word".to_owned());
+                Read::Nothing
+            }
+            Ok(count) => {
+                self.wasted += count;
+                self.give_to_session(&scratch[..count], buffer, room);
+                if count < scratch.len() { Read::Less } else { Read::All }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Read::Nothing,
+            Err(error) => {
+                self.fail_input(error.to_string());
+                Read::Nothing
             }
         })
     }
@@ -257,6 +263,7 @@ impl Tls {
             buffer.extend_from_slice(&first[..count]);
             reader.consume(count);
             self.plain -= count;
+            self.wasted = self.wasted.saturating_sub(count);
             *room -= count;
             if count == 0 {
                 return;
@@ -274,7 +281,7 @@ impl Tls {
             return Flushed::Failed;
         }
         while self.session.wants_write() {
-            let mut passing = Passing { socket: self.socket.as_fd(), offered: 0 };
+            let mut passing = Passing { socket: &mut self.socket, offered: 0 };
             match self.session.write_tls(&mut passing) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -295,15 +302,23 @@ impl Tls {
     }
 }
 
-impl Transport for Tls {
+impl<C: Carrier> Transport for Tls<C> {
     /// A stream that ends without the peer's word has failed.
     fn receive(&mut self, buffer: &mut Vec<u8>, room: usize) -> Received {
+        if self.wasted > limits::TLS_WASTED {
+            self.wasted = 0;
+            return Received::Later;
+        }
         let (from, mut left) = (buffer.len(), room);
         let pause = self.read(buffer, &mut left);
         match (buffer.len() - from, pause) {
             (0, Pause::End) => Received::End,
             (0, Pause::Failed) => Received::Failed,
-            (0, _) => Received::Nothing,
+            (0, Pause::Drained) => Received::Nothing,
+            (0, Pause::Room) => {
+                self.wasted = 0;
+                Received::Later
+            }
             (count, pause) => Received::Bytes { count, drained: pause == Pause::Drained },
         }
     }
@@ -367,7 +382,7 @@ impl Transport for Tls {
     }
 }
 
-impl Drop for Tls {
+impl<C: Carrier> Drop for Tls<C> {
     fn drop(&mut self) {
         // A peer that is gone without a word is told nothing more.
         if !self.session.is_handshaking() && self.input_failed.is_none() {
