@@ -94,6 +94,8 @@ pub enum ProtocolError {
     InlineTooLong,
     /// An inline command has a quote that is not closed.
     UnbalancedQuotes,
+    /// What has come begins as a client of TLS does.
+    Encrypted,
 }
 
 impl ProtocolError {
@@ -110,6 +112,7 @@ impl ProtocolError {
             ProtocolError::ExpectedLineEnd => "expected a line end",
             ProtocolError::InlineTooLong => "too big inline request",
             ProtocolError::UnbalancedQuotes => "unbalanced quotes in request",
+            ProtocolError::Encrypted => "the client speaks TLS, and this port does not",
         };
         let mut message = [b"Protocol error: ", text.as_bytes()].concat();
         if let ProtocolError::ExpectedDollar(byte) = self {

@@ -10,3 +10,4 @@ mod programs;
 mod settings;
 mod streams;
 mod tools;
+mod wrong_ports;

@@ -27,7 +27,7 @@ use super::transport::{AnyTransport, Origin, Progress, Tls, Transport};
 /// Workers for which there is a thread.
 const WORKERS_PER_THREAD: usize = 4;
 /// Milliseconds between two lines in the log, unless it is verbose.
-const BETWEEN_COMPLAINTS_MS: u64 = 100;
+const BETWEEN_COMPLAINTS_MS: u64 = 1000;
 /// How often it looks for handshakes that take too long.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -47,6 +47,28 @@ struct Orders {
     waker: Waker,
 }
 
+/// What the log was told of handshakes that failed, and what it was not.
+#[derive(Default)]
+struct Complaints {
+    /// It is told of none before this time, unless it is verbose.
+    quiet_until: u64,
+    /// Those that it was not told of, since the last line.
+    untold: u64,
+}
+
+impl Complaints {
+    /// Notes one at this millisecond of the monotonic clock. Returns whether the log is told of it,
+    /// and how many it was not told of before.
+    fn note(&mut self, now: u64) -> Option<u64> {
+        if now < self.quiet_until {
+            self.untold += 1;
+            return None;
+        }
+        self.quiet_until = now + BETWEEN_COMPLAINTS_MS;
+        Some(std::mem::take(&mut self.untold))
+    }
+}
+
 /// See the module's text.
 pub(super) struct Handshakes {
     threads: Vec<(Arc<Orders>, JoinHandle<()>)>,
@@ -63,6 +85,7 @@ impl Handshakes {
         workers: usize,
     ) -> io::Result<Handshakes> {
         let count = Arc::<AtomicUsize>::default();
+        let complaints = Arc::<Mutex<Complaints>>::default();
         let mut threads = Vec::new();
         for number in 0..workers.div_ceil(WORKERS_PER_THREAD) {
             let poll = Poll::new()?;
@@ -80,7 +103,7 @@ impl Handshakes {
                 poll,
                 shaking: Vec::new(),
                 free: Vec::new(),
-                quiet_until: 0,
+                complaints: Arc::clone(&complaints),
             };
             threads.push((orders, thread::start(name, move || shaker.run())?));
         }
@@ -126,8 +149,8 @@ struct Shaker {
     /// By the tokens of their sockets, each with the time at which it is given up.
     shaking: Vec<Option<(Shaking, u64)>>,
     free: Vec<usize>,
-    /// The log is told of no failure before this time, unless it is verbose.
-    quiet_until: u64,
+    /// Shared by all of these threads.
+    complaints: Arc<Mutex<Complaints>>,
 }
 
 impl Shaker {
@@ -207,18 +230,19 @@ impl Shaker {
     }
 
     /// Tells the log why a handshake has failed. Many may fail at once: then it is told of few.
-    fn complain(&mut self, origin: &Origin, reason: &str) {
+    fn complain(&self, origin: &Origin, reason: &str) {
         let Origin { address, local_address, .. } = origin;
-        let now = clock::monotonic_ms();
-        let level = if now >= self.quiet_until { LogLevel::Warning } else { LogLevel::Verbose };
-        if level == LogLevel::Warning {
-            self.quiet_until = now + BETWEEN_COMPLAINTS_MS;
-        }
+        let told = self.complaints.lock().note(clock::monotonic_ms());
+        let level = if told.is_some() { LogLevel::Warning } else { LogLevel::Verbose };
+        let before = match told {
+            None | Some(0) => String::new(),
+            Some(untold) => format!("; {untold} more since the last such line"),
+        };
         self.engine.host.log(
             level,
             &format!(
                 "Error accepting a client connection: {reason} (addr={address} \
-                 laddr={local_address})"
+                 laddr={local_address}){before}"
             ),
         );
     }
@@ -243,5 +267,20 @@ impl Shaker {
                 self.end(index, "the handshake took too long");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_told_once_a_second_how_many_failed() {
+        let mut own = Complaints::default();
+        assert_eq!(own.note(5000), Some(0));
+        assert_eq!((own.note(5001), own.note(5999)), (None, None));
+        assert_eq!(own.note(6000), Some(2));
+        assert_eq!(own.note(6500), None);
+        assert_eq!(own.note(9000), Some(1));
     }
 }

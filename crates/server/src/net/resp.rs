@@ -21,6 +21,10 @@ use super::intake::Intake;
 use super::pending::Executed;
 use super::protocol::{In, Parts, Protocol};
 
+/// How a client of TLS begins (RFC 8446, section 5.1). It would wait for an answer, and the parser
+/// for the end of a line, which need not be among what follows.
+const HELLO_OF_TLS: &[u8] = b"\x16\x03";
+
 /// The state of one connection's input.
 #[derive(Default)]
 pub(super) struct Resp {
@@ -142,7 +146,13 @@ impl Protocol for Resp {
                     }
                 }
                 Parsed::Empty { .. } => {}
-                Parsed::Incomplete => break,
+                Parsed::Incomplete => {
+                    let is_next = self.parser.is_idle();
+                    if is_next && input[self.parser.position()..].starts_with(HELLO_OF_TLS) {
+                        self.error = Some(ProtocolError::Encrypted);
+                    }
+                    break;
+                }
                 Parsed::BigArgument { .. } => {
                     self.big = self.parser.take_big(input);
                     self.supply_big();

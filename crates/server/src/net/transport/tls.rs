@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base::limits;
 use mio::{Registry, Token};
 use resp::output::Output;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{Error, InvalidMessage, ServerConfig, ServerConnection};
 
 use super::socket::Socket;
 use super::{Flushed, Received, Sent, Transport};
@@ -241,7 +241,14 @@ impl<C: Carrier> Tls<C> {
                     self.plain = state.plaintext_bytes_to_read();
                     self.peer_ended |= state.peer_has_closed();
                 }
-                Err(error) => return self.fail_input(error.to_string()),
+                Err(error) => {
+                    let is_no_tls =
+                        matches!(error, Error::InvalidMessage(InvalidMessage::InvalidContentType));
+                    return self.fail_input(match is_no_tls && self.session.is_handshaking() {
+                        true => format!("most likely it does not speak TLS: {error}"),
+                        false => error.to_string(),
+                    });
+                }
             }
             self.take_plain(buffer, room);
             if bytes.len() == before && !self.peer_ended {
