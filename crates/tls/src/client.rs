@@ -32,7 +32,8 @@ pub enum Verification {
 /// The settings of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// Whom it believes; those that the public believes if nobody is named.
+    /// Whom it believes: those that are named alone, or else those that the public believes. If both
+    /// were, anybody with a certificate could pretend to be a server whose name is not looked at.
     pub trust: TrustFiles,
     /// Who it is.
     pub identity: Option<IdentityFiles>,

@@ -77,3 +77,22 @@ fn in_directory(directory: &Path) -> Result<Vec<CertificateDer<'static>>, String
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_and_a_directory_are_all_that_is_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        crate::dev::make(directory.path(), &[]).unwrap();
+        let file = |name: &str| Some(directory.path().join(name));
+        let of = |file, directory| TrustFiles { file, directory }.read().map(|own| own.roots.len());
+        assert_eq!(of(file("ca.crt"), None), Ok(1));
+        // Keys lie beside the three certificates, and another file has none.
+        std::fs::write(directory.path().join("notes"), "").unwrap();
+        assert_eq!(of(None, Some(directory.path().to_owned())), Ok(3));
+        assert!(of(file("notes"), None).unwrap_err().contains("no certificate"));
+        assert!(of(file("absent"), None).is_err());
+    }
+}

@@ -39,7 +39,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("simulation", &[]),
-    ("views", &[]),
+    ("views", &["tls"]),
     ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
     ("lua", &[]),
