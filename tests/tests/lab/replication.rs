@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::results::{Check, ExperimentResult, Run};
+use tests::server::dunlin_binary;
 
 use crate::targets::{bundled, measured, without_errors};
 use crate::workbench::event;
@@ -84,6 +85,65 @@ do = "cut"
 seconds = 1
 
 [lag]
+"#;
+
+/// A replica that takes long to get what its primary was filled with is read when it has that.
+#[test]
+fn replicas_have_what_was_filled_before_they_are_read() -> Result<()> {
+    let dunlin = dunlin_binary()?;
+    let experiment = SLOW.replace("DUNLIN", dunlin.to_str().context("a path")?);
+    let bench = crate::workbench::Bench::new(&experiment)?;
+    let results = bench.results(&[])?;
+    without_errors(&results.experiments[0])?;
+    let run = results.experiments[0].runs.first().context("no run")?;
+    ensure!(run.failure.is_none(), "{:?}", run.failure);
+    bench.is_left_clean()
+}
+
+/// The command fails where there is no stream. It is written last.
+const SLOW: &str = r#"
+name = "slow"
+title = "A replica without a processor of its own"
+question = "Does it have the data?"
+
+[[target]]
+kind = "dunlin"
+store = "primary"
+probe = "replica"
+options = { replicaof = "127.0.0.1 {primary.port}" }
+
+[[target.beside]]
+name = "primary"
+kind = "dunlin"
+options = { repl-diskless-sync-delay = 0 }
+
+[[target.beside]]
+name = "slow"
+command = ["nice", "-n", "19", "DUNLIN", "serve", "--port", "{port}", "--replicaof", "127.0.0.1 {primary.port}"]
+probe = "replica"
+
+[[load]]
+name = "much"
+prefill = true
+mix = "set"
+keys = "uniform:100"
+size = 100000
+pipeline = 10
+requests = 1000
+
+[[load]]
+name = "stream"
+prefill = true
+command = ["XADD", "stream", "*", "field", "value"]
+connections = 1
+requests = 1
+
+[[load]]
+name = "reads"
+to = "slow"
+command = ["XINFO", "STREAM", "stream"]
+connections = 1
+requests = 3
 "#;
 
 /// Who is cut off with its clients goes on acknowledging, unless a replica has to have the writes.

@@ -215,7 +215,11 @@ impl ActiveRun<'_> {
                 return Err(format!("prefill '{name}' had only {sent} of {wanted} requests"));
             }
         }
-        Ok(())
+        if self.case.prefill.is_empty() {
+            return Ok(());
+        }
+        // Otherwise the first reads would be those of data that is not there yet.
+        self.server.wait_for_replicas(self.interrupt)
     }
 
     /// The loads that are to warm up, all at once and without being recorded.

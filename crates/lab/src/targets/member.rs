@@ -1,7 +1,7 @@
 //! One process of a target, or one that was found running.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -147,11 +147,7 @@ impl Member {
 
     /// Its own name and version, as `redis-server 7.0.15`; empty when it does not tell.
     pub(super) fn version(&self) -> String {
-        let reply = self
-            .endpoint
-            .connect(PROBE_PATIENCE)
-            .and_then(|mut connection| connection.call(&["INFO", "server"]));
-        let Ok(reply) = reply else { return String::new() };
+        let Ok(reply) = self.call(&["INFO", "server"]) else { return String::new() };
         let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
         let field = |name: &str| {
             info_fields(&text).find(|(field, _)| *field == name).map(|(_, value)| value.trim())
@@ -258,11 +254,37 @@ impl Member {
         self.process.as_mut().map_or_else(|| Err(gone()), Process::go_on)
     }
 
+    /// Its name in the experiment's file.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is to be a replica before anything is measured.
+    pub(super) fn is_replica(&self) -> bool {
+        self.probe == Probe::Replica
+    }
+
+    fn call(&self, words: &[&str]) -> io::Result<Value> {
+        self.endpoint.connect(PROBE_PATIENCE).and_then(|mut connection| connection.call(words))
+    }
+
+    /// Up to which offset it has the stream of writes, as a primary or as a replica whose link is
+    /// up; none while it does not say.
+    pub(super) fn stream_offset(&self) -> Option<u64> {
+        let reply = self.call(&["INFO", "replication"]).ok()?;
+        let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default());
+        let field = |name: &str| {
+            info_fields(&text).find(|(own, _)| *own == name).map(|(_, value)| value.trim())
+        };
+        if field("master_link_status").is_some_and(|status| status != "up") {
+            return None;
+        }
+        field("slave_repl_offset").or(field("master_repl_offset"))?.parse().ok()
+    }
+
     /// Whether it answers now.
     pub(super) fn is_ready(&self) -> bool {
-        let call = |words: &[&str]| {
-            self.endpoint.connect(PROBE_PATIENCE).and_then(|mut connection| connection.call(words))
-        };
+        let call = |words: &[&str]| self.call(words);
         let pings = || {
             call(&["PING"]).is_ok_and(|reply| match reply {
                 Value::Error(text) => text.starts_with(b"NOAUTH"),

@@ -7,6 +7,7 @@
 //! | `process`, `tree` | what is its process, and what do it and its children use? |
 //! | [`connection`] | how does the lab talk to it beside the load? |
 //! | `directory`, `cpus` | where does it keep its data, and on which processors does it run? |
+//! | `copied` | do its replicas have what was written? |
 //! | `proxy` | how is the way to it cut? |
 //! | `cgroup` | how is it limited to less than the machine has? |
 //! | [`interrupt`] | how does all of this end when a user interrupts the lab? |
@@ -15,6 +16,7 @@
 
 pub(crate) mod cgroup;
 pub mod connection;
+mod copied;
 pub(crate) mod cpus;
 pub(crate) mod directory;
 pub mod interrupt;

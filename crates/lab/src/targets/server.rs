@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use super::connection::Endpoint;
+use super::copied;
 use super::directory::Directory;
 use super::interrupt::Interrupt;
 use super::member::Member;
@@ -55,6 +56,15 @@ impl Server {
         server.members.push(Member::start(target, &place, interrupt)?);
         server.store = target.store.unwrap_or(target.beside.len());
         Ok(server)
+    }
+
+    /// Waits until each replica has what the store has now.
+    ///
+    /// # Errors
+    /// One of them does not get it, or the lab is to end.
+    pub(crate) fn wait_for_replicas(&self, interrupt: &Interrupt) -> Result<(), String> {
+        let replicas = self.members.iter().filter(|member| member.is_replica());
+        copied::wait(self.store(), replicas, interrupt)
     }
 
     /// Where it takes commands.
