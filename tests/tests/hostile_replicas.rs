@@ -2,7 +2,7 @@
 //! Others must not suffer.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use anyhow::{Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::notation;
 use tests::observe::{figure, number, wait_until};
+use tests::process::{resume, stop};
 use tests::quoting;
 use tests::server::{Server, Target};
 
@@ -114,6 +115,23 @@ fn those_that_leave_at_once_keep_nobody_waiting() -> Result<()> {
         read
     })?;
     wait_until("all have gone", || Ok(number(&mut client, "connected_slaves")? == 0))
+}
+
+/// The end of a stream may come in one event with the last bytes before it.
+#[test]
+fn one_that_ends_its_stream_with_its_last_words_is_let_go() -> Result<()> {
+    let primary = primary(&[("repl-timeout", "600")])?;
+    let mut client = primary.connect()?;
+    let mut socket = attach(primary.port())?;
+    wait_until("it has its copy", || {
+        Ok(shown(&mut client, "INFO replication")?.contains("state=online"))
+    })?;
+    stop(primary.pid())?;
+    socket.write_all(b"REPLCONF ACK 1\r\n")?;
+    // It may still be sent what comes, so no failure to send tells of it.
+    socket.shutdown(Shutdown::Write)?;
+    resume(primary.pid())?;
+    wait_until("it is let go", || Ok(number(&mut client, "connected_slaves")? == 0))
 }
 
 #[test]

@@ -100,6 +100,8 @@ pub(super) struct Link {
     input: Vec<u8>,
     parser: Parser,
     readable: bool,
+    /// It sends no more, as an event has said, which may have come with the last bytes.
+    read_closed: bool,
     writable: bool,
     /// Why it is closed, for the log.
     pub(super) close_reason: Option<String>,
@@ -129,6 +131,7 @@ impl Link {
             input,
             parser: Parser::new(),
             readable: true,
+            read_closed: false,
             writable: true,
             close_reason: None,
             over_soft_limit_since: None,
@@ -173,6 +176,7 @@ impl Link {
 
     pub(super) fn note_readiness(&mut self, readiness: Readiness) {
         self.readable |= readiness.readable || readiness.read_closed;
+        self.read_closed |= readiness.read_closed;
         self.writable |= readiness.writable;
     }
 
@@ -197,7 +201,8 @@ impl Link {
             }
             self.input.reserve(limits::READ_BUFFER);
             match self.transport.receive(&mut self.input, limits::READ_BUFFER) {
-                Received::Bytes { drained, .. } => self.readable = !drained,
+                // The end of the stream may have come with the same event.
+                Received::Bytes { drained, .. } => self.readable = !drained || self.read_closed,
                 Received::Nothing => self.readable = false,
                 Received::Later => break,
                 Received::End => self.close("it closed the connection"),
