@@ -13,6 +13,7 @@ use rustix::fs::{CWD, FileType};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, wait_until};
 use tests::random::Random;
+use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
 fn ok() -> Reply {
@@ -451,6 +452,23 @@ fn flushall_ends_a_save_that_goes_on() -> Result<()> {
         server.start_again()?;
         ensure!(server.connect()?.call_text("DBSIZE")? == Reply::Integer(keys), "{rules}");
     }
+    Ok(())
+}
+
+#[test]
+fn the_data_of_a_primary_ends_a_save_that_goes_on() -> Result<()> {
+    let (server, primary) = (start(&[])?, start(&[("repl-diskless-sync-delay", "0")])?);
+    let mut client = server.connect()?;
+    client.call_text("DEBUG POPULATE 100000")?;
+    take_time(&mut client)?;
+    client.call_text("BGSAVE")?;
+    follow(&server, primary.port())?;
+    catch_up(&primary, &server)?;
+    let log = server.log();
+    let line = "Background saving given up: the data of the primary takes the place of its data";
+    ensure!(log.contains(line) && !log.contains("about to stop"), "{}", server.log_tail());
+    ensure!(figure(&mut client, "rdb_last_bgsave_status")? == "ok");
+    ensure!(unfinished(&server)?.is_empty());
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use engine::engine::Engine;
 use engine::session::attachment::Attachment;
@@ -33,14 +33,34 @@ pub enum Reader {
     Nothing,
 }
 
+/// Why the right is recalled, so that a snapshot that is being written is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Recall {
+    /// Other data takes the place of the present data: that of a primary.
+    OtherData = 1,
+    /// The server is about to stop. It counts more than the other reason.
+    Stop = 2,
+}
+
+impl Recall {
+    /// In words for the log.
+    pub fn words(self) -> &'static str {
+        match self {
+            Recall::Stop => "the server is about to stop",
+            Recall::OtherData => "the data of the primary takes the place of its data",
+        }
+    }
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub struct Cuts {
     /// What the right is in use for.
     reader: Mutex<Option<Reader>>,
     given_back: Condvar,
-    /// A thread waits for the right, and its purpose is more important.
-    recalled: AtomicBool,
+    /// Why the right is recalled, as [`Recall`]; 0 if it is not.
+    recalled: AtomicU8,
 }
 
 impl Cuts {
@@ -71,32 +91,40 @@ impl Cuts {
 
     /// Recalls the right and waits for it: a snapshot that is being written is given up. A rewrite
     /// ends for reasons of its own.
-    pub fn take_at_once(self: &Arc<Self>, reader: Reader) -> CutRight {
-        self.recalled.store(true, Ordering::Relaxed);
+    pub fn take_at_once(self: &Arc<Self>, reader: Reader, why: Recall) -> CutRight {
+        self.recall(why);
         let right = self.take(reader);
-        self.recalled.store(false, Ordering::Relaxed);
+        // What somebody else recalls it for stays.
+        let _ = self.recalled.compare_exchange(why as u8, 0, Ordering::Relaxed, Ordering::Relaxed);
         right
     }
 
     /// Recalls the right without waiting for it: no snapshot comes to its end from now on.
-    pub fn recall(&self) {
-        self.recalled.store(true, Ordering::Relaxed);
+    pub fn recall(&self, why: Recall) {
+        self.recalled.fetch_max(why as u8, Ordering::Relaxed);
     }
 
     /// Ends [`Cuts::recall`].
     pub fn go_on(&self) {
-        self.recalled.store(false, Ordering::Relaxed);
+        self.recalled.store(0, Ordering::Relaxed);
     }
 
     /// Recalls the right for good: the server stops.
     pub fn end(self: &Arc<Self>) {
-        let mut right = self.take_at_once(Reader::Nothing);
+        let mut right = self.take_at_once(Reader::Nothing, Recall::Stop);
         right.given_back = true;
     }
 
     /// Whether the right is recalled.
     pub fn is_recalled(&self) -> bool {
-        self.recalled.load(Ordering::Relaxed)
+        self.recalled().is_some()
+    }
+
+    /// Why the right is recalled, if it is.
+    pub fn recalled(&self) -> Option<Recall> {
+        let all = [Recall::OtherData, Recall::Stop];
+        let recalled = self.recalled.load(Ordering::Relaxed);
+        all.into_iter().find(|why| *why as u8 == recalled)
     }
 
     /// Whether anything uses the right.
@@ -129,7 +157,12 @@ impl CutRight {
 
     /// Whether [`Cuts::take_at_once`] waits for it.
     pub fn is_recalled(&self) -> bool {
-        self.cuts.recalled.load(Ordering::Relaxed)
+        self.cuts.is_recalled()
+    }
+
+    /// Why, if so.
+    pub fn recalled(&self) -> Option<Recall> {
+        self.cuts.recalled()
     }
 
     /// Gives it back. No thread sees the changes of `note` and still finds the right in use.
@@ -198,10 +231,11 @@ mod tests {
         while !right.is_recalled() {
             std::thread::yield_now();
         }
+        assert_eq!(right.recalled(), Some(Recall::Stop));
         drop(right);
         thread.join().unwrap();
         assert_eq!(cuts.try_take(Reader::Snapshot).err(), Some(Reader::Nothing));
-        assert!(!cuts.recalled.load(Ordering::Relaxed));
+        assert_eq!(cuts.recalled(), None);
     }
 
     #[test]

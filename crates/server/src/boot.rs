@@ -32,7 +32,7 @@ use crate::threads::views::Keeper;
 use crate::threads::{background, node_reader};
 use crate::users;
 use persist::aof::append_only::AppendOnly;
-use persist::cuts::Cuts;
+use persist::cuts::{Cuts, Recall};
 use persist::disk::{Disk, RealDisk};
 use persist::load::{self, Load};
 use persist::rdb::saver::Saver;
@@ -574,7 +574,7 @@ impl Running {
 
     /// Ends scripts in the middle. No file gets what they leave in memory.
     fn end_scripts(&self) {
-        self.outside.cuts.recall();
+        self.outside.cuts.recall(Recall::Stop);
         self.outside.append_only.recall_rewrites();
         self.engine.end_scripts();
     }

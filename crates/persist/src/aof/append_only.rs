@@ -18,7 +18,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::directory::{self, AofDirectory, DirectoryError, OldFile};
 use super::rewrite::{self, Plan};
 use crate::claim::{Claim, InUse};
-use crate::cuts::{self, CutRight, Cuts, Reader};
+use crate::cuts::{self, CutRight, Cuts, Reader, Recall};
 use crate::disk::Disk;
 use crate::journal::{Failure, Observer, Opened, Operation, ServerJournal, Timing};
 use crate::snapshot;
@@ -433,7 +433,7 @@ impl AppendOnly {
         }
         let engine = self.engine().ok_or("there is no data any more")?;
         // Another reader of a cut is less important now.
-        let right = self.cuts.take_at_once(Reader::Rewrite);
+        let right = self.cuts.take_at_once(Reader::Rewrite, Recall::Stop);
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
         self.run_rewrite(&engine, right, plan, directory, true);
         if self.state.lock().mode != Mode::On {

@@ -17,7 +17,7 @@ use store::cut::Walker;
 use store::gate::{Access, StoppedWorld};
 
 use crate::claim::{Claim, InUse};
-use crate::cuts::{self, CutRight, Cuts, Reader};
+use crate::cuts::{self, CutRight, Cuts, Reader, Recall};
 use crate::disk::syncing::Syncing;
 use crate::disk::{Disk, directory_of, replace};
 use crate::snapshot::{self, Purpose, Written, not_wanted};
@@ -262,7 +262,7 @@ impl Saver {
         right: CutRight,
     ) -> Result<(), SaveFailed> {
         let log = |level, line: &str| engine.host.log(level, line);
-        let is_recalled = right.is_recalled();
+        let recalled = right.recalled().map(Recall::words);
         // A thread that sees that it has ended may begin the next one.
         right.give_back(|| match outcome {
             Ok(written) => {
@@ -280,8 +280,9 @@ impl Saver {
                 engine.saving.give_up(now());
                 Ok(())
             }
-            Err(_) if is_recalled => {
-                log(LogLevel::Warning, "Background saving given up: the server is about to stop");
+            Err(_) if recalled.is_some() => {
+                let why = recalled.unwrap_or_default();
+                log(LogLevel::Warning, &format!("Background saving given up: {why}"));
                 engine.saving.give_up(now());
                 Err(SaveFailed)
             }
@@ -393,7 +394,7 @@ impl Saver {
     /// # Errors
     /// It failed; the log says why.
     pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
-        let right = self.cuts.take_at_once(Reader::Snapshot);
+        let right = self.cuts.take_at_once(Reader::Snapshot, Recall::Stop);
         engine.saving.begin(now(), false);
         let job = Job::new(&engine.config.load(), false);
         self.save_beside_commands(engine, &job, right, || {})

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use config::{DisklessLoad, PrimaryAddress};
 use engine::engine::Engine;
 use engine::replication::{Incoming, LinkState, SyncProgress};
-use persist::cuts::Reader;
+use persist::cuts::{Reader, Recall};
 use persist::load::{Load, LoadError, OfPrimary};
 use persist::stale;
 use process::paths::{path, reason};
@@ -138,7 +138,7 @@ fn replace(term: &Term<'_>, applier: &mut Applier<'_>, incoming: Incoming) -> Re
     // The files have the old data until there is one with the new.
     means.append_only.suspend();
     // What is being saved is the old data.
-    let right = means.cuts.take_at_once(Reader::Snapshot);
+    let right = means.cuts.take_at_once(Reader::Snapshot, Recall::OtherData);
     means.engine.replication.offer(incoming);
     let taken = applier.take_in(term);
     drop(right);
