@@ -20,9 +20,13 @@ use crate::persistence::loading::{LoadFailed, Source};
 use crate::session::attachment::Waiter;
 use crate::session::client::Client;
 
+/// What becomes of a line of the log.
+type Write = Box<dyn Fn(LogLevel, &str) + Send + Sync>;
+
 /// See the module's text.
 #[derive(Default)]
 pub struct NoHost {
+    write: Option<Write>,
     used_memory: AtomicUsize,
     /// Things that were handed over to be freed in the background.
     pub dropped: AtomicUsize,
@@ -30,6 +34,11 @@ pub struct NoHost {
 }
 
 impl NoHost {
+    /// One whose log is written in this way.
+    pub fn with_log(write: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> NoHost {
+        NoHost { write: Some(Box::new(write)), ..NoHost::default() }
+    }
+
     /// Pretends that this many bytes are in use.
     pub fn use_memory(&self, bytes: usize) {
         self.used_memory.store(bytes, Relaxed);
@@ -52,7 +61,11 @@ impl Wake for NoHost {
 }
 
 impl Notify for NoHost {
-    fn log(&self, _level: LogLevel, _line: &str) {}
+    fn log(&self, level: LogLevel, line: &str) {
+        if let Some(write) = &self.write {
+            write(level, line);
+        }
+    }
 }
 
 impl MemorySource for NoHost {

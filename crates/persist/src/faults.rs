@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use config::{AppendFsync, Config};
 use engine::engine::Engine;
+use engine::no_host::NoHost;
 use engine::run::drive::Policy;
 use engine::session::Session;
 use engine::turn::Turn;
@@ -31,10 +32,10 @@ use super::rdb::saver::Saver;
 use process::log::Log;
 
 mod corruption;
-mod outside;
+mod files;
 mod rewrites;
 
-use outside::Outside;
+use files::Files;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +47,7 @@ const MOST_OPERATIONS: usize = 60;
 /// A server without sockets, with one client.
 struct Rig {
     engine: Arc<Engine>,
-    outside: Arc<Outside>,
+    files: Arc<Files>,
     session: Session,
     turn: Turn,
     gate: Gate,
@@ -117,17 +118,18 @@ impl Rig {
         let append_only = AppendOnly::new(&config, &log, &waiting, cuts, Arc::clone(&disk));
         let append_only = Arc::new(append_only.unwrap());
         let journal = Arc::clone(append_only.journal());
-        let outside = Arc::new(Outside { log, saver, append_only });
-        let (host, storage) = (Arc::clone(&outside) as _, Arc::clone(&outside) as _);
+        let host = Arc::new(NoHost::with_log(move |level, line| log.write(level, line)));
+        let files = Arc::new(Files { saver, append_only });
+        let storage = Arc::clone(&files) as _;
         let commands = commands::registry();
         let engine = Arc::new(Engine::new(config, commands, host, storage, journal));
-        outside.saver.connect(&engine);
-        outside.append_only.connect(&engine);
+        files.saver.connect(&engine);
+        files.append_only.connect(&engine);
         let loaded = Load::new(&engine, disk, &|| false).all();
         loaded.map_err(|error| error.to_string())?;
-        outside.append_only.start(&engine)?;
+        files.append_only.start(&engine)?;
         let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());
-        Ok(Rig { engine, outside, session: Session::internal(), turn, gate })
+        Ok(Rig { engine, files, session: Session::internal(), turn, gate })
     }
 
     fn execute(&mut self, line: &str, output: &mut Output) -> Outcome {
@@ -188,7 +190,7 @@ impl Rig {
     }
 
     fn is_rewriting(&self) -> bool {
-        self.outside.append_only.metrics().rewrites.current_seconds.is_some()
+        self.files.append_only.metrics().rewrites.current_seconds.is_some()
     }
 
     fn rewrite(&mut self) {
@@ -208,7 +210,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        self.outside.append_only.stop();
+        self.files.append_only.stop();
     }
 }
 
@@ -451,7 +453,7 @@ fn fail_while_it_is_turned_on(operation: Operation, after: usize) -> bool {
 
     setup.disk.fail(operation, after, libc::ENOSPC);
     let turn_on = |rig: &Rig| {
-        let turned_on = rig.outside.append_only.turn_on(&config(setup.home.path(), true));
+        let turned_on = rig.files.append_only.turn_on(&config(setup.home.path(), true));
         rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
         turned_on
     };
@@ -511,7 +513,7 @@ fn end_while_it_is_turned_on(after: usize) -> bool {
     let mut count = Count::default();
     (0..3).for_each(|_| drop(count.go_on(&mut rig)));
     setup.disk.stop_after(after);
-    let turned_on = rig.outside.append_only.turn_on(&config(setup.home.path(), true));
+    let turned_on = rig.files.append_only.turn_on(&config(setup.home.path(), true));
     rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
     drop(rig);
     let came = setup.disk.failures() > 0;

@@ -10,7 +10,7 @@ const UNSYNCED: [AppendFsync; 2] = [AppendFsync::EverySecond, AppendFsync::No];
 
 /// The journal has given every acknowledged write to the system.
 fn wait_for_writes(rig: &Rig) {
-    let journal = rig.outside.append_only.journal();
+    let journal = rig.files.append_only.journal();
     rig.wait_for("the write", |_| (journal.pending() == 0).then_some(()));
 }
 
@@ -56,7 +56,7 @@ fn nothing_is_loaded_that_follows_a_lost_end() {
         let setup = Setup::new();
         let mut rig = setup.start_with(policy);
         assert_eq!(rig.tell("INCR counter").number(), Some(1));
-        rig.outside.append_only.journal().flush().unwrap();
+        rig.files.append_only.journal().flush().unwrap();
         setup.disk.stall_syncs_of(&[".1.incr.", "temp-rewriteaof"]);
         assert_eq!(rig.tell("INCR counter").number(), Some(2));
         assert!(matches!(rig.tell("BGREWRITEAOF"), Answered::Reply(_)));
@@ -108,7 +108,7 @@ fn a_file_that_cannot_be_opened_fails_the_rewrite_alone() {
             count.go_on(&mut rig);
             setup.disk.fail(operation, 0, errno);
             rig.rewrite();
-            let metrics = rig.outside.append_only.metrics();
+            let metrics = rig.files.append_only.metrics();
             assert_eq!(
                 metrics.rewrites.last_status,
                 engine::files::append_only::LastStatus::Failed
@@ -202,12 +202,12 @@ fn a_failed_journal_recovers_by_itself() {
             let mut count = fail_until_refused(&setup, &mut rig, operation);
             let engine = Arc::clone(&rig.engine);
             // An attempt in vain.
-            rig.outside.append_only.tick(&engine);
+            rig.files.append_only.tick(&engine);
             rig.wait_for("the attempt", |rig| (!rig.is_rewriting()).then_some(()));
             assert!(rig.tell("INCR counter").is_refusal(), "{what}");
             setup.disk.heal();
             rig.wait_for("recovery", |rig| {
-                rig.outside.append_only.tick(&engine);
+                rig.files.append_only.tick(&engine);
                 (!engine.journal.state().failed && !rig.is_rewriting()).then_some(())
             });
             let told = count.go_on(&mut rig);
@@ -238,7 +238,7 @@ fn a_stop_writes_what_could_not_be_written() {
                 (rig.engine.saving.metrics(0).keys_written > 0).then_some(())
             });
             rig.engine.config.update(|config| config.rdb_key_save_delay = 0);
-            let append_only = Arc::clone(&rig.outside.append_only);
+            let append_only = Arc::clone(&rig.files.append_only);
             append_only.stop_rewrites();
             assert!(append_only.keep_all().is_err(), "{what}");
             setup.disk.heal();
@@ -278,7 +278,7 @@ fn a_file_that_is_turned_on_beside_a_rewrite_goes_on_from_what_that_has_left() {
     (1..=3).for_each(|number| assert_eq!(rig.tell("INCR counter").number(), Some(number)));
     setup.disk.stall_syncs_of(&["temp-rewriteaof"]);
     assert!(matches!(rig.tell("BGREWRITEAOF"), Answered::Reply(_)));
-    let append_only = Arc::clone(&rig.outside.append_only);
+    let append_only = Arc::clone(&rig.files.append_only);
     assert_eq!(append_only.turn_on(&config(setup.home.path(), true)), Ok(()));
     setup.disk.stall_syncs_of(&[]);
     rig.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
@@ -303,7 +303,7 @@ fn a_file_that_is_turned_off_before_its_cut_does_not_begin() {
     let setup = Setup::new();
     let mut rig = setup.start(false).unwrap();
     assert_eq!(rig.tell("INCR counter").number(), Some(1));
-    let append_only = Arc::clone(&rig.outside.append_only);
+    let append_only = Arc::clone(&rig.files.append_only);
     let inside = rig.gate.enter();
     assert_eq!(append_only.turn_on(&config(setup.home.path(), true)), Ok(()));
     let hidden = setup.path("appendonlydir").join("temp-appendonly.aof.incr");
@@ -326,7 +326,7 @@ fn a_file_that_is_turned_off_before_its_cut_does_not_begin() {
 fn what_is_said_of_the_file_while_other_data_comes_counts_afterwards() {
     let setup = Setup::new();
     let mut rig = setup.start(true).unwrap();
-    let append_only = Arc::clone(&rig.outside.append_only);
+    let append_only = Arc::clone(&rig.files.append_only);
     let settings = config(setup.home.path(), true);
     assert_eq!(rig.tell("INCR counter").number(), Some(1));
     for (says, is_there) in [(None, true), (Some(false), false), (None, false), (Some(true), true)]
@@ -353,7 +353,7 @@ fn what_is_said_of_the_file_while_other_data_comes_counts_afterwards() {
 fn a_file_that_cannot_be_begun_after_other_data_came_is_tried_again() {
     let setup = Setup::new();
     let mut rig = setup.start(true).unwrap();
-    let append_only = Arc::clone(&rig.outside.append_only);
+    let append_only = Arc::clone(&rig.files.append_only);
     append_only.suspend();
     setup.disk.fail(Operation::SyncDirectory, 0, libc::EIO);
     append_only.resume();
