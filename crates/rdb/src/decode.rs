@@ -81,9 +81,11 @@ impl<'a> Reader<'a> {
                 let listpack = Listpack::from_bytes(&self.string()?)?;
                 Value::Zset(Zset::from_listpack(listpack, limits.zset)?)
             }
-            Layout::Stream1 | Layout::Stream2 | Layout::Stream3 => {
-                Value::Stream(self.stream(layout)?)
-            }
+            Layout::Stream1
+            | Layout::Stream2
+            | Layout::Stream3
+            | Layout::Stream4
+            | Layout::Stream5 => Value::Stream(self.stream(layout)?),
             Layout::Module => {
                 let name = module::name(self.length()?);
                 return Err(ReadError::Unsupported(

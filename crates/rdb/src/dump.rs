@@ -78,7 +78,9 @@ pub fn restore<'p>(
 ) -> Result<Value<'p>, RestoreError> {
     let (body, dialect) = body(payload, verify).ok_or(RestoreError::Footer)?;
     let mut reader = Reader::new(body);
-    let layout = Layout::from_byte(reader.byte()?, dialect);
+    // What is newer than the newest payload is no value of one.
+    let is_known = |layout: &Layout| !matches!(layout, Layout::Stream4 | Layout::Stream5);
+    let layout = Layout::from_byte(reader.byte()?, dialect).filter(is_known);
     let layout = layout.ok_or(ReadError::Malformed("an unknown type of value"))?;
     let value = reader.value(layout, limits, 0)?;
     Ok(value.ok_or(ReadError::Malformed("a collection is empty"))?)

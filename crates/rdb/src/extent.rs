@@ -56,7 +56,9 @@ pub(crate) fn skip_value(input: &mut impl Input, layout: Layout) -> Result<(), R
             input.skip_string()?;
             input.array::<8>().map(drop)
         }),
-        Layout::Stream1 | Layout::Stream2 | Layout::Stream3 => skip_stream(input, layout),
+        Layout::Stream1 | Layout::Stream2 | Layout::Stream3 | Layout::Stream4 | Layout::Stream5 => {
+            skip_stream(input, layout)
+        }
         Layout::Module => {
             input.length()?;
             module::skip(input)
@@ -94,15 +96,29 @@ fn skip_lengths(input: &mut impl Input, count: usize) -> Result<(), ReadError> {
 }
 
 /// Nodes by their first id; then number of entries and last id; since the second form first id,
-/// largest deleted id and number of entries ever added; then the consumer groups.
+/// largest deleted id and number of entries ever added; then the consumer groups; since the fourth
+/// form the producers with the ids that each has given.
 fn skip_stream(input: &mut impl Input, form: Layout) -> Result<(), ReadError> {
     skip_counted(input, skip_pair)?;
     skip_lengths(input, if form == Layout::Stream1 { 3 } else { 8 })?;
-    skip_counted(input, |input| skip_group(input, form))
+    skip_counted(input, |input| skip_group(input, form))?;
+    if form < Layout::Stream4 {
+        return Ok(());
+    }
+    skip_lengths(input, 2)?;
+    skip_counted(input, |input| {
+        input.skip_string()?;
+        skip_counted(input, |input| {
+            input.skip_string()?;
+            skip_lengths(input, 2)
+        })
+    })?;
+    skip_lengths(input, 2)
 }
 
 /// Name and last delivered id; since the second form the number of entries read; then the pending
-/// entries with their delivery times and counts, and the consumers.
+/// entries with their delivery times and counts, and the consumers; since the fifth form the pending
+/// entries that no consumer has.
 fn skip_group(input: &mut impl Input, form: Layout) -> Result<(), ReadError> {
     input.skip_string()?;
     skip_lengths(input, if form == Layout::Stream1 { 2 } else { 3 })?;
@@ -113,8 +129,13 @@ fn skip_group(input: &mut impl Input, form: Layout) -> Result<(), ReadError> {
     skip_counted(input, |input| {
         input.skip_string()?;
         // When it was last seen; since the third form also when it was last active.
-        let times = if form == Layout::Stream3 { 2 } else { 1 };
+        let times = if form >= Layout::Stream3 { 2 } else { 1 };
         input.take(times * MILLISECONDS_BYTES)?;
-        skip_counted(input, |input| input.take(STREAM_ID_BYTES).map(drop))
-    })
+        skip_counted(input, skip_id)
+    })?;
+    if form >= Layout::Stream5 { skip_counted(input, skip_id) } else { Ok(()) }
+}
+
+fn skip_id(input: &mut impl Input) -> Result<(), ReadError> {
+    input.take(STREAM_ID_BYTES).map(drop)
 }

@@ -51,6 +51,8 @@ pub enum Layout {
     Stream1,
     Stream2,
     Stream3,
+    Stream4,
+    Stream5,
     Module,
     ModuleEarly,
 }
@@ -86,6 +88,8 @@ impl Layout {
             kind::HASH_EXPIRING_LISTPACK_EARLY => Layout::HashExpiringListpackEarly,
             kind::HASH_EXPIRING => Layout::HashExpiring,
             kind::HASH_EXPIRING_LISTPACK => Layout::HashExpiringListpack,
+            kind::STREAM_4 => Layout::Stream4,
+            kind::STREAM_5 => Layout::Stream5,
             _ => return None,
         })
     }
@@ -110,7 +114,11 @@ impl Layout {
             Layout::Zset | Layout::ZsetBinary | Layout::ZsetZiplist | Layout::ZsetListpack => {
                 "zset"
             }
-            Layout::Stream1 | Layout::Stream2 | Layout::Stream3 => "stream",
+            Layout::Stream1
+            | Layout::Stream2
+            | Layout::Stream3
+            | Layout::Stream4
+            | Layout::Stream5 => "stream",
             Layout::Module | Layout::ModuleEarly => "module",
         }
     }
@@ -144,6 +152,8 @@ impl Layout {
             Layout::Stream1 => "stream, first form",
             Layout::Stream2 => "stream, second form",
             Layout::Stream3 => "stream, third form",
+            Layout::Stream4 => "stream of Redis 8.6",
+            Layout::Stream5 => "stream of Redis 8.8",
             Layout::Module => "module's value",
             Layout::ModuleEarly => "module's value, pre-release",
         }

@@ -29,6 +29,8 @@ pub(crate) mod kind {
     pub(crate) const HASH_EXPIRING_LISTPACK_EARLY: u8 = 23;
     pub(crate) const HASH_EXPIRING: u8 = 24;
     pub(crate) const HASH_EXPIRING_LISTPACK: u8 = 25;
+    pub(crate) const STREAM_4: u8 = 26;
+    pub(crate) const STREAM_5: u8 = 27;
 }
 
 /// Opcodes, which stand in place of a type byte: the highest numbers, counted down in history.

@@ -6,11 +6,18 @@
 //! first id, largest deleted id, entries ever added             since the second form
 //! groups, each (name, last id, entries read since the second form,
 //!               pending entries, each (id, time, deliveries),
-//!               consumers, each (name, when seen, when active since the third form, ids))
+//!               consumers, each (name, when seen, when active since the third form, ids),
+//!               ids of pending entries that no consumer has, since the fifth form)
+//! settings, producers, each (name, its ids, each (id, id of the entry)), two counts
+//!                                                              since the fourth form
 //! ```
+//! The fourth form is that of Redis 8.6 and the fifth that of Redis 8.8. What is new in them has no
+//! meaning here, so a stream that has some of it is refused, but for the settings and counts.
+//!
 //! Ids of blocks and of pending entries have 16 bytes, the highest first; times are milliseconds in
 //! eight bytes, the lowest first.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use store::StreamId;
@@ -33,6 +40,11 @@ impl From<Malformed> for ReadError {
             Malformed::Consumer | Malformed::Group => "a consumer or a group occurs twice",
         })
     }
+}
+
+/// A stream has this, which Redis 8.4 does not know either.
+fn unsupported(what: &'static str) -> ReadError {
+    ReadError::Unsupported(Cow::Borrowed(what))
 }
 
 impl<W: Write> Writer<W> {
@@ -109,7 +121,24 @@ impl Reader<'_> {
                 return Err(Malformed::Group.into());
             }
         }
+        if layout >= Layout::Stream4 {
+            self.producers()?;
+        }
         Ok(stream)
+    }
+
+    /// Reads what is known of the ids that producers have given (XADD with IDMP), unless some of
+    /// them are still to be told from new ones.
+    fn producers(&mut self) -> Result<(), ReadError> {
+        let (_duration, _most) = (self.length()?, self.length()?);
+        for _ in 0..self.length()? {
+            self.string()?;
+            if self.length()? > 0 {
+                return Err(unsupported("ids of a producer (XADD with IDMP)"));
+            }
+        }
+        let (_added, _duplicates) = (self.length()?, self.length()?);
+        Ok(())
     }
 
     fn group(&mut self, layout: Layout, stream: &Stream) -> Result<Group, ReadError> {
@@ -128,7 +157,9 @@ impl Reader<'_> {
             let name = self.string()?;
             let seen_ms = i64::from_le_bytes(self.array()?);
             let active_ms = match layout {
-                Layout::Stream3 => i64::from_le_bytes(self.array()?),
+                Layout::Stream3 | Layout::Stream4 | Layout::Stream5 => {
+                    i64::from_le_bytes(self.array()?)
+                }
                 _ => seen_ms,
             };
             let active_ms = Some(active_ms).filter(|active| *active >= 0);
@@ -136,6 +167,9 @@ impl Reader<'_> {
             for _ in 0..self.length()? {
                 group.load_owner(StreamId::from_bytes(self.array()?), consumer)?;
             }
+        }
+        if layout >= Layout::Stream5 && self.length()? > 0 {
+            return Err(unsupported("pending entries that no consumer has (XNACK)"));
         }
         group.finish_loading()?;
         Ok(group)

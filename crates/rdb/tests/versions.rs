@@ -182,46 +182,76 @@ fn version_8_modules_and_binary_scores() {
     assert!(error.reading.contains("\"early\""), "{error}");
 }
 
-#[test]
-fn version_9_streams_and_hints() {
+/// A stream with one entry, 5-0, and one group with one pending entry and the consumer that has it.
+/// From the second form on ids and a count stand before the groups.
+fn stream(assembler: Assembler, form: u8) -> Assembler {
     let first = [&[0; 7][..], &[5], &[0; 8]].concat();
     let id_and_time = [7; 24];
-    // One entry, 5-0, with a field of the block's name.
+    // The entry has the field of the block's name.
     let block = listpack(&["1", "0", "1", "f", "0", "2", "0", "0", "v", "4"]);
-    let stream = |assembler: Assembler| {
-        assembler.raw(b"\x01").string(&first).string(&block).raw(b"\x01\x05\x06")
-    };
-    // One group with one pending entry and the consumer that has it.
-    let group = |assembler: Assembler, form: u8| {
-        let assembler = assembler.string(b"group").raw(b"\x05\x06");
-        let assembler = if form > 1 { assembler.raw(b"\x01") } else { assembler };
-        let times: &[u8] = if form > 2 { &[8; 16] } else { &[8; 8] };
-        assembler
-            .raw(b"\x01")
-            .raw(&id_and_time)
-            .raw(b"\x02")
-            .raw(b"\x01")
-            .string(b"consumer")
-            .raw(times)
-            .raw(b"\x01")
-            .raw(&id_and_time[..16])
-    };
-    let ids = b"\x05\x06\x00\x00\x01";
+    let ids: &[u8] = if form > 1 { b"\x05\x06\x00\x00\x01" } else { b"" };
+    let read: &[u8] = if form > 1 { b"\x01" } else { b"" };
+    let times: &[u8] = if form > 2 { &[8; 16] } else { &[8; 8] };
+    let entry = assembler.raw(b"\x01").string(&first).string(&block).raw(b"\x01\x05\x06").raw(ids);
+    let group = entry.raw(b"\x01").string(b"group").raw(b"\x05\x06").raw(read);
+    let pending = group.raw(b"\x01").raw(&id_and_time).raw(b"\x02");
+    let consumer = pending.raw(b"\x01").string(b"consumer").raw(times);
+    consumer.raw(b"\x01").raw(&id_and_time[..16])
+}
+
+/// What is read of such a stream.
+const STREAM: &str =
+    "5-0 \"f\"=\"v\" @\"group\"=5-6 506381209866536711-506381209866536711>\"consumer\"";
+
+#[test]
+fn version_9_streams_and_hints() {
     let file = Assembler::new("REDIS0009").raw(b"\xfe\x00").raw(b"\xf8\x40\x64").key(15, "one");
-    let file = group(stream(file).raw(b"\x01"), 1).raw(b"\xf9\xff").key(19, "two");
-    let file = group(stream(file).raw(ids).raw(b"\x01"), 2).key(21, "three");
-    let file = group(stream(file).raw(ids).raw(b"\x01"), 3).key(0, "after").string(b"v").end();
+    let file = stream(file, 1).raw(b"\xf9\xff").key(19, "two");
+    let file = stream(file, 2).key(21, "three");
+    let file = stream(file, 3).key(0, "after").string(b"v").end();
     let found = found(&file);
     assert_eq!(found.checksum, Checksum::Correct);
-    let pending = "506381209866536711-506381209866536711>\"consumer\"";
     for stream in ["one", "two", "three"] {
-        let expected = format!("5-0 \"f\"=\"v\" @\"group\"=5-6 {pending}");
-        assert_eq!(found.shown(stream), expected);
+        assert_eq!(found.shown(stream), STREAM);
     }
     assert_eq!(found.shown("after"), "\"v\"");
     assert_eq!(found.entry("one").usage, Some(Usage::IdleSeconds(100)));
     assert_eq!(found.entry("two").usage, Some(Usage::Frequency(255)));
     assert_eq!(found.entry("three").usage, None, "a hint is for one key");
+}
+
+/// Settings, a producer whose ids are forgotten, and two counts.
+const PRODUCERS: &[u8] = b"\x40\x64\x40\x64\x01\x08producer\x00\x07\x02";
+/// The same with an id, and that of its entry.
+const PRODUCERS_WITH_IDS: &[u8] = b"\x40\x64\x40\x64\x01\x08producer\x01\x02id\x05\x00\x07\x02";
+
+#[test]
+fn streams_of_redis_8_6_and_8_8() {
+    let file = Assembler::new("REDIS0014").raw(b"\xfe\x00").key(26, "four");
+    let file = stream(file, 4).raw(PRODUCERS).key(27, "five");
+    let file = stream(file, 5).raw(b"\x00").raw(PRODUCERS).key(0, "after").string(b"v").end();
+    let found = found(&file);
+    assert_eq!(found.checksum, Checksum::Correct);
+    assert_eq!([found.shown("four"), found.shown("five")], [STREAM; 2]);
+    assert_eq!(found.shown("after"), "\"v\"");
+}
+
+#[test]
+fn what_is_new_in_streams_of_redis_8_6_and_8_8_is_refused() {
+    let four = Assembler::new("REDIS0013").raw(b"\xfe\x00").key(26, "four");
+    let five = || Assembler::new("REDIS0014").raw(b"\xfe\x00").key(27, "five");
+    let nacked = [&[1][..], &[7; 16]].concat();
+    for (file, key, what) in [
+        (stream(four, 4).raw(PRODUCERS_WITH_IDS), "four", "IDMP"),
+        (stream(five(), 5).raw(b"\x00").raw(PRODUCERS_WITH_IDS), "five", "IDMP"),
+        (stream(five(), 5).raw(&nacked).raw(PRODUCERS), "five", "XNACK"),
+    ] {
+        // The next one is found all the same.
+        let error = read(&file.key(0, "after").string(b"v").end()[..], &options()).unwrap_err();
+        assert!(matches!(error.cause, ReadError::Unsupported(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(key) && text.contains(what), "{text}");
+    }
 }
 
 #[test]

@@ -321,8 +321,6 @@ impl<R: Read> FileReader<R> {
             return None;
         }
         Some(match opcode {
-            26 => "a stream of Redis 8.6",
-            27 => "a stream of Redis 8.8",
             28 => "an array",
             29..=32 => "a hash with a template",
             242 => "a template of hashes",
