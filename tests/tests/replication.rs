@@ -650,6 +650,43 @@ fn a_redis_server_may_use_the_files_of_a_replica_in_between() {
     assert_eq!(reader.call_text("EXISTS own:4").unwrap(), Reply::Integer(0));
 }
 
+/// What a redis-server has written there may be as long as what the primary has written meanwhile:
+/// the offset would be one between two of its commands.
+#[test]
+fn what_a_redis_server_has_written_in_between_is_no_part_of_the_stream() {
+    for primary_of in [Target::Reference, Target::Dunlin] {
+        let options = [("repl-diskless-sync-delay", "0"), ("repl-ping-replica-period", "3600")];
+        let primary = Server::start(primary_of, &options).unwrap();
+        let mut writer = primary.connect().unwrap();
+        let mut replica = Server::start(Target::Dunlin, &[("appendonly", "yes")]).unwrap();
+        let mut reader = follow(&replica, primary.port());
+        wait_for("the first file is complete", || {
+            replica.log().contains("rewrite finished successfully")
+        });
+        writer.call_text("SELECT 2").unwrap();
+        writer.call_text("SET first 1").unwrap();
+        catch_up(&mut writer, &mut reader);
+        replica.kill();
+        let directory = replica.directory().display().to_string();
+        {
+            let files = [("dir", directory.as_str()), ("appendonly", "yes")];
+            let mut other = Server::start(Target::Reference, &files).unwrap();
+            let mut client = other.connect().unwrap();
+            assert_eq!(text(&mut client, "SET other v"), "OK");
+            other.terminate().unwrap();
+        }
+        writer.call_text("SELECT 0").unwrap();
+        writer.call_text("SET known v").unwrap();
+        writer.call_text("SET later v").unwrap();
+        let of = format!("127.0.0.1 {}", primary.port());
+        replica.set_options(&[("appendonly", "yes"), ("replicaof", &*of)]);
+        replica.start_again().unwrap();
+        let mut reader = replica.connect().unwrap();
+        assert_same(&mut writer, &mut reader, &replica);
+        assert_eq!(reader.call_text("EXISTS other").unwrap(), Reply::Integer(0), "{primary_of:?}");
+    }
+}
+
 #[test]
 fn a_password_is_shown_and_a_wrong_one_is_logged() {
     let options = [("requirepass", "secret"), ("repl-diskless-sync-delay", "0")];

@@ -69,7 +69,7 @@ use stream::Stream;
 use writer::Writer;
 
 pub use before::{BEFORE_MAX, Before};
-pub use queue::{HISTORY, Opened, TIMESTAMP, UNCOUNTED};
+pub use queue::{COUNTED, HISTORY, Opened, SELECTED, TIMESTAMP, UNCOUNTED};
 pub use shared::{Failure, Metrics, Observer, Operation, Timing};
 
 /// How long a worker waits for another worker that writes.

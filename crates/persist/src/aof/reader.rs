@@ -17,7 +17,7 @@ use engine::journal::batch::words_aside;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
-use crate::journal::{Before, HISTORY, TIMESTAMP, UNCOUNTED};
+use crate::journal::{Before, COUNTED, HISTORY, SELECTED, TIMESTAMP, UNCOUNTED};
 
 /// Whether a file with these first bytes begins with data in the RDB format.
 pub fn begins_with_rdb(first: &[u8]) -> bool {
@@ -144,6 +144,8 @@ pub struct Scanner<R> {
     transaction: Option<u64>,
     ending: Option<Ending>,
     history: Option<Position>,
+    selected: Option<Option<usize>>,
+    counted: bool,
     uncounted: bool,
     follows_durable: bool,
 }
@@ -169,6 +171,8 @@ impl<R: Read> Scanner<R> {
             transaction: None,
             ending: None,
             history: None,
+            selected: None,
+            counted: false,
             uncounted: false,
             follows_durable: false,
         }
@@ -179,10 +183,22 @@ impl<R: Read> Scanner<R> {
         self.history.take()
     }
 
+    /// The database that is selected in the journal at that position, or that none is known to be,
+    /// if an annotation has said so. Files of before have no such annotation.
+    pub fn take_selected(&mut self) -> Option<Option<usize>> {
+        self.selected.take()
+    }
+
     /// Whether an annotation has said that the next command, or the last one, is the file's own,
     /// and no part of the journal's stream.
     pub fn take_uncounted(&mut self) -> bool {
         std::mem::take(&mut self.uncounted)
+    }
+
+    /// Whether an annotation has said that the next command, or the last one, is a SELECT of the
+    /// journal's stream.
+    pub fn take_counted(&mut self) -> bool {
+        std::mem::take(&mut self.counted)
     }
 
     /// The last command as it is written, with the words that stand aside.
@@ -334,10 +350,14 @@ impl<R: Read> Scanner<R> {
         let line = &self.buffer[self.start..self.start + length];
         let second = line.strip_prefix(TIMESTAMP).map(<[u8]>::trim_ascii_end);
         let second = second.and_then(base::num::parse_i64).map(RawItem::Timestamp);
+        let selected = line.strip_prefix(SELECTED).map(<[u8]>::trim_ascii_end);
+        let selected = selected.and_then(base::num::parse_i64).map(|own| usize::try_from(own).ok());
+        self.selected = selected.or(self.selected.take());
         let history = line.strip_prefix(HISTORY).map(<[u8]>::trim_ascii_end);
         self.history = history.and_then(Position::parse).or(self.history.take());
         // It means the command right after it, which may have broken off.
         self.uncounted = line.trim_ascii_end() == UNCOUNTED;
+        self.counted = line.trim_ascii_end() == COUNTED;
         self.follows_durable |= Before::parse(line) == Some(Before::Durable);
         let step = second;
         self.start += length;

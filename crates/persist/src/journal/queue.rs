@@ -27,6 +27,14 @@ pub const TIMESTAMP: &[u8] = b"#TS:";
 /// goes on there.
 pub const HISTORY: &[u8] = b"#CHANGES:";
 
+/// The beginning of an annotation before one with a position: the number of the database that is
+/// selected in the stream there, or -1 if none is known to be.
+pub const SELECTED: &[u8] = b"#SELECTED:";
+
+/// The annotation before a SELECT of the stream that stands by itself. A server of another kind that
+/// uses the file in between begins with a SELECT, and without this.
+pub const COUNTED: &[u8] = b"#COUNTED";
+
 /// The annotation before a command that is the file's own: it is no part of the stream.
 pub const UNCOUNTED: &[u8] = b"#UNCOUNTED";
 
@@ -95,6 +103,12 @@ pub(super) struct Switch {
     pub(super) series: u64,
 }
 
+/// Whether effects begin with a SELECT.
+fn selects(effects: &[u8]) -> bool {
+    const START: &[u8] = b"*2\r\n$6\r\nSELECT\r\n";
+    effects.get(..START.len()).is_some_and(|start| start.eq_ignore_ascii_case(START))
+}
+
 /// What happens to effects.
 #[derive(Default, PartialEq, Eq)]
 enum State {
@@ -149,14 +163,15 @@ impl Queue {
         if !self.tail.has_room_for(batch) {
             self.close_block();
         }
-        if self.lacks_select || self.lacks_offset || second.is_some() {
-            let may_lack_select = batch.first_database() == self.tail.selected();
-            self.begin_effects(second, may_lack_select, backlog);
+        let selects = batch.first_database() != self.tail.selected();
+        if selects || self.lacks_select || self.lacks_offset || second.is_some() {
+            self.begin_effects(second, selects, backlog);
         }
         self.tail.append(batch, backlog)
     }
 
-    /// The same for effects that are encoded already.
+    /// The same for effects that are encoded already. Only the first command may be a SELECT that
+    /// stands by itself.
     pub(super) fn append_raw(
         &mut self,
         bytes: &[u8],
@@ -170,7 +185,7 @@ impl Queue {
         if !self.tail.has_room(bytes.len()) {
             self.close_block();
         }
-        self.begin_effects(second, true, backlog);
+        self.begin_effects(second, selects(bytes), backlog);
         self.tail.append_raw(bytes, selected_after, backlog)
     }
 
@@ -226,9 +241,10 @@ impl Queue {
     }
 
     /// Writes into the file what has to stand there before the next effects: where they are, the
-    /// time, and a SELECT if the stream has none where the file begins.
+    /// time, and a SELECT if the stream has none where the file begins. `selects` says that they
+    /// begin with one.
     #[cold]
-    fn begin_effects(&mut self, second: Option<u64>, may_lack_select: bool, backlog: &Backlog) {
+    fn begin_effects(&mut self, second: Option<u64>, selects: bool, backlog: &Backlog) {
         if !self.is_accepting() {
             return;
         }
@@ -236,7 +252,9 @@ impl Queue {
         if let Some(second) = second {
             self.note_time(second);
         }
-        if may_lack_select {
+        if selects {
+            self.write_own(&[COUNTED, b"\r\n".as_slice()].concat());
+        } else {
             self.note_selected();
         }
         self.lacks_select = false;
@@ -278,10 +296,15 @@ impl Queue {
     }
 
     /// Notes which history of the stream goes on here, and in which database, for the loader of the
-    /// file. Not part of the stream either.
+    /// file. Not part of the stream either. A file that breaks off between the two lines has no
+    /// position without its database.
     pub(super) fn note_history(&mut self, position: &Position) {
         if self.is_accepting() {
-            let mut text = HISTORY.to_vec();
+            let selected = self.tail.selected();
+            let selected = selected.map_or_else(|| "-1".to_owned(), |own| own.to_string());
+            let mut text = SELECTED.to_vec();
+            text.extend_from_slice(format!("{selected}\r\n").as_bytes());
+            text.extend_from_slice(HISTORY);
             text.extend_from_slice(format!("{position}\r\n").as_bytes());
             self.write_own(&text);
             self.note_selected();

@@ -518,7 +518,8 @@ fn a_foreign_stream_goes_on_verbatim() {
     let file = fs::read_to_string(rig.path("1")).unwrap();
     let (_, foreign) = file.split_once("#CHANGES:primary:7\r\n").expect("it says where it begins");
     let own = "#UNCOUNTED\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n5\r\n";
-    assert!(foreign.starts_with(&format!("{own}{raw}#CHANGES:mine:")), "{foreign}");
+    let next = format!("{own}{command}#COUNTED\r\n{select}{command}#SELECTED:10\r\n#CHANGES:mine:");
+    assert!(foreign.starts_with(&next), "{foreign}");
 }
 
 /// Messages are not in the file. It says before the next effect where it goes on, and otherwise

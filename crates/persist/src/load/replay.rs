@@ -18,7 +18,7 @@ use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
 use store::gate::{Access, Inside, Pinned};
 
-use super::following::Following;
+use super::following::{Following, Part};
 use super::{Load, LoadError, Problem, Torn};
 use crate::aof::reader::{Ending, Item, Scanner, selected};
 use crate::delay::Delay;
@@ -134,12 +134,15 @@ fn scan(
         let words = first..chunk.words.len();
         if let Some(following) = &mut following {
             if let Some(position) = scanner.take_history() {
-                following.begin(position);
+                following.begin(position, scanner.take_selected());
             }
             if !words.is_empty() {
                 let bytes = scanner.offset() - scanner.item_offset();
-                let counts = !scanner.take_uncounted();
-                following.take(scanner.words(), counts.then_some(bytes));
+                let part = match (scanner.take_uncounted(), scanner.take_counted()) {
+                    (true, _) => Part::Own,
+                    (_, is_announced) => Part::Stream { bytes, is_announced },
+                };
+                following.take(scanner.words(), part);
             }
         }
         if !words.is_empty() {

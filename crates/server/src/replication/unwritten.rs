@@ -52,8 +52,9 @@ impl Unwritten {
         selected: usize,
     ) {
         let place = unit.place();
-        if !self.place.is_empty() && self.place.end != place.start {
-            // A sign of life came between the two, which does not count.
+        if !self.place.is_empty() && (self.place.end != place.start || unit.is("select")) {
+            // A sign of life came between the two, which does not count. What selects a database
+            // comes first.
             self.pass_on(journal, turn, unit.around());
         }
         if self.place.is_empty() {

@@ -215,18 +215,9 @@ impl Backlog {
         self.on.store(true, Relaxed);
     }
 
-    /// Effects of a file were appended, behind which this database is selected.
+    /// This database is selected in the stream where a file has got to, if one is known to be.
     pub fn note_loaded(&self, selected: Option<usize>) {
         self.kept.lock().loaded = Some(selected);
-    }
-
-    /// A file itself selects a database. Where it has no effect yet, the next one belongs there;
-    /// behind effects it may be that of other commands, which are no part of the stream.
-    pub fn note_selected(&self, selected: Option<usize>) {
-        let mut kept = self.kept.lock();
-        if kept.loaded == Some(None) {
-            kept.loaded = Some(selected);
-        }
     }
 
     /// The next effects have no known position in a file, so the loaded ones are dropped.
