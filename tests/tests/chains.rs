@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply, encode};
 use tests::observe::{figure, number, wait_until};
 use tests::random::Random;
 use tests::replication::{self, Traffic};
@@ -351,6 +351,116 @@ fn the_replicas_of_a_restarted_primary_go_on() -> Result<()> {
         write_at_random(&primary, 2, 300)?;
         check_alike(&primary, &[&replicas[0], &replicas[1]])?;
         ensure!(shown(&primary, "sync_full")? == "0", "{}", replicas[0].log_tail());
+    }
+    Ok(())
+}
+
+/// A replica whose clients may write, and which has its file.
+fn writable(primary: &Server) -> Result<Server> {
+    let replica = start(Target::Dunlin, &WRITABLE)?;
+    follow(&replica, primary)?;
+    check_alike(primary, &[&replica])?;
+    wait_for_file(&replica)?;
+    Ok(replica)
+}
+
+const WRITABLE: [(&str, &str); 3] =
+    [("appendonly", "yes"), ("replica-read-only", "no"), ("save", "")];
+
+fn wait_for_file(server: &Server) -> Result<()> {
+    wait_until("the file is there", || {
+        let is_idle = shown(server, "aof_rewrite_in_progress")? == "0";
+        Ok(is_idle && shown(server, "aof_enabled")? == "1")
+    })
+}
+
+/// Kills a replica, and starts it again as a server of its own that has what its file has.
+fn restart_from_file(replica: &mut Server) -> Result<()> {
+    replica.set_options(&[&USUAL[..], &WRITABLE].concat());
+    replica.kill();
+    replica.start_again()
+}
+
+/// Clients of the replica and its primary write the same keys, so that their order can be seen.
+#[test]
+fn the_file_of_a_writable_replica_has_all_writes_in_their_order() -> Result<()> {
+    for target in [Target::Dunlin, Target::Reference] {
+        let primary = start(target, &[])?;
+        let mut replica = writable(&primary)?;
+        let write = |server: &Server, name: &str, kinds: usize| -> Result<()> {
+            let mut client = server.connect()?;
+            for round in 0..400 {
+                let mut commands = Vec::new();
+                for number in 0..20 {
+                    let (key, text) = (format!("k{}", number % 3), format!("{name}{round},"));
+                    match (number + round) % kinds {
+                        0 => encode(&["APPEND", &key, &text], &mut commands),
+                        1 => encode(&["SETRANGE", &key, "0", &text], &mut commands),
+                        2 if round % 9 == 0 => encode(&["DEL", &key], &mut commands),
+                        2 => encode(&["SETNX", &key, &text], &mut commands),
+                        // It fails where the key is a text.
+                        _ => encode(&["RPUSH", &key, &text], &mut commands),
+                    }
+                }
+                client.send_raw(&commands)?;
+                for _ in 0..20 {
+                    client.receive()?;
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let own = scope.spawn(|| write(&primary, "p", 4));
+            let others: Vec<_> = (0..2).map(|_| scope.spawn(|| write(&replica, "r", 3))).collect();
+            for writer in others.into_iter().chain([own]) {
+                writer.join().expect("it does not panic")?;
+            }
+            Ok::<_, anyhow::Error>(())
+        })?;
+        wait_until("it has all", || {
+            Ok(shown(&replica, "slave_repl_offset")? == shown(&primary, "master_repl_offset")?)
+        })?;
+        let content = |server: &Server| -> Result<Vec<Reply>> {
+            let mut client = server.connect()?;
+            ["k0", "k1", "k2"].iter().map(|key| client.call(&["DUMP", key])).collect()
+        };
+        let before = content(&replica)?;
+        restart_from_file(&mut replica)?;
+        ensure!(content(&replica)? == before, "the file has another order than the data");
+    }
+    Ok(())
+}
+
+/// A client that waits on a writable replica takes what its primary pushes.
+#[test]
+fn what_clients_of_a_writable_replica_have_waited_for_is_gone_from_its_file() -> Result<()> {
+    let primary = start(Target::Reference, &[])?;
+    let mut replica = writable(&primary)?;
+    let (mut own, mut other) = (primary.connect()?, replica.connect()?);
+    own.call(&["SELECT", "2"])?;
+    other.call(&["SELECT", "2"])?;
+    for words in [&["RPUSH", "list", "a", "b"][..], &["MULTI"]] {
+        other.send(&["BLMPOP", "0", "1", "list", "LEFT", "COUNT", "1"])?;
+        wait_until("it waits", || Ok(shown(&replica, "blocked_clients")? == "1"))?;
+        own.call(words)?;
+        if words == ["MULTI"] {
+            own.call(&["RPUSH", "list", "c", "d"])?;
+            own.call(&["SET", "k", "v"])?;
+            own.call(&["EXEC"])?;
+        }
+        ensure!(matches!(other.receive()?, Received::Reply(Reply::Array(_))));
+        let left = other.call(&["LRANGE", "list", "0", "-1"])?;
+        ensure!(left.clone().elements().is_some_and(|left| left.len() == 1), "{left:?}");
+        restart_from_file(&mut replica)?;
+        other = replica.connect()?;
+        other.call(&["SELECT", "2"])?;
+        let kept = other.call(&["LRANGE", "list", "0", "-1"])?;
+        ensure!(kept == left, "{kept:?} and {left:?}");
+        // The next round.
+        follow(&replica, &primary)?;
+        own.call(&["DEL", "list"])?;
+        check_alike(&primary, &[&replica])?;
+        wait_for_file(&replica)?;
     }
     Ok(())
 }

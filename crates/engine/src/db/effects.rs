@@ -94,6 +94,19 @@ impl Expired {
     }
 }
 
+/// Bytes of another server's stream: a command, or a transaction from MULTI to EXEC. Where others
+/// may write besides, the journal gets them before the slots of their last command are unlocked, so
+/// that it has the writes to a key in the order in which they were made.
+#[derive(Debug)]
+pub struct StreamUnit {
+    /// As they came.
+    pub bytes: Vec<u8>,
+    /// The database that is selected behind them, if one is known to be.
+    pub selected_after: Option<usize>,
+    /// Some of their times count from now on: see [`crate::journal::Journal::note_time`].
+    pub counts_down: bool,
+}
+
 /// The effects of a command or transaction so far.
 #[derive(Default)]
 pub struct Effects {
@@ -116,6 +129,8 @@ pub struct Effects {
     /// The journal's offset after the bytes of another server's stream that are being applied; 0
     /// for a thread that applies none. The journal gets those bytes, and no effects.
     pub(crate) applied_to: u64,
+    /// What the journal gets of that stream when the running command ends.
+    pub(crate) unit: Option<StreamUnit>,
     /// A handler has set what goes into the journal for the running command.
     pub(crate) explicit: bool,
     pub(crate) ready: ReadyKeys,

@@ -217,6 +217,9 @@ impl Engine {
         } else {
             cx.session.forget_script_needs();
         }
+        if missed.is_none() && cx.db.effects.unit.is_some() {
+            self.append_unit(cx.db.effects);
+        }
         let appended = self.settle(&mut cx.db);
         if appended > 0 {
             cx.session.write_offset = appended;

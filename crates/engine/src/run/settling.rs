@@ -55,9 +55,20 @@ impl Engine {
         appended
     }
 
-    /// A command of another server's stream has written. The bytes are appended before this thread
-    /// leaves its gate, and after it has unlocked the slots: those that read there until then
-    /// depend on the same offset.
+    /// The journal gets the bytes of another server's stream whose last command has run, under its
+    /// locks: before what clients of this server have got by it, or write to the same keys later.
+    #[cold]
+    pub(crate) fn append_unit(&self, effects: &mut Effects) {
+        let Some(unit) = effects.unit.take() else { return };
+        if unit.counts_down {
+            self.journal.note_time();
+        }
+        self.journal.append_raw(&unit.bytes, unit.selected_after);
+    }
+
+    /// A command of another server's stream has written. Unless others may write too, the bytes are
+    /// appended after this thread has unlocked the slots, before it leaves its gate: those that
+    /// read there until then depend on the same offset.
     #[inline(never)]
     fn note_applied_write(&self, db: &mut Db<'_>) {
         let effects = &mut db.effects;

@@ -16,7 +16,7 @@ use base::clock::Ticks;
 use resp::args::Arguments;
 
 use crate::command::args::KeyAt;
-use crate::db::effects::Effects;
+use crate::db::effects::{Effects, StreamUnit};
 use crate::db::expiry::Expiry;
 use crate::db::{EvictionClock, TurnParts};
 use crate::engine::Engine;
@@ -319,6 +319,27 @@ impl Turn {
         (self.effects.applied_to, self.effects.journaling) = (offset, false);
     }
 
+    /// The next command is the last one of this unit of that stream, which the journal gets before
+    /// the command's slots are unlocked.
+    pub fn append_with(&mut self, unit: StreamUnit) {
+        self.effects.unit = Some(unit);
+    }
+
+    /// Takes back a unit that the journal has not got, because its last command has not run.
+    pub fn take_unit(&mut self) -> Option<StreamUnit> {
+        self.effects.unit.take()
+    }
+
+    /// Whether the journal has not got it yet.
+    pub fn has_unit(&self) -> bool {
+        self.effects.unit.is_some()
+    }
+
+    /// Whether clients of this replica may write, and what they write goes into its file.
+    pub fn has_other_writers(&self, engine: &Engine) -> bool {
+        !self.config.replica_read_only && engine.journal.has_file()
+    }
+
     /// Bytes of so many commands of another server's stream are in the journal.
     pub fn note_raw_append(&mut self, commands: u64) {
         self.stats.journaled.add(commands);
@@ -374,7 +395,7 @@ impl Turn {
     }
 
     /// Whether the settings have changed since the turn looked at them.
-    pub(crate) fn has_old_config(&self, engine: &Engine) -> bool {
+    pub fn has_old_config(&self, engine: &Engine) -> bool {
         self.config_generation != engine.config.generation()
             || self.expiry != self.present_expiry(engine)
     }

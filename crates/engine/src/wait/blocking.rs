@@ -141,6 +141,9 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
     let mut session = Session::of_waiter(waiter);
     let own_database = std::mem::replace(&mut cx.db.index, wait.database);
     let own_nested = std::mem::replace(&mut cx.nested, true);
+    // What it gets by a command of another server's stream is no part of that stream.
+    let journaling = cx.db.effects.journaling || cx.db.effects.unit.is_some();
+    let journaling = std::mem::replace(&mut cx.db.effects.journaling, journaling);
     // It does not concern the connection whose command makes the key ready.
     let (busy, block) = (cx.busy.take(), cx.block.take());
     cx.with_session(&mut session, &mut output, |cx, _| {
@@ -162,6 +165,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
     (cx.busy, cx.block) = (busy, block);
     cx.db.index = own_database;
     cx.nested = own_nested;
+    cx.db.effects.journaling = journaling;
     cx.db.effects.woken.push((waiter.clone(), output));
 }
 

@@ -67,6 +67,9 @@ pub(super) struct Applier<'e> {
     prepared: Vec<Prepared>,
     keys: Vec<KeyAt>,
     errors: u64,
+    /// Clients of this server write too, into the same file: the journal gets each unit while the
+    /// slots are locked, so that the file has all writes to a key in the order of the data.
+    in_order: bool,
     /// See [`Insistent::has_left`].
     has_left: Cell<bool>,
     unwritten: Unwritten,
@@ -85,6 +88,7 @@ impl<'e> Applier<'e> {
             prepared: Vec::new(),
             keys: Vec::new(),
             errors: 0,
+            in_order: false,
             has_left: Cell::new(false),
             unwritten: Unwritten::default(),
             counts_down: false,
@@ -216,12 +220,19 @@ impl<'e> Applier<'e> {
             }
             let offset = unit.end.wrapping_add(ahead);
             self.turn.apply_up_to(offset);
+            if gate.is_some() && self.turn.has_old_config(self.engine) {
+                self.pass_on(term, units.around());
+                *gate = None;
+            }
             if gate.is_none() {
                 self.enter(term, gate)?;
                 self.prefetch(gate, units.len() - next);
             }
             let Some(inside) = gate.take() else { unreachable!("it was entered") };
-            let ran = self.run_fast(term, units, next, inside.pinned());
+            let ran = match self.in_order {
+                true => 0,
+                false => self.run_fast(term, units, next, inside.pinned()),
+            };
             if ran > 0 {
                 *gate = Some(inside);
                 next += ran;
@@ -250,6 +261,7 @@ impl<'e> Applier<'e> {
         term.go_on()?;
         *gate = Some(inside);
         self.turn.begin(self.engine);
+        self.in_order = self.turn.has_other_writers(self.engine);
         Ok(())
     }
 
@@ -327,6 +339,9 @@ impl<'e> Applier<'e> {
     ) -> (Inside<'e>, Result<(), Trouble>) {
         let mut commands = unit.commands();
         self.counts_down = false;
+        if self.in_order {
+            self.pass_on(term, unit.around());
+        }
         while let Some(argv) = commands.next() {
             let (is_last, ran);
             is_last = commands.len() == 0;
@@ -336,6 +351,16 @@ impl<'e> Applier<'e> {
             }
         }
         (inside, Ok(()))
+    }
+
+    /// Has the journal get a unit while its last command, the next one, has its slots locked.
+    /// Returns whether it does.
+    fn append_with(&mut self, unit: &Unit<'_>) -> bool {
+        let databases = self.engine.keyspace.databases();
+        let own = self.unwritten.unit_of(unit, self.counts_down, databases);
+        let appends = own.is_some();
+        own.into_iter().for_each(|own| self.turn.append_with(own));
+        appends
     }
 
     /// A unit was applied.
@@ -363,15 +388,17 @@ impl<'e> Applier<'e> {
         self.counts_down |= counts_down(row, argv);
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
+        let appends = is_last && self.in_order && self.append_with(&unit);
         let request = Request { argv, row, keys: &keys, busy: None };
         let (turn, session, output) = (&mut self.turn, &mut self.session, &mut self.output);
         let call = Call { turn, session, request, output };
         let (unwritten, counts_down) = (&mut self.unwritten, self.counts_down);
-        let applied = Some(Applied { unwritten, unit, counts_down, is_last, errors });
+        let applied = Some(Applied { unwritten, unit, counts_down, is_last, appends, errors });
         let has_left = &self.has_left;
         let policy = Insistent { engine: self.engine, term, has_left, applied };
         let access = Access::Gate(self.gate);
         let (outcome, inside) = self.engine.drive_from(call, access, inside, policy);
+        self.turn.take_unit();
         if let Outcome::Blocked(wait) = &outcome {
             // Nothing in a stream waits, but for the host: what it has to say is for nobody.
             wait.claim();

@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use engine::command::SCRIPT;
+use engine::db::effects::StreamUnit;
 use engine::engine::{Engine, Row};
 use engine::run::drive::Policy;
 use engine::session::Session;
 use engine::turn::Turn;
 use engine::turn::request::Outcome;
+use persist::aof::reader::selected;
 use replication::stream::Unit;
 use resp::args::Arguments;
 
@@ -63,11 +65,45 @@ impl Unwritten {
         (self.place.end, self.end) = (place.end, unit.end);
         self.commands += unit.commands().len() as u64;
         self.counts_down |= counts_down;
-        if self.selected.is_some() || unit.commands().any(|argv| is_named(argv, b"select")) {
-            self.selected = Some(selected);
-        }
+        self.note_selected(unit, selected);
         if self.place.len() >= BYTES_AT_ONCE {
             self.pass_on(journal, turn, unit.around());
+        }
+    }
+
+    /// What the journal is to get of a unit before its slots are unlocked. None for one that selects
+    /// a database alone, or one that this server does not have.
+    pub(super) fn unit_of(
+        &self,
+        unit: &Unit<'_>,
+        counts_down: bool,
+        databases: usize,
+    ) -> Option<StreamUnit> {
+        let mut selected_after = self.selected;
+        for argv in unit.commands().filter(|argv| is_named(*argv, b"select")) {
+            let database = selected(argv).filter(|own| *own < databases)?;
+            selected_after = Some(database);
+        }
+        let own = || StreamUnit { bytes: unit.bytes().to_vec(), selected_after, counts_down };
+        (!unit.is("select")).then(own)
+    }
+
+    /// The journal has got a unit while its slots were locked.
+    pub(super) fn note_appended(
+        &mut self,
+        journal: &Appender<'_>,
+        turn: &mut Turn,
+        unit: &Unit<'_>,
+        selected: usize,
+    ) {
+        self.note_selected(unit, selected);
+        turn.note_raw_append(unit.commands().len() as u64);
+        journal.engine.replication.note_applied(journal.term, unit.end);
+    }
+
+    fn note_selected(&mut self, unit: &Unit<'_>, selected: usize) {
+        if self.selected.is_some() || unit.commands().any(|argv| is_named(argv, b"select")) {
+            self.selected = Some(selected);
         }
     }
 
@@ -110,6 +146,8 @@ pub(super) struct Applied<'t> {
     pub(super) counts_down: bool,
     /// The command is the last one of its unit.
     pub(super) is_last: bool,
+    /// The journal gets the unit while the command has its slots locked.
+    pub(super) appends: bool,
     /// Errors before the command.
     pub(super) errors: u64,
 }
@@ -141,10 +179,12 @@ impl Policy for Insistent<'_> {
         let counts = applied.is_last
             && !applied.lacks_database(turn)
             && self.engine.replication.term() == self.term.number;
-        let Applied { unwritten, unit, counts_down, .. } = applied;
+        let Applied { unwritten, unit, counts_down, appends, .. } = applied;
         let journal = Appender { engine: self.engine, term: self.term.number };
         let again = outcome.runs_again();
-        if !again && counts {
+        if *appends && !turn.has_unit() {
+            unwritten.note_appended(&journal, turn, unit, session.database);
+        } else if !again && counts {
             unwritten.add(&journal, turn, (unit, *counts_down), session.database);
         }
         if again || world_is_stopped {
