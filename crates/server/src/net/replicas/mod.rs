@@ -23,9 +23,9 @@ mod fan_out;
 mod link;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use base::limits;
@@ -80,11 +80,20 @@ pub(super) fn start(
         let mailbox = Arc::clone(mailbox);
         move || mailbox.wake()
     };
-    engine.replicas.connect(wake(&mailbox));
+    let own_thread = Arc::<OnceLock<Thread>>::default();
+    engine.replicas.connect({
+        let (wake, own_thread) = (wake(&mailbox), Arc::clone(&own_thread));
+        move || {
+            wake();
+            // It may be gathering.
+            own_thread.get().inspect(|thread| thread.unpark());
+        }
+    });
     let reader = engine.journal.changes().map(|own| own.add_reader(Box::new(wake(&mailbox))));
     let (wakers, cuts) = (Arc::clone(wakers), Arc::clone(cuts));
     let gate = engine.gates.register();
     thread::start("replicas", move || {
+        own_thread.get_or_init(std::thread::current);
         let now = base::clock::monotonic_ms();
         Serving {
             engine,
@@ -199,7 +208,10 @@ impl Serving {
         self.begin_copy(now);
         let elapsed = self.last_sent.elapsed();
         if !asks && elapsed < GATHERING && self.copy.is_none() {
-            std::thread::sleep(GATHERING - elapsed);
+            std::thread::park_timeout(GATHERING - elapsed);
+            if self.engine.replicas.take_asked() {
+                self.put(GETACK);
+            }
         }
         let more = self.send();
         self.close_some();
