@@ -279,6 +279,26 @@ impl Disk {
         inodes.into_iter().for_each(|inode| self.sync(inode, usize::MAX));
     }
 
+    /// Whether a file has got another name, while an earlier name of another file in the same
+    /// directory is not durable: the later one may survive a loss of power without the earlier one.
+    pub(crate) fn has_names_at_stake(&self) -> bool {
+        let is_at_stake = |directory: &Directory| {
+            let mut added = BTreeSet::new();
+            directory.unsynced.iter().any(|change| match change {
+                Naming::Add(_, inode) => {
+                    added.insert(*inode);
+                    false
+                }
+                Naming::Remove(_) => false,
+                Naming::Move { inode, .. } => added.iter().any(|other| other != inode),
+            })
+        };
+        self.nodes.values().any(|node| match node {
+            Node::File(_) => false,
+            Node::Directory(directory) => is_at_stake(directory),
+        })
+    }
+
     /// The power fails: what was not synced is there or not, and no file is open.
     pub(crate) fn lose_power(&mut self, random: &mut Random) -> String {
         let mut report = Vec::new();

@@ -25,6 +25,8 @@ pub(crate) struct Way {
     pub(crate) latency: Option<(u64, u64)>,
     /// Nothing arrives before that time.
     pub(crate) silent_until: u64,
+    /// The connection breaks within the next message.
+    pub(crate) tears: bool,
 }
 
 /// Bytes that a connection holds for its reader, on the way and arrived.

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::objects::{Kind, MachineNumber, ObjectNumber};
 use crate::world::{Happening, World};
 
+/// Shorter messages do not break off.
+const TORN_LEAST: usize = 40;
+
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2)
 }
@@ -52,6 +55,26 @@ impl World {
             let at = self.now + self.random.between(least, most);
             self.at(at, Happening::Reset(end));
         }
+    }
+
+    /// The connection that one machine uses next to send more than a few bytes to another one breaks
+    /// meanwhile: a part of them arrives, which ends at any byte.
+    pub fn tear(&mut self, from: MachineNumber, to: MachineNumber) {
+        self.trace.say(self.now, &format!("a message from {from} to {to} will break off"));
+        self.ways.entry((from, to)).or_default().tears = true;
+    }
+
+    /// Whether a message of that length breaks off, and after how many bytes.
+    pub(crate) fn torn(
+        &mut self,
+        from: MachineNumber,
+        to: MachineNumber,
+        length: usize,
+    ) -> Option<usize> {
+        let way = self.ways.get_mut(&(from, to)).filter(|way| way.tears && length >= TORN_LEAST)?;
+        way.tears = false;
+        self.trace.say(self.now, &format!("a message from {from} to {to} breaks off"));
+        Some(1 + self.random.below(length - 1))
     }
 
     /// All ways are as the weather has them again. What was sent in silence arrives as late as

@@ -282,6 +282,7 @@ impl Conductor {
             Moment::Any => true,
             Moment::Sync => world.is_syncing(machine, false),
             Moment::Naming => world.is_syncing(machine, true),
+            Moment::Renaming => world.has_names_at_stake(machine),
         };
         self.world.run(MOMENT, is_there)?;
         Ok(())

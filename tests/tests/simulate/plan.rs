@@ -42,6 +42,8 @@ pub(crate) enum Moment {
     Sync,
     /// A directory is being synced, so that names are there and not durable.
     Naming,
+    /// A file has got another name, and an earlier name of another file is not durable.
+    Renaming,
 }
 
 /// The life of one process.
@@ -92,14 +94,15 @@ fn life(random: &mut Random) -> Life {
         0 => vec![(span(random, Duration::ZERO, long), ending(random))],
         _ => Vec::new(),
     };
+    let moment = *random.pick(&[Moment::Any, Moment::Sync, Moment::Naming, Moment::Renaming]);
     Life {
         seed: random.bits(),
         threads: 1 + random.below(3),
         policy,
         quiet,
         busy: span(random, short, most),
-        ending: ending(random),
-        moment: *random.pick(&[Moment::Any, Moment::Sync, Moment::Naming]),
+        ending: if moment == Moment::Renaming { Ending::PowerCut } else { ending(random) },
+        moment,
         early,
     }
 }

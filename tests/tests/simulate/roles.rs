@@ -61,6 +61,7 @@ pub(crate) const AMONG_REPLICAS: &[Role] = &[
     ("noise", true, 1, replicas::make_traffic),
     ("heavy", true, 1, replicas::lift),
     ("follower", false, 2, replicas::read_after),
+    ("bundler", false, 1, replicas::bundle),
     ("looker", false, 1, replicas::look),
     ("prolonger", true, 1, replicas::prolong),
     ("keeper", true, 1, replicas::keep),

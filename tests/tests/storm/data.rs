@@ -17,6 +17,10 @@ pub(crate) const HOME: usize = 2;
 pub(crate) const REGISTERS: usize = 32;
 /// Pairs of keys that transactions write; their registers have the numbers after those.
 pub(crate) const PAIRS: usize = 6;
+/// Bundles of keys that one transaction writes, which is longer than what a link brings at once.
+pub(crate) const BUNDLES: usize = 3;
+/// Keys of a bundle.
+const BUNDLE: usize = 24;
 /// Counters that are changed under WATCH.
 pub(crate) const COUNTERS: usize = 3;
 /// Queues that elements are popped from.
@@ -86,6 +90,33 @@ fn write_pair(pair: usize, value: u64, random: &mut Random) -> Vec<String> {
         4 | 5 => by_script(&format!(" {first}"), 1),
         6 => by_script("", 0),
         _ => vec![format!("FCALL put_both 1 {first} {value} {second}")],
+    }
+}
+
+/// The transaction that gives all keys of a bundle a value.
+pub(crate) fn write_bundle(bundle: usize, value: u64, random: &mut Random) -> Vec<String> {
+    let padding = ".".repeat(random.below(2000));
+    let mut commands = vec!["MULTI".to_owned()];
+    commands.extend((0..BUNDLE).map(|key| format!("SET bundle:{bundle}:{key} {value}:{padding}")));
+    commands.push("EXEC".to_owned());
+    commands
+}
+
+/// The command that reads a bundle.
+pub(crate) fn read_bundle(bundle: usize) -> String {
+    let keys: Vec<String> = (0..BUNDLE).map(|key| format!("bundle:{bundle}:{key}")).collect();
+    format!("MGET {}", keys.join(" "))
+}
+
+/// What is wrong with what was read of a bundle, if its keys have several values.
+pub(crate) fn wrong_bundle(reply: &Reply) -> Option<String> {
+    let Reply::Array(values) = reply else {
+        return Some(format!("a bundle was read as {reply:?}"));
+    };
+    let values: Result<BTreeSet<_>> = values.iter().map(value).collect();
+    match values {
+        Ok(values) if values.len() <= 1 => None,
+        other => Some(format!("a bundle has {other:?}")),
     }
 }
 
@@ -241,6 +272,10 @@ pub(crate) fn read_state(client: &mut Client) -> Result<(State, Vec<String>)> {
         if let Some(value) = first {
             state.registers.insert(REGISTERS + pair, value);
         }
+    }
+    for bundle in 0..BUNDLES {
+        let reply = client.call_text(&read_bundle(bundle))?;
+        violations.extend(wrong_bundle(&reply).map(|wrong| format!("after the start: {wrong}")));
     }
     for counter in 0..COUNTERS {
         if let Some(value) = value(&client.call_text(&format!("GET counter:{counter}"))?)? {

@@ -29,6 +29,8 @@ pub(crate) enum Reason {
         reads_until: Time,
         /// When which replica has ended meanwhile.
         ended: Vec<(usize, Time)>,
+        /// How many replicas were not there to be promoted.
+        absent: usize,
     },
 }
 
@@ -64,16 +66,20 @@ pub(crate) fn judge(
             wrong.extend(check::check(&life(rest, promise)));
             if appends {
                 let is_synced = |register: usize, _: u64, _: &Operation| {
-                    assurances[register % WRITERS] == Assurance::Synced
+                    assurances[register % WRITERS].is_synced()
                 };
                 wrong.extend(lost(operations, after, is_synced));
             }
             wrong
         }
-        Reason::Promoted { until, reads_until, ended } => {
+        Reason::Promoted { until, reads_until, ended, absent } => {
             let kept = without_reads_after(operations, reads_until);
             let mut wrong = check::check(&life(kept, nothing));
-            let is_kept = |_: usize, copies: u64, it: &Operation| {
+            let is_kept = |register: usize, copies: u64, it: &Operation| {
+                if assurances[register % WRITERS].is_synced() {
+                    // One that has ended has it again when it is back.
+                    return it.end <= until && copies > absent as u64;
+                }
                 let mut gone: Vec<usize> =
                     ended.iter().filter(|(_, at)| *at >= it.begin).map(|(own, _)| *own).collect();
                 gone.sort_unstable();

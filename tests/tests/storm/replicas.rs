@@ -13,6 +13,16 @@ use crate::actor::{Actor, World};
 use crate::data;
 use crate::history::{Action, Time};
 
+/// What is said in logs when something went wrong that never should. The streams of these servers
+/// are whole.
+pub(crate) const ALARMS: [&str; 5] = [
+    "panicked at",
+    "BUG REPORT",
+    "== CRITICAL ==",
+    "EXEC without MULTI",
+    "MULTI within a transaction",
+];
+
 /// Clients that write registers; each has its own.
 pub(crate) const WRITERS: usize = 4;
 
@@ -27,7 +37,9 @@ pub(crate) enum Assurance {
     Synced,
     /// So many replicas have them: the replies wait for that.
     Replicas(u64),
-    /// The same, by a WAIT after them.
+    /// They are synced on the disks of so many replicas, and on the primary's.
+    SyncedReplicas(u64),
+    /// So many replicas have them, by a WAIT after them.
     Wait(u64),
 }
 
@@ -36,11 +48,12 @@ impl Assurance {
     pub(crate) fn draw(random: &mut Random, replicas: u64, is_own: bool) -> Vec<Assurance> {
         let one = |random: &mut Random| {
             let count = 1 + random.below(replicas.max(1) as usize) as u64;
-            match random.below(if is_own { 10 } else { 4 }) {
+            match random.below(if is_own { 12 } else { 4 }) {
                 0 => Assurance::Usual,
                 1..4 => Assurance::Wait(count),
                 4 => Assurance::Memory,
                 5 => Assurance::Synced,
+                6 | 7 => Assurance::SyncedReplicas(count),
                 _ => Assurance::Replicas(count),
             }
         };
@@ -54,12 +67,20 @@ impl Assurance {
             Assurance::Memory => Some("CLIENT DURABILITY MEMORY".to_owned()),
             Assurance::Synced => Some("CLIENT DURABILITY FSYNC".to_owned()),
             Assurance::Replicas(count) => Some(format!("CLIENT DURABILITY REPLICAS {count}")),
+            Assurance::SyncedReplicas(count) => {
+                Some(format!("CLIENT DURABILITY REPLICAS {count} FSYNC"))
+            }
         }
     }
 
     /// Whether what it acknowledges is on the primary's disk as far as `appendfsync` says.
     pub(crate) fn is_of_disk(self) -> bool {
-        matches!(self, Assurance::Usual | Assurance::Synced | Assurance::Wait(_))
+        !matches!(self, Assurance::Memory | Assurance::Replicas(_))
+    }
+
+    /// Whether what it acknowledges is synced on the disk of each server that has it.
+    pub(crate) fn is_synced(self) -> bool {
+        matches!(self, Assurance::Synced | Assurance::SyncedReplicas(_))
     }
 }
 
@@ -174,7 +195,9 @@ pub(crate) fn write(actor: &mut Actor<'_>, number: usize) {
             }
         }
         match assurance {
-            Assurance::Replicas(copies) => note_assured(actor, &done, copies, begin),
+            Assurance::Replicas(copies) | Assurance::SyncedReplicas(copies) => {
+                note_assured(actor, &done, copies, begin)
+            }
             Assurance::Synced => note_assured(actor, &done, 0, begin),
             Assurance::Wait(count) if !done.is_empty() && actor.breaks == breaks => {
                 let wait = format!("WAIT {count} {}", 50 + actor.random.below(500));
@@ -330,12 +353,20 @@ pub(crate) fn look(actor: &mut Actor<'_>, _: usize) {
             }
             continue;
         }
+        let bundle = actor.random.percent(30).then(|| actor.random.below(data::BUNDLES));
         let register = actor.random.below(data::ALL_REGISTERS);
-        let Some(replies) = ask(&mut client, &reading(register)) else { return };
+        let commands = bundle.map_or_else(|| reading(register), |own| vec![data::read_bundle(own)]);
+        let Some(replies) = ask(&mut client, &commands) else { return };
         let reply = &replies[replies.len() - 1];
         if reply.is_error() {
             if !is_excuse(reply) {
                 actor.world.complain(format!("a replica answered {reply:?} to a reader"));
+            }
+            continue;
+        }
+        if bundle.is_some() {
+            if let Some(wrong) = data::wrong_bundle(reply) {
+                actor.world.complain(format!("on a replica: {wrong}"));
             }
             continue;
         }
@@ -384,6 +415,15 @@ pub(crate) fn prolong(actor: &mut Actor<'_>, _: usize) {
     };
     actor.call(&second);
     actor.rest(3000);
+}
+
+/// Writes many keys in one transaction, of which nobody sees a part.
+pub(crate) fn bundle(actor: &mut Actor<'_>, number: usize) {
+    let bundle = actor.random.below(data::BUNDLES);
+    let value = 1 + actor.random.below(1_000_000) as u64 * 10 + number as u64;
+    let commands = data::write_bundle(bundle, value, &mut actor.random);
+    actor.exchange(&commands);
+    actor.rest(8000);
 }
 
 /// Random commands that write, which servers of all kinds understand alike.

@@ -117,6 +117,12 @@ impl World {
         })
     }
 
+    /// Whether a loss of power may now leave a name of a machine's disk without an earlier one.
+    #[must_use]
+    pub fn has_names_at_stake(&self, machine: MachineNumber) -> bool {
+        self.machines[machine].disk.has_names_at_stake()
+    }
+
     pub(super) fn truncate(&mut self, process: ProcessNumber, call: &Call) -> Done {
         let (machine, _, inode) = self.open_file(process, call.arguments[0])?;
         self.machines[machine].disk.resize(inode, call.arguments[1] as usize)?;

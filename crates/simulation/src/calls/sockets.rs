@@ -230,7 +230,7 @@ impl World {
     }
 
     /// Sends bytes to the other end of a connection, where they arrive later.
-    fn send(&mut self, number: ObjectNumber, bytes: Vec<u8>) -> Result<(), i32> {
+    fn send(&mut self, number: ObjectNumber, mut bytes: Vec<u8>) -> Result<(), i32> {
         let Kind::End(end) = &self.object(number)?.kind else { return Err(libc::ENOTCONN) };
         let Some(peer) = end.peer else {
             // It is closed over there, as will be said.
@@ -239,6 +239,13 @@ impl World {
             self.at(later, Happening::Reset(number));
             return Ok(());
         };
+        let torn = match (self.object(number)?.machine, self.object(peer)?.machine) {
+            (from, to) if from != to => self.torn(from, to, bytes.len()),
+            _ => None,
+        };
+        if let Some(length) = torn {
+            bytes.truncate(length);
+        }
         let mut pieces = VecDeque::from([bytes]);
         let is_split = pieces[0].len() > 1 && self.random.percent(self.weather.splits);
         if is_split {
@@ -253,6 +260,12 @@ impl World {
                 other.coming += length;
             }
             self.at(arrival, Happening::Arrival(peer, piece));
+        }
+        if torn.is_some() {
+            for end in [number, peer] {
+                let later = self.arrival(end);
+                self.at(later, Happening::Reset(end));
+            }
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::history::{NEVER, Operation, State, Time};
 use crate::judge::{self, Reason};
 use crate::plan::{Ending as EndingOfProcess, Policy};
 use crate::record::Record;
+use crate::replicas::ALARMS;
 
 /// How long a start may take, of the virtual time.
 const START: Duration = Duration::from_secs(60);
@@ -24,8 +25,6 @@ const ANSWERS: Duration = Duration::from_secs(300);
 const END: Duration = Duration::from_secs(120);
 /// How long a server that is told to stop may take: it waits for its replicas.
 const STOP: Duration = Duration::from_secs(60);
-/// What is said in logs when something went wrong that never should.
-const ALARMS: [&str; 3] = ["panicked at", "BUG REPORT", "== CRITICAL =="];
 
 /// What can be told of worlds.
 #[derive(Clone, Debug, Default)]
@@ -221,7 +220,7 @@ impl Conductor {
             ("repl-diskless-sync", text(is_diskless)),
             ("repl-diskless-sync-delay", "0".to_owned()),
             ("repl-diskless-load", load.to_owned()),
-            ("durability-timeout", "600".to_owned()),
+            ("durability-timeout", self.setting.durability_timeout.to_string()),
             ("shutdown-timeout", "5".to_owned()),
         ];
         if let Some(primary) = self.servers[number].follows {
@@ -429,6 +428,10 @@ impl Conductor {
                 let (one, other) = (machine(one), machine(other));
                 self.world.cut(one, other);
             }
+            Trouble::Tear(from, to) => {
+                let (from, to) = (machine(from), machine(to));
+                self.world.tear(from, to);
+            }
             Trouble::Silence { from, to, both, lasts } => {
                 let (from, to) = (machine(from), machine(to));
                 self.world.silence(from, to, lasts);
@@ -453,7 +456,8 @@ impl Conductor {
     }
 
     /// The replica that has most of the stream of the primary, and all that it had at that offset.
-    fn best(&mut self, primary: &Seen) -> Result<Option<usize>> {
+    /// And how many are no such replicas.
+    fn best(&mut self, primary: &Seen) -> Result<(Option<usize>, usize)> {
         let look = self.look()?;
         let can_lead = |(number, seen): &(&usize, &Seen)| {
             **number != self.primary
@@ -463,7 +467,8 @@ impl Conductor {
                 && seen.offset >= primary.offset
         };
         let best = look.iter().filter(can_lead).max_by_key(|(_, seen)| seen.offset);
-        Ok(best.map(|(number, _)| *number))
+        let absent = self.servers.len() - 1 - look.iter().filter(can_lead).count();
+        Ok((best.map(|(number, _)| *number), absent))
     }
 
     /// What clients have done.
@@ -487,23 +492,26 @@ impl Conductor {
         let own = self.setting.servers[primary];
         let heir = match act.ending {
             Ending::Calm | Ending::Restart(_) => None,
-            Ending::Death { .. } | Ending::Split | Ending::Failover => self.best(seen)?,
+            Ending::Death { .. } | Ending::Split | Ending::Failover => self.best(seen)?.0,
         };
         let (operations, reason);
         match (act.ending, heir) {
             (Ending::Death { by_power_cut }, Some(_)) => {
                 self.end(primary, ending_of_process(by_power_cut))?;
                 operations = self.operations(clients)?;
-                let heir = self.best(seen)?.context("no replica is left")?;
+                let (heir, absent) = self.best(seen)?;
+                let heir = heir.context("no replica is left")?;
                 self.promote(heir)?;
                 let ended = self.ended.clone();
-                reason = Reason::Promoted { until: NEVER - 1, reads_until: NEVER, ended };
+                let (until, reads_until) = (NEVER - 1, NEVER);
+                reason = Reason::Promoted { until, reads_until, ended, absent };
                 self.arrange(act, heir)?;
             }
             (Ending::Split, Some(_)) => {
                 let until = self.now();
                 // Another one may have got further meanwhile, or ended.
-                let heir = self.best(seen)?.context("no replica is left")?;
+                let (heir, absent) = self.best(seen)?;
+                let heir = heir.context("no replica is left")?;
                 let ended = self.ended.clone();
                 self.promote(heir)?;
                 let reads_until = self.now();
@@ -514,7 +522,7 @@ impl Conductor {
                     self.tell(primary, &format!("REPLICAOF 127.0.0.1 {}", port(heir)))?;
                     self.operations(clients)?
                 };
-                reason = Reason::Promoted { until, reads_until, ended };
+                reason = Reason::Promoted { until, reads_until, ended, absent };
                 self.arrange(act, heir)?;
             }
             (Ending::Failover, Some(heir)) => {

@@ -16,6 +16,8 @@ pub(crate) struct Setting {
     pub(crate) keeps_enough: bool,
     /// `repl-timeout`, in seconds.
     pub(crate) patience: u64,
+    /// `durability-timeout`, in milliseconds: a sync of `everysec` comes in time, or not.
+    pub(crate) durability_timeout: u64,
     /// `repl-diskless-sync` and `repl-diskless-load`.
     pub(crate) diskless: (bool, &'static str),
 }
@@ -33,6 +35,8 @@ pub(crate) struct Server {
 pub(crate) enum Trouble {
     /// The connections between two servers break.
     Cut(usize, usize),
+    /// The connection from one server to another breaks within a message.
+    Tear(usize, usize),
     /// Nothing comes from one to another for some time, nor back if both ways are silent.
     Silence { from: usize, to: usize, both: bool, lasts: Duration },
     /// Messages from one to another take this long at most.
@@ -97,6 +101,7 @@ pub(crate) fn world(seed: u64, longest: Duration) -> (Setting, Vec<Act>) {
         backlog: if keeps_enough { 64 << 20 } else { 16 << 10 },
         keeps_enough,
         patience: *random.pick(&[3, 5, 60]),
+        durability_timeout: *random.pick(&[600, 1300]),
         diskless: (
             random.percent(60),
             *random.pick(&["disabled", "on-empty-db", "swapdb", "swapdb"]),
@@ -147,7 +152,8 @@ fn trouble(random: &mut Random, servers: usize) -> Trouble {
     let from = random.below(servers);
     let to = (from + 1 + random.below(servers - 1)) % servers;
     match random.below(8) {
-        0..3 => Trouble::Cut(from, to),
+        0 | 1 => Trouble::Cut(from, to),
+        2 => Trouble::Tear(from, to),
         3 | 4 => Trouble::Silence {
             from,
             to,

@@ -48,6 +48,7 @@ pub(crate) const AMONG_REPLICAS: &[Role] = &[
     ("pusher", false, 1, streams::feed),
     ("popper", false, 2, streams::consume),
     ("follower", false, 2, replicas::read_after),
+    ("bundler", false, 1, replicas::bundle),
     ("looker", false, 1, replicas::look),
     ("keeper", true, 1, replicas::keep),
 ];

@@ -19,11 +19,8 @@ use crate::data;
 use crate::history::{Clock, NEVER, Operation, State, Time};
 use crate::judge::{Reason, judge};
 use crate::plan::Disk;
-use crate::replicas::{Assurance, Replicas, interrupt};
+use crate::replicas::{ALARMS, Assurance, Replicas, interrupt};
 use crate::roles;
-
-/// What is logged when something went wrong that never should.
-const ALARMS: [&str; 3] = ["panicked at", "BUG REPORT", "== CRITICAL =="];
 
 /// Who leads, and who follows.
 type Cast = (Target, &'static [Target]);
@@ -217,19 +214,20 @@ impl Troupe {
 
     /// Waits until some replica has the data of this history, so that one can lead.
     fn check_candidates(&self, history: &str, offset: u64) -> Result<()> {
-        wait_until("a replica can lead", || Ok(self.best(history, offset)?.is_some()))
+        wait_until("a replica can lead", || Ok(self.best(history, offset)?.0.is_some()))
     }
 
-    /// The replica that has most of the stream.
-    fn best(&self, history: &str, offset: u64) -> Result<Option<usize>> {
-        let mut best = None;
+    /// The replica that has most of the stream, and how many are no such replicas.
+    fn best(&self, history: &str, offset: u64) -> Result<(Option<usize>, usize)> {
+        let (mut best, mut absent) = (None, self.followers.len());
         for (number, follower) in self.followers.iter().enumerate() {
             let Ok((own, applied)) = position(&follower.server) else { continue };
             if own == history && applied >= offset {
                 best = best.max(Some((applied, number)));
+                absent -= 1;
             }
         }
-        Ok(best.map(|(_, number)| number))
+        Ok((best.map(|(_, number)| number), absent))
     }
 
     fn finish(
@@ -241,10 +239,12 @@ impl Troupe {
         history: &str,
     ) -> Result<()> {
         let (leader, reason) = if kills_primary {
-            let heir = self.best(history, 0)?.context("no replica can lead")?;
+            let (heir, absent) = self.best(history, 0)?;
+            let heir = heir.context("no replica can lead")?;
             say_well(&self.followers[heir].server, "REPLICAOF NO ONE")?;
             let ended = self.ended.clone();
-            (Some(heir), Reason::Promoted { until: NEVER - 1, reads_until: NEVER, ended })
+            let (until, reads_until) = (NEVER - 1, NEVER);
+            (Some(heir), Reason::Promoted { until, reads_until, ended, absent })
         } else {
             (None, Reason::SameData { reads_until: NEVER })
         };
