@@ -6,6 +6,7 @@
 //! | `state` | what does its own worker see, its session? |
 //! | `user` | who does it act for? |
 //! | [`pubsub`] | which client listens to which channel, and how do messages get there? |
+//! | `patterns` | which patterns may match a channel? |
 //! | [`followers`] | which client listens to changes of which keys? |
 //! | [`awaited`] | what does a client wait for, and which thread ends the wait? |
 //! | [`choice`] | how durable are its writes, and how new its reads, if it has chosen? |
@@ -25,6 +26,7 @@ pub mod failover;
 pub mod followers;
 pub(crate) mod killing;
 pub(crate) mod left_behind;
+mod patterns;
 pub mod pubsub;
 pub mod replica;
 pub mod replicas;

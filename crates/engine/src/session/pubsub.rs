@@ -15,11 +15,9 @@ use resp::output::Output;
 use resp::reply::Reply;
 
 use crate::session::client::{Client, Inbox, Wake};
+use crate::session::patterns::{Patterns, Subscribers};
 
 type SubscribersByName = HashMap<Vec<u8>, Subscribers>;
-
-/// The subscribers of a name, by their numbers: many may leave together, each of many names.
-type Subscribers = HashMap<u64, Arc<Client>>;
 
 /// A table of subscribers shrinks when it has room for more than this many times as many.
 const SPARE: usize = 8;
@@ -28,7 +26,7 @@ const SPARE: usize = 8;
 #[derive(Default)]
 pub struct PubSub {
     channels: RwLock<SubscribersByName>,
-    patterns: RwLock<SubscribersByName>,
+    patterns: RwLock<Patterns>,
     shard_channels: RwLock<SubscribersByName>,
     /// Names of any kind with subscribers.
     subscribed: AtomicUsize,
@@ -129,35 +127,54 @@ pub(crate) fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
 pub(crate) type Deliver<'d> = &'d mut dyn FnMut(&Arc<Client>, &mut Message<'_>);
 
 impl PubSub {
-    fn by_name(&self, kind: Kind) -> &RwLock<SubscribersByName> {
+    /// The table of a kind that is no pattern.
+    fn by_name(&self, kind: Kind) -> Option<&RwLock<SubscribersByName>> {
         match kind {
-            Kind::Channel => &self.channels,
-            Kind::Pattern => &self.patterns,
-            Kind::Shard => &self.shard_channels,
+            Kind::Channel => Some(&self.channels),
+            Kind::Pattern => None,
+            Kind::Shard => Some(&self.shard_channels),
         }
     }
 
     /// Adds a subscriber.
     pub fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
-        let mut by_name = self.by_name(kind).write();
-        let clients = by_name.entry_ref(name).or_default();
-        if clients.is_empty() {
-            self.subscribed.fetch_add(1, Relaxed);
+        let add = |clients: &mut Subscribers| {
+            if clients.is_empty() {
+                self.subscribed.fetch_add(1, Relaxed);
+            }
+            clients.insert(client.id, Arc::clone(client));
+        };
+        match self.by_name(kind) {
+            Some(by_name) => add(by_name.write().entry_ref(name).or_default()),
+            None => add(self.patterns.write().entry(name)),
         }
-        clients.insert(client.id, Arc::clone(client));
     }
 
     /// Removes a subscriber.
     pub fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
-        let mut by_name = self.by_name(kind).write();
-        if let Some(clients) = by_name.get_mut(name) {
+        // Whether it was the last one.
+        let remove = |clients: &mut Subscribers| {
             clients.remove(&client.id);
             if clients.is_empty() {
-                by_name.remove(name);
                 self.subscribed.fetch_sub(1, Relaxed);
             } else if clients.len() < clients.capacity() / SPARE {
                 // A message looks at all places.
                 clients.shrink_to_fit();
+            }
+            clients.is_empty()
+        };
+        match self.by_name(kind) {
+            Some(by_name) => {
+                let mut by_name = by_name.write();
+                if by_name.get_mut(name).is_some_and(remove) {
+                    by_name.remove(name);
+                }
+            }
+            None => {
+                let mut patterns = self.patterns.write();
+                if patterns.get_mut(name).is_some_and(remove) {
+                    patterns.remove(name);
+                }
             }
         }
     }
@@ -189,7 +206,7 @@ impl PubSub {
         if let Some(clients) = self.channels.read().get(channel) {
             receivers += each_open(clients.values(), |client| deliver(client, &mut plain));
         }
-        for (pattern, clients) in self.patterns.read().iter() {
+        for (pattern, clients) in self.patterns.read().candidates(channel) {
             if glob::matches(pattern, channel) {
                 let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, message];
                 let mut matched = Message::new(&parts);
@@ -217,30 +234,46 @@ impl PubSub {
 
     /// The names with subscribers.
     pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
-        let by_name = self.by_name(kind).read();
-        let heard =
-            by_name.iter().filter(|(_, clients)| clients.values().any(|client| is_open(client)));
-        heard.map(|(name, _)| name.clone()).collect()
+        let mut names = Vec::new();
+        self.each_name(kind, |name, clients| {
+            if clients.values().any(|client| is_open(client)) {
+                names.push(name.to_vec());
+            }
+        });
+        names
+    }
+
+    fn each_name(&self, kind: Kind, mut visit: impl FnMut(&[u8], &Subscribers)) {
+        match self.by_name(kind) {
+            Some(by_name) => by_name.read().iter().for_each(|(name, own)| visit(name, own)),
+            None => self.patterns.read().iter().for_each(|(name, own)| visit(name, own)),
+        }
     }
 
     /// Visits each name of a kind with each of its subscribers.
     pub(crate) fn each_subscriber(&self, kind: Kind, mut visit: impl FnMut(&[u8], &Client)) {
-        for (name, clients) in self.by_name(kind).read().iter() {
+        self.each_name(kind, |name, clients| {
             clients.values().for_each(|client| visit(name, client));
-        }
+        });
     }
 
     /// How many listen to a name.
     pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
-        let by_name = self.by_name(kind).read();
-        let clients = by_name.get(name).into_iter().flat_map(Subscribers::values);
-        clients.filter(|client| is_open(client)).count()
+        let open =
+            |clients: &Subscribers| clients.values().filter(|client| is_open(client)).count();
+        match self.by_name(kind) {
+            Some(by_name) => by_name.read().get(name).map_or(0, open),
+            None => self.patterns.read().get(name).map_or(0, open),
+        }
     }
 
     /// How many names of a kind have subscribers.
     pub fn len(&self, kind: Kind) -> usize {
-        let by_name = self.by_name(kind).read();
-        by_name.values().filter(|clients| clients.values().any(|client| is_open(client))).count()
+        let mut count = 0;
+        self.each_name(kind, |_, clients| {
+            count += usize::from(clients.values().any(|client| is_open(client)));
+        });
+        count
     }
 
     /// Adds a client that sees all commands.
