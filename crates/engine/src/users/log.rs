@@ -7,6 +7,10 @@ use super::verdict::Lack;
 /// Milliseconds within which equal refusals count as one entry.
 const TOGETHER: u64 = 60_000;
 
+/// Bytes that are kept of each text. Users may be refused for names of any length, and a hundred of
+/// them are kept.
+const KEPT: usize = 4096;
+
 /// Why something was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
@@ -107,7 +111,17 @@ pub(super) struct Log {
 
 impl Log {
     /// Notes a refusal at this millisecond of Unix time. At most so many entries are kept.
-    pub(super) fn note(&mut self, refusal: Refusal, client: Vec<u8>, now: u64, most: usize) {
+    pub(super) fn note(
+        &mut self,
+        mut refusal: Refusal,
+        mut client: Vec<u8>,
+        now: u64,
+        most: usize,
+    ) {
+        for text in [&mut refusal.object, &mut refusal.user, &mut client] {
+            text.truncate(KEPT);
+            text.shrink_to_fit();
+        }
         let is_same =
             |own: &LogEntry| own.refusal == refusal && now.saturating_sub(own.updated) <= TOGETHER;
         match self.entries.iter().position(is_same) {
@@ -163,5 +177,8 @@ mod tests {
         assert_eq!(shown(&log), [("c".into(), 1, 3), ("b".into(), 1, 2)]);
         log.clear();
         assert!(shown(&log).is_empty());
+        log.note(of(&"k".repeat(2 * KEPT)), vec![b'c'; 2 * KEPT], 60_004, 2);
+        let entry = &log.entries[0];
+        assert_eq!((entry.refusal.object.len(), entry.client.len()), (KEPT, KEPT));
     }
 }
