@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::client::Client;
+use crate::server::Server;
 
 /// A test waits at most this long for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,4 +50,40 @@ pub fn figure(client: &mut Client, name: &str) -> Result<String> {
 /// No field has that name, or it is something else.
 pub fn number(client: &mut Client, name: &str) -> Result<u64> {
     figure(client, name)?.parse().with_context(|| format!("{name} is no number"))
+}
+
+/// How many events of a kind the log tells of, and in how many lines.
+///
+/// # Errors
+/// A line names no address.
+pub fn told(server: &Server, text: &str) -> Result<(u64, u64)> {
+    let (mut events, mut lines) = (0, 0);
+    for line in server.log().lines().filter(|line| line.contains(text)) {
+        ensure!(line.contains("127.0.0.1:"), "{line}");
+        let more = line.strip_suffix(" more like this)").and_then(|line| line.rsplit_once(" ("));
+        events += 1 + more.map_or(Ok(0), |(_, count)| count.parse::<u64>())?;
+        lines += 1;
+    }
+    Ok((events, lines))
+}
+
+/// Causes events, and looks whether the log tells of all of them in a line a second at most.
+///
+/// # Errors
+/// It does not, or those of `cause`.
+pub fn log_stays_short(
+    server: &Server,
+    text: &str,
+    count: u64,
+    mut cause: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    let begun = Instant::now();
+    for _ in 0..count {
+        cause()?;
+    }
+    wait_until("the log", || Ok(told(server, text)?.0 >= count)).with_context(|| server.log())?;
+    let most = begun.elapsed().as_secs() + 2;
+    let (events, lines) = told(server, text)?;
+    ensure!(events == count && lines <= most, "{events} events in {lines} lines");
+    Ok(())
 }

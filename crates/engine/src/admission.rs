@@ -20,11 +20,13 @@ use crate::command::keys::collect_keys;
 use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, Spec};
 use crate::engine::{Context, Engine, Row};
 use crate::files::saving;
+use crate::host::{Frequent, LogLevel};
 use crate::journal::filter::{Filter, Keys};
 use crate::persistence::durability;
 use crate::reclaim::eviction;
 use crate::script::shebang::{self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::session::Session;
+use crate::session::client::Client;
 use crate::turn::Turn;
 use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand};
 use crate::turn::request::Request;
@@ -372,9 +374,27 @@ impl Engine {
         };
         let user = session.user.name().to_vec();
         let refusal = Refusal { reason: Reason::from(lack), context, object, user };
-        let client = session.client.describe(monotonic, self.commands);
+        self.note_refusal((config, now, monotonic), &session.client, refusal);
+    }
+
+    /// Puts a refusal to a client into the log of users, with the settings and the time: the
+    /// milliseconds of Unix time, and of the monotonic clock. The log of the server has failed
+    /// logins too: whoever guesses passwords need not be a user.
+    pub fn note_refusal(
+        &self,
+        (config, now, monotonic): (&Config, u64, u64),
+        client: &Client,
+        refusal: Refusal,
+    ) {
+        if refusal.reason == Reason::Login {
+            self.host.log_frequent(Frequent::Login, LogLevel::Warning, &|| {
+                let Client { address, local_address, .. } = client;
+                format!("A login failed (addr={address} laddr={local_address})")
+            });
+        }
+        let line = client.describe(monotonic, self.commands);
         let most = usize::try_from(config.acllog_max_len).unwrap_or(usize::MAX);
-        self.users.note_refusal(refusal, client, now, most);
+        self.users.note_refusal(refusal, line, now, most);
     }
 }
 
@@ -405,9 +425,8 @@ pub fn may_follow(account: &Account, filter: &Filter) -> bool {
 impl Context<'_> {
     /// Puts a refusal to the client into the log of users.
     pub fn note_refusal(&self, refusal: Refusal) {
-        let client = self.session.client.describe(self.db.monotonic, self.engine.commands);
-        let most = usize::try_from(self.db.config.acllog_max_len).unwrap_or(usize::MAX);
-        self.engine.users.note_refusal(refusal, client, self.db.now, most);
+        let at = (self.db.config, self.db.now, self.db.monotonic);
+        self.engine.note_refusal(at, &self.session.client, refusal);
     }
 
     /// Whether the client's user may be told of what a filter admits.

@@ -138,9 +138,6 @@ pub struct Engine {
     pub(crate) blocked_clients: AtomicU64,
     /// Keys that clients watch.
     pub watched_keys: AtomicU64,
-    /// When the log last mentioned a connection with another protocol, as
-    /// [`crate::turn::Turn::monotonic`].
-    pub(crate) foreign_logged_at: AtomicU64,
     pub(crate) left_behind: LeftBehind,
 }
 
@@ -200,7 +197,6 @@ impl Engine {
             killings: Killings::default(),
             blocked_clients: AtomicU64::new(0),
             watched_keys: AtomicU64::new(0),
-            foreign_logged_at: AtomicU64::new(0),
             left_behind: LeftBehind::default(),
         }
     }

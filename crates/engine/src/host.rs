@@ -13,6 +13,41 @@ pub use crate::session::client::Wake;
 pub trait Notify {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
+
+    /// Writes a line of a kind that clients may cause as often as they like. The log has one of a
+    /// kind a second at most, and the number of those that were left out.
+    fn log_frequent(&self, _kind: Frequent, level: LogLevel, line: &dyn Fn() -> String) {
+        self.log(level, &line());
+    }
+}
+
+/// What clients, also those that have not logged in, may cause as often as they like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frequent {
+    /// A connection cannot be accepted.
+    Accept,
+    /// A connection is refused.
+    Refused,
+    /// A handshake fails.
+    Handshake,
+    /// A login fails.
+    Login,
+    /// A client speaks another protocol.
+    Foreign,
+    /// A client is closed because it exceeds a limit.
+    Excess,
+}
+
+impl Frequent {
+    /// All of them.
+    pub const ALL: [Frequent; 6] = [
+        Frequent::Accept,
+        Frequent::Refused,
+        Frequent::Handshake,
+        Frequent::Login,
+        Frequent::Foreign,
+        Frequent::Excess,
+    ];
 }
 
 /// Memory, as seen by the allocator and the system.

@@ -6,6 +6,9 @@
 //!
 //! A thread that holds slots, such as one that runs a script, must not wait for the log. Its lines
 //! go into a queue, which a separate thread writes. Lines of other threads follow the queued ones.
+//! That thread also writes what was left out of [`frequent`] lines.
+
+mod frequent;
 
 use std::collections::VecDeque;
 use std::ffi::CString;
@@ -20,10 +23,11 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use config::{self, Config, SyslogFacility};
-use engine::host::LogLevel;
+use engine::host::{Frequent, LogLevel};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::stdio::stdout;
 
+use self::frequent::{Fate, FrequentLines};
 use crate::system::{self, LocalTime};
 use crate::thread;
 
@@ -50,6 +54,7 @@ pub struct Log {
     queued: Condvar,
     /// A line was written, or the thread has ended.
     written: Condvar,
+    frequent: FrequentLines,
 }
 
 /// Lines that wait to be written.
@@ -167,6 +172,7 @@ impl Log {
             queue: Mutex::default(),
             queued: Condvar::new(),
             written: Condvar::new(),
+            frequent: FrequentLines::default(),
         })
     }
 
@@ -184,6 +190,27 @@ impl Log {
     /// Logs a line that a client may have caused, unless its level is below the configured one.
     pub fn write_for_client(&self, level: LogLevel, message: &str) {
         self.add(level, message, limits::LOG_QUEUE);
+    }
+
+    /// Logs a line of a kind that clients may cause as often as they like: one of a kind a second
+    /// at most. Whoever has asked for a lower level than that of the usual lines gets all of them.
+    pub fn write_frequent(&self, kind: Frequent, level: LogLevel, line: &dyn Fn() -> String) {
+        let threshold = self.threshold.load(Relaxed);
+        if (level as u8) < threshold {
+            return;
+        }
+        if threshold <= LogLevel::Verbose as u8 {
+            return self.write_for_client(level, &line());
+        }
+        match self.frequent.note(kind, level, base::clock::monotonic_ms(), line) {
+            Fate::Written(line) => self.write_for_client(level, &line),
+            Fate::Kept => {
+                // The thread looks under the lock when it has to wake up.
+                drop(self.queue.lock());
+                self.queued.notify_one();
+            }
+            Fate::Counted => {}
+        }
     }
 
     fn add(&self, level: LogLevel, message: &str, room: usize) {
@@ -223,14 +250,31 @@ impl Log {
     /// Waits for lines. Returns whether there are any; there are none at the end.
     fn wait_for_lines(&self) -> bool {
         let mut queue = self.queue.lock();
-        let waits =
-            |queue: &mut Queue| queue.lines.is_empty() && queue.writer != Writer::EndingThread;
-        self.queued.wait_while(&mut queue, waits);
+        while queue.lines.is_empty() && queue.writer != Writer::EndingThread {
+            let now = base::clock::monotonic_ms();
+            match self.frequent.next().map(|due| due.saturating_sub(now)) {
+                None => self.queued.wait(&mut queue),
+                Some(0) => self.queue_frequent(&mut queue, now),
+                Some(pause) => {
+                    _ = self.queued.wait_for(&mut queue, Duration::from_millis(pause));
+                }
+            }
+        }
+        if queue.writer == Writer::EndingThread {
+            self.queue_frequent(&mut queue, u64::MAX);
+        }
         let any = !queue.lines.is_empty();
         if !any {
             queue.writer = Writer::Anyone;
         }
         any
+    }
+
+    /// Queues the lines that were kept and may be written by this time.
+    fn queue_frequent(&self, queue: &mut Queue, now: u64) {
+        for (level, line) in self.frequent.take(now) {
+            queue.add(QueuedLine::now(level, &line), limits::LOG_QUEUE);
+        }
     }
 
     /// Writes the queued lines, in their order.

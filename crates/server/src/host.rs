@@ -14,9 +14,9 @@ use engine::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader,
 use engine::files::append_only::{self, RewriteAnswer};
 use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
-    CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
-    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile, ViewRequest,
-    ViewSource, Wake,
+    CertificateMetrics, ConfigFile, CpuSeconds, Frequent, LogLevel, LongReads, MemoryMetrics,
+    MemorySource, Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile,
+    ViewRequest, ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -111,6 +111,10 @@ impl Wake for Outside {
 impl Notify for Outside {
     fn log(&self, level: LogLevel, line: &str) {
         self.log.write_for_client(level, line);
+    }
+
+    fn log_frequent(&self, kind: Frequent, level: LogLevel, line: &dyn Fn() -> String) {
+        self.log.write_frequent(kind, level, line);
     }
 }
 

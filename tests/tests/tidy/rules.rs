@@ -98,6 +98,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                 &[
                     "command",
                     "session",
+                    "host",
                     "script",
                     "files",
                     "engine",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod certificates;
+mod floods;
 mod house;
 mod libraries;
 mod links;

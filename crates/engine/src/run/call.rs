@@ -16,7 +16,7 @@ use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT};
 use crate::db::Db;
 use crate::db::slot_access::SlotAccess;
 use crate::engine::{Command, Context, Engine, Row};
-use crate::host::LogLevel;
+use crate::host::{Frequent, LogLevel};
 use crate::journal::backlog::Backlog;
 use crate::script::emptying;
 use crate::script::slow::Need;
@@ -30,10 +30,6 @@ use crate::turn::expansion::{
 use crate::turn::request::{Call, Outcome, Request};
 use crate::turn::slots::all_slots;
 use crate::wait::blocking;
-
-/// Milliseconds between two lines of the log about connections that speak another protocol, so that
-/// such connections cannot fill the log.
-const FOREIGN_LOG_PAUSE: u64 = 60_000;
 
 impl Engine {
     /// Runs a command of a connection.
@@ -72,7 +68,7 @@ impl Engine {
     ) -> Result<Outcome, CommandError> {
         let Call { turn, session, request, output } = call;
         if request.row.is_none() && is_foreign(request.argv) {
-            self.turn_away(turn, session);
+            self.turn_away(session);
             return Ok(Outcome::Done);
         }
         let number = request.row.map_or(0, |row| row.id + 1);
@@ -98,19 +94,16 @@ impl Engine {
         }
     }
 
-    /// Closes a connection that speaks another protocol, and now and then logs that.
-    fn turn_away(&self, turn: &Turn, session: &mut Session) {
+    /// Closes a connection that speaks another protocol.
+    fn turn_away(&self, session: &mut Session) {
         session.close = true;
-        let last = self.foreign_logged_at.load(Relaxed);
-        if turn.monotonic >= last.saturating_add(FOREIGN_LOG_PAUSE) {
-            self.foreign_logged_at.store(turn.monotonic, Relaxed);
-            let line = format!(
+        self.host.log_frequent(Frequent::Foreign, LogLevel::Warning, &|| {
+            format!(
                 "Closed {}, which sent POST or Host: as HTTP clients do. A web browser may have been \
                  used to reach this server.",
                 session.client.address
-            );
-            self.host.log(LogLevel::Warning, &line);
-        }
+            )
+        });
     }
 
     /// Refuses a command: answers with the error, and carries out what else a refusal does.

@@ -3,16 +3,15 @@
 //! One thread for all listeners distributes connections evenly. Sockets shared by all workers would
 //! not: the first worker to wake would take most.
 
-use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::limits;
 use engine::engine::Engine;
-use engine::host::LogLevel;
+use engine::host::{Frequent, LogLevel};
 use engine::observe::stats::ThreadStats;
 use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
@@ -68,9 +67,6 @@ impl Listener {
 
 /// How long to wait before the next accept after a failed one.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
-
-/// The least time between two lines in the log about failed accepts.
-const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(1);
 
 /// What came of a listener's turn. The largest of all says how long the thread may sleep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +124,6 @@ impl Acceptor {
             orders: Arc::clone(&orders),
             stats,
             listeners: Vec::new(),
-            complained: Cell::new(None),
         };
         let thread = thread::start("acceptor", move || accepting.run())?;
         Ok(Acceptor { orders, waker, thread })
@@ -161,8 +156,6 @@ struct Accepting {
     orders: Arc<Orders>,
     stats: Arc<ThreadStats>,
     listeners: Vec<Listener>,
-    /// When the log last told of a failed accept.
-    complained: Cell<Option<Instant>>,
 }
 
 impl Accepting {
@@ -223,7 +216,7 @@ impl Accepting {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.complain(&error);
+                    self.log(Frequent::Accept, &|| format!("Accepting client connection: {error}"));
                     return Outcome::Failed;
                 }
             }
@@ -231,15 +224,8 @@ impl Accepting {
         Outcome::Part
     }
 
-    /// Tells the log of a failed accept. The next attempt follows soon, and most likely fails as
-    /// well.
-    fn complain(&self, error: &io::Error) {
-        let last = self.complained.get();
-        if last.is_none_or(|last| last.elapsed() >= BETWEEN_COMPLAINTS) {
-            self.complained.set(Some(Instant::now()));
-            let line = format!("Accepting client connection: {error}");
-            self.engine.host.log(LogLevel::Warning, &line);
-        }
+    fn log(&self, kind: Frequent, line: &dyn Fn() -> String) {
+        self.engine.host.log_frequent(kind, LogLevel::Warning, line);
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
@@ -248,6 +234,9 @@ impl Accepting {
         let config = self.engine.config.load();
         if self.wakers.connections() + self.handshakes.count() >= config.maxclients as usize {
             self.stats.rejected_connections.add(1);
+            self.log(Frequent::Refused, &|| {
+                format!("Refused a connection: max number of clients reached ({origin})")
+            });
             // Before a handshake it cannot be told.
             return refuse(&mut transport, speaks, 503, b"-ERR max number of clients reached\r\n");
         }
@@ -256,7 +245,7 @@ impl Accepting {
             other => other,
         };
         let settings = (&**config, &self.engine.users);
-        if refuse_unprotected(settings, &origin, &mut transport, speaks) {
+        if refuse_unprotected(settings, &*self.engine.host, &origin, (&mut transport, speaks)) {
             return self.stats.rejected_connections.add(1);
         }
         self.stats.connections_received.add(1);

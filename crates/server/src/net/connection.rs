@@ -24,6 +24,19 @@ use super::withheld::Withheld;
 /// Why a connection is closed that lets too much output wait.
 pub(super) const OVER_OUTPUT_LIMIT: &str = "its output went over client-output-buffer-limit";
 
+/// Why a connection is closed that sends too much before it can be run.
+pub(super) const OVER_QUERY_LIMIT: &str = "its query buffer went over client-query-buffer-limit";
+
+/// Why a connection is closed whose client does not read.
+pub(super) const TAKES_TOO_LITTLE: &str = "its client does not take the answer";
+
+/// Why a connection is closed whose client has not said who it is.
+pub(super) const NOT_LOGGED_IN: &str = "it did not log in within authentication-timeout";
+
+/// The reasons of those that an operator should know.
+pub(super) const EXCESSES: [&str; 4] =
+    [OVER_OUTPUT_LIMIT, OVER_QUERY_LIMIT, TAKES_TOO_LITTLE, NOT_LOGGED_IN];
+
 /// Read buffers that a worker keeps for reuse.
 const POOLED_BUFFERS: usize = 256;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::{clock, limits};
 use engine::engine::Engine;
-use engine::host::LogLevel;
+use engine::host::{Frequent, LogLevel};
 use engine::observe::stats::ThreadStats;
 use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
@@ -26,8 +26,6 @@ use super::transport::{AnyTransport, Origin, Progress, Tls, Transport};
 
 /// Workers for which there is a thread.
 const WORKERS_PER_THREAD: usize = 4;
-/// Milliseconds between two lines in the log, unless it is verbose.
-const BETWEEN_COMPLAINTS_MS: u64 = 1000;
 /// How often it looks for handshakes that take too long.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -47,28 +45,6 @@ struct Orders {
     waker: Waker,
 }
 
-/// What the log was told of handshakes that failed, and what it was not.
-#[derive(Default)]
-struct Complaints {
-    /// It is told of none before this time, unless it is verbose.
-    quiet_until: u64,
-    /// Those that it was not told of, since the last line.
-    untold: u64,
-}
-
-impl Complaints {
-    /// Notes one at this millisecond of the monotonic clock. Returns whether the log is told of it,
-    /// and how many it was not told of before.
-    fn note(&mut self, now: u64) -> Option<u64> {
-        if now < self.quiet_until {
-            self.untold += 1;
-            return None;
-        }
-        self.quiet_until = now + BETWEEN_COMPLAINTS_MS;
-        Some(std::mem::take(&mut self.untold))
-    }
-}
-
 /// See the module's text.
 pub(super) struct Handshakes {
     threads: Vec<(Arc<Orders>, JoinHandle<()>)>,
@@ -85,7 +61,6 @@ impl Handshakes {
         workers: usize,
     ) -> io::Result<Handshakes> {
         let count = Arc::<AtomicUsize>::default();
-        let complaints = Arc::<Mutex<Complaints>>::default();
         let mut threads = Vec::new();
         for number in 0..workers.div_ceil(WORKERS_PER_THREAD) {
             let poll = Poll::new()?;
@@ -103,7 +78,6 @@ impl Handshakes {
                 poll,
                 shaking: Vec::new(),
                 free: Vec::new(),
-                complaints: Arc::clone(&complaints),
             };
             threads.push((orders, thread::start(name, move || shaker.run())?));
         }
@@ -149,8 +123,6 @@ struct Shaker {
     /// By the tokens of their sockets, each with the time at which it is given up.
     shaking: Vec<Option<(Shaking, u64)>>,
     free: Vec<usize>,
-    /// Shared by all of these threads.
-    complaints: Arc<Mutex<Complaints>>,
 }
 
 impl Shaker {
@@ -229,22 +201,11 @@ impl Shaker {
         }
     }
 
-    /// Tells the log why a handshake has failed. Many may fail at once: then it is told of few.
+    /// Tells the log why a handshake has failed.
     fn complain(&self, origin: &Origin, reason: &str) {
-        let Origin { address, local_address, .. } = origin;
-        let told = self.complaints.lock().note(clock::monotonic_ms());
-        let level = if told.is_some() { LogLevel::Warning } else { LogLevel::Verbose };
-        let before = match told {
-            None | Some(0) => String::new(),
-            Some(untold) => format!("; {untold} more since the last such line"),
-        };
-        self.engine.host.log(
-            level,
-            &format!(
-                "Error accepting a client connection: {reason} (addr={address} \
-                 laddr={local_address}){before}"
-            ),
-        );
+        self.engine.host.log_frequent(Frequent::Handshake, LogLevel::Warning, &|| {
+            format!("Error accepting a client connection: {reason} ({origin})")
+        });
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
@@ -253,7 +214,7 @@ impl Shaker {
         let mut transport = AnyTransport::Tls(tls);
         let config = self.engine.config.load();
         let settings = (&**config, &self.engine.users);
-        if refuse_unprotected(settings, &origin, &mut transport, speaks) {
+        if refuse_unprotected(settings, &*self.engine.host, &origin, (&mut transport, speaks)) {
             return self.stats.rejected_connections.add(1);
         }
         self.stats.connections_received.add(1);
@@ -267,20 +228,5 @@ impl Shaker {
                 self.end(index, "the handshake took too long");
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_log_is_told_once_a_second_how_many_failed() {
-        let mut own = Complaints::default();
-        assert_eq!(own.note(5000), Some(0));
-        assert_eq!((own.note(5001), own.note(5999)), (None, None));
-        assert_eq!(own.note(6000), Some(2));
-        assert_eq!(own.note(6500), None);
-        assert_eq!(own.note(9000), Some(1));
     }
 }

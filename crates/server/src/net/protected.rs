@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use config::Config;
+use engine::host::{Frequent, LogLevel, Notify};
 use engine::users::Users;
 
 use super::protocol::Speaks;
@@ -30,12 +31,15 @@ fn protected(config: &Config, users: &Users, peer: &SocketAddr) -> Option<&'stat
 /// Refuses such a client. Returns whether it is one.
 pub(super) fn refuse_unprotected(
     (config, users): (&Config, &Users),
+    log: &(impl Notify + ?Sized),
     origin: &Origin,
-    transport: &mut AnyTransport,
-    speaks: Speaks,
+    (transport, speaks): (&mut AnyTransport, Speaks),
 ) -> bool {
     let text = origin.peer.and_then(|peer| protected(config, users, &peer));
     if let Some(text) = text {
+        log.log_frequent(Frequent::Refused, LogLevel::Warning, &|| {
+            format!("Refused a connection: protected mode, and there is no password ({origin})")
+        });
         refuse(transport, speaks, 403, text);
     }
     text.is_some()

@@ -210,9 +210,8 @@ fn note_wrong(wrong: &Credentials, intake: Intake<'_>) {
         object: b"HTTP".to_vec(),
         user: wrong.name.clone(),
     };
-    let client = intake.client.describe(intake.monotonic, intake.engine.commands);
-    let most = usize::try_from(intake.config.acllog_max_len).unwrap_or(usize::MAX);
-    intake.engine.users.note_refusal(refusal, client, base::clock::now_ms(), most);
+    let at = (intake.config, base::clock::now_ms(), intake.monotonic);
+    intake.engine.note_refusal(at, intake.client, refusal);
 }
 
 /// An identifier that may go into a header and into the log.

@@ -1,5 +1,6 @@
 //! Where connections come from: a socket that listens, and the transport of what it accepts.
 
+use std::fmt::{Display, Formatter};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +27,13 @@ pub(in crate::net) struct Origin {
     pub(in crate::net) local_address: String,
     /// The client's address on the network, unless it came by a unix socket.
     pub(in crate::net) peer: Option<SocketAddr>,
+}
+
+impl Display for Origin {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let Origin { address, local_address, .. } = self;
+        write!(formatter, "addr={address} laddr={local_address}")
+    }
 }
 
 /// A place where connections arrive.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use base::clock::Ticks;
 use base::limits;
-use engine::host::LogLevel;
+use engine::host::{Frequent, LogLevel};
 use engine::session::awaited::Wait;
 
 use super::{NOT_DURABLE, Worker};
 use crate::net::arrival::Handover;
-use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
+use crate::net::connection::{Connection, EXCESSES, OVER_OUTPUT_LIMIT};
 use crate::net::pending::{PendingCommand, WaitsFor};
 use crate::net::protocol::Protocol;
 use crate::net::transport::Transport;
@@ -183,8 +183,12 @@ impl Worker {
         let Some(mut connection) = self.connections[index].take() else { return };
         let client = &connection.session.client;
         let reason = connection.close_reason.unwrap_or("the server stops");
-        let line = format!("Client closed: id={} addr={}: {reason}", client.id, client.address);
-        self.engine.host.log(LogLevel::Verbose, &line);
+        let line = || format!("Client closed: id={} addr={}: {reason}", client.id, client.address);
+        if EXCESSES.contains(&reason) {
+            self.engine.host.log_frequent(Frequent::Excess, LogLevel::Warning, &line);
+        } else {
+            self.engine.host.log(LogLevel::Verbose, &line());
+        }
         if connection.close_reason == Some(OVER_OUTPUT_LIMIT) {
             self.turn.stats.output_buffer_limit_disconnections.add(1);
         }
