@@ -160,6 +160,8 @@ struct Accepting {
 
 impl Accepting {
     fn run(mut self) {
+        // Those who are connected come before those who want to be.
+        base::time_slice::yield_to_others();
         let mut events = Events::with_capacity(16);
         let mut pause = None;
         while !self.orders.stopping.load(Ordering::Acquire) {

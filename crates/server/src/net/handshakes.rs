@@ -127,6 +127,8 @@ struct Shaker {
 
 impl Shaker {
     fn run(mut self) {
+        // Those who are connected come before those who want to be.
+        base::time_slice::yield_to_others();
         let mut events = Events::with_capacity(limits::EVENTS_PER_TURN);
         let mut next_tick = 0;
         while !self.orders.stopping.load(Ordering::Acquire) {
