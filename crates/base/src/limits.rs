@@ -67,8 +67,20 @@ pub const UNAUTHENTICATED_MAX_ARGUMENTS: i64 = 10;
 pub const UNAUTHENTICATED_MAX_BULK: u64 = 16_384;
 
 /// Bytes of replies that may wait for a connection that has not authenticated: as many as in Redis.
-/// A client that means to log in reads its replies.
+/// A client that means to log in reads its replies. Over HTTP its next request is not looked at
+/// before.
 pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
+
+/// Bytes of input that may wait to be run for a connection that has not authenticated: as many as
+/// in Redis.
+pub const UNAUTHENTICATED_QUERY: u64 = 1024 * 1024;
+
+/// Bytes that are read at a time from a connection that has not authenticated, and bytes of a body
+/// that it may send.
+pub const UNAUTHENTICATED_READ: usize = 16 * 1024;
+
+/// Requests of HTTP from a connection that has not authenticated that are parsed in one turn.
+pub const UNAUTHENTICATED_REQUESTS: usize = 16;
 
 /// An argument at least this long that has arrived only in part is received into an allocation of
 /// its own instead of the read buffer, so that storing it copies nothing.
@@ -140,6 +152,10 @@ pub const HTTP_CHUNK_LINE: usize = 256;
 /// Longest body that is JSON, in bytes: a worker reads it at once, while its other clients wait. A
 /// value that is a body by itself is bounded by `proto-max-bulk-len`.
 pub const HTTP_JSON: u64 = 8 * 1024 * 1024;
+
+/// Bytes of answers without a command that are made for one connection in one turn, before the last
+/// of them.
+pub const HTTP_PREPARED_PER_TURN: usize = 64 * 1024;
 
 /// Longest body of a request whose body means nothing, in bytes.
 pub const HTTP_UNUSED_BODY: u64 = 1024 * 1024;

@@ -23,7 +23,7 @@ use super::values::{
 };
 
 const ALL_CORES: &str = "every thread serves clients already; see `threads`";
-const OWN_ACCEPTOR: &str = "a thread of its own accepts connections";
+const OWN_HANDSHAKES: &str = "handshakes have threads of their own";
 const NO_FORK: &str = "nothing forks here";
 const NO_DEFRAG: &str = "memory is not defragmented in the background";
 const NO_MODULES: &str = "modules cannot be loaded";
@@ -160,12 +160,12 @@ directives! {
     /// Additional threads for reading and writing sockets.
     io_threads: u32 = 1
         => named("io-threads").immutable().without_effect(ALL_CORES), integer(1, 128);
-    /// Connections that are accepted between two looks at those that are there.
+    /// New connections that a thread takes between two looks at those that it has.
     max_new_connections_per_cycle: u32 = 10
-        => named("max-new-connections-per-cycle").without_effect(OWN_ACCEPTOR), integer(1, 1000);
+        => named("max-new-connections-per-cycle"), integer(1, 1000);
     /// The same for encrypted connections.
     max_new_tls_connections_per_cycle: u32 = 1
-        => named("max-new-tls-connections-per-cycle").without_effect(OWN_ACCEPTOR),
+        => named("max-new-tls-connections-per-cycle").without_effect(OWN_HANDSHAKES),
         integer(1, 1000);
 
     // ---- TLS ------------------------------------------------------------------------------
@@ -339,6 +339,8 @@ directives! {
     requirepass: Vec<u8> = Vec::new() => named("requirepass").secret(), OPTIONAL_TEXT;
     /// File of users and their rights, a line for each as ACL LIST shows them.
     aclfile: Vec<u8> = Vec::new() => named("aclfile").immutable(), OPTIONAL_TEXT;
+    /// Seconds within which a client shows its password, where one is needed; 0 for any time.
+    authentication_timeout: u32 = 60 => named("authentication-timeout"), integer(0, INT_MAX);
     /// Milliseconds for which the answer to a wrong password waits.
     auth_failure_delay: u32 = 0 => named("auth-failure-delay"), integer(0, 60_000);
     /// Entries of the log of refused commands.

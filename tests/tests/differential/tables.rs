@@ -235,6 +235,7 @@ const OTHER_SETTINGS: [&str; 30] = [
     "import-mode",
     // Our own.
     "auth-failure-delay",
+    "authentication-timeout",
     "changes-backlog-size",
     "changes-backlog-ttl",
     "durability-timeout",

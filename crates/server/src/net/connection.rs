@@ -40,20 +40,24 @@ pub(super) const EXCESSES: [&str; 4] =
 /// Read buffers that a worker keeps for reuse.
 const POOLED_BUFFERS: usize = 256;
 
-/// How long a client has taken nothing of what waits for it.
+/// Bytes that had been sent to a client which has to take more, and when that was.
 #[derive(Default)]
 struct Stuck(Option<(u64, u64)>);
 
 impl Stuck {
+    /// Bytes that a client takes at least while it is waited for.
+    const LEAST: i64 =
+        (limits::PATIENCE_OF_SENDING_MS * limits::HTTP_LEAST_RATE / 1000).cast_signed();
+
     /// Notes how many bytes were sent by this millisecond of the monotonic clock, if more wait that
-    /// the client has to take. Returns whether it has taken nothing for too long.
+    /// the client has to take. Returns whether it has taken too little for too long.
     fn note(&mut self, waits: bool, sent: u64, monotonic: u64) -> bool {
-        let since = match self.0 {
-            Some((before, since)) if before == sent => since,
-            _ => monotonic,
-        };
-        self.0 = waits.then_some((sent, since));
-        waits && monotonic.saturating_sub(since) > limits::PATIENCE_OF_SENDING_MS
+        let (before, since) = self.0.filter(|_| waits).unwrap_or((sent, monotonic));
+        let is_over = monotonic.saturating_sub(since) > limits::PATIENCE_OF_SENDING_MS;
+        let took_enough = sent.wrapping_sub(before).cast_signed() >= Self::LEAST;
+        let now = if is_over && took_enough { (sent, monotonic) } else { (before, since) };
+        self.0 = waits.then_some(now);
+        waits && is_over && !took_enough
     }
 }
 
@@ -107,6 +111,8 @@ pub(super) struct Connection {
     stuck: Stuck,
     /// Until when what comes is thrown away, when the last answer was sent.
     lingers_until: Option<u64>,
+    /// Since when its client has not shown who it is.
+    unadmitted_since: Option<u64>,
     /// When [`super::coalesce::Coalescing`] counted it last.
     pub(super) counted_in_window: u32,
 }
@@ -144,6 +150,7 @@ impl Connection {
             over_soft_limit_since: None,
             stuck: Stuck::default(),
             lingers_until: None,
+            unadmitted_since: None,
             counted_in_window: 0,
         }
     }
@@ -199,7 +206,7 @@ impl Connection {
     }
 
     /// Whether a client that has to take its answer, or one that has ended its stream, has taken
-    /// nothing of it for too long. To be asked now and then.
+    /// too little of it for too long. To be asked now and then.
     pub(super) fn is_stuck(&mut self, monotonic: u64) -> bool {
         let waits = self.sendable() > 0 || self.transport.held_back() > 0;
         // What a transport says of its own counts too: the difference shows progress, and is no
@@ -209,18 +216,37 @@ impl Connection {
         self.stuck.note(may_be, sent, monotonic)
     }
 
+    /// Whether its client has not shown who it is, so that little is kept for it.
+    #[inline]
+    pub(super) fn is_unadmitted(&self) -> bool {
+        !self.protocol.is_admitted(&self.session)
+    }
+
+    /// Whether its client has not shown for longer than `timeout` milliseconds who it is (0: for
+    /// ever). To be asked now and then.
+    pub(super) fn is_unadmitted_beyond(&mut self, timeout: u64, monotonic: u64) -> bool {
+        if !self.is_unadmitted() {
+            self.unadmitted_since = None;
+            return false;
+        }
+        let since = *self.unadmitted_since.get_or_insert(monotonic);
+        timeout > 0 && monotonic.saturating_sub(since) > timeout
+    }
+
     /// How much to read in this turn. Input that was received comes first: a fast sender must not
     /// fill the memory. When commands wait for slots or gates, little is read beyond them: the rest
     /// stays in the socket, where it slows its sender down.
     pub(super) fn reading_share(&self) -> usize {
-        if self.waits_for_others() {
-            limits::READ_PER_TURN
+        let is_unadmitted = self.is_unadmitted();
+        let most = if is_unadmitted { limits::UNAUTHENTICATED_READ } else { limits::READ_PER_TURN };
+        if self.waits_for_others() && !is_unadmitted {
+            most
         } else if self.has_more_input {
             0
         } else if !self.defers_input() {
-            limits::READ_PER_TURN
+            most
         } else if !self.protocol.is_receiving_apart() {
-            limits::READ_PER_TURN.saturating_sub(self.unparsed_input())
+            most.saturating_sub(self.unparsed_input())
         } else {
             0
         }

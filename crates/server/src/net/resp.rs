@@ -290,6 +290,11 @@ impl Protocol for Resp {
         written
     }
 
+    #[inline]
+    fn is_admitted(&self, session: &Session) -> bool {
+        session.user.is_admitted()
+    }
+
     /// The output limit ends a client that reads nothing while it sends. A client that sends no
     /// more would wait for ever.
     fn is_to_be_taken(&self, ended: bool) -> bool {

@@ -194,6 +194,11 @@ impl Exchange {
         matches!(self.kind, Kind::Ready(_))
     }
 
+    /// Bytes of the body of such an answer.
+    pub(super) fn prepared_length(&self) -> usize {
+        if let Kind::Ready(prepared) = &self.kind { prepared.body.len() } else { 0 }
+    }
+
     /// Writes such an answer.
     pub(super) fn write_ready(self, now: u64, output: &mut Output) {
         let Kind::Ready(prepared) = self.kind else { return };

@@ -7,6 +7,7 @@
 //! [`dashboard`] is the page for browsers. Requests that wait for changes, or follow them, are in
 //! [`changes`], and answers for clients of etcd in [`etcd`].
 
+mod arriving;
 mod cached_headers;
 mod changes;
 mod dashboard;
@@ -32,6 +33,7 @@ use resp::output::Output;
 use super::batch::{CommandBatch, Item};
 use super::intake::Intake;
 use super::pending::PendingCommand;
+use arriving::Arriving;
 use cached_headers::CachedHeaders;
 use exchange::Exchange;
 
@@ -56,8 +58,8 @@ struct Input {
     last_user: Option<User>,
     /// Bodies that were received into allocations of their own.
     big: Vec<Arc<Vec<u8>>>,
-    /// When the request that has not arrived in full began.
-    began: Option<u64>,
+    /// The request that has not arrived in full.
+    arriving: Option<Arriving>,
     /// The client waits to be told to send its body.
     wants_continue: bool,
     /// Nothing that comes is looked at any more.
@@ -70,6 +72,8 @@ struct Input {
 #[derive(Default)]
 struct Exchanges {
     waiting: VecDeque<Exchange>,
+    /// The sender of the last request was known, or need not be.
+    is_admitted: bool,
     /// Whether an answer has ended the connection.
     closed: bool,
     /// The first request follows changes: its answer does not end.
@@ -81,7 +85,7 @@ struct Exchanges {
 impl Http {
     /// A connection that has sent nothing yet, at this millisecond of the monotonic clock.
     pub(super) fn new(monotonic: u64) -> Http {
-        let input = Input { began: Some(monotonic), ..Input::default() };
+        let input = Input { arriving: Some(Arriving::begin(monotonic)), ..Input::default() };
         Http { input, exchanges: Exchanges::default() }
     }
 
@@ -94,10 +98,18 @@ impl Http {
         batch: &mut CommandBatch,
     ) -> bool {
         let max_body = intake.config.proto_max_bulk_len;
+        let share = match self.exchanges.is_admitted {
+            true => limits::HTTP_REQUESTS_PER_TURN,
+            false => limits::UNAUTHENTICATED_REQUESTS,
+        };
+        let mut prepared = 0;
         // Not more of them wait than one turn takes, whatever waits before them.
-        for _ in self.exchanges.waiting.len()..limits::HTTP_REQUESTS_PER_TURN {
+        for _ in self.exchanges.waiting.len()..share {
             if self.input.refused {
                 return false;
+            }
+            if prepared > limits::HTTP_PREPARED_PER_TURN {
+                return true;
             }
             let first = batch.items.len();
             let Input { parser, side, big, cached_headers, last_user, .. } = &mut self.input;
@@ -110,16 +122,21 @@ impl Http {
                 parser.pass(length);
                 let batch = &mut *batch;
                 let user = cached_headers.user().filter(|user| !user.is_same(last_user)).cloned();
-                let mut route = route::Route { buffer, side, big, intake, batch, has_proof: false };
+                let to = (&mut *side, &mut *big);
+                let mut route = route::Route::new(buffer, to, intake, batch);
                 Some(route.take_cached(request, user))
             });
             let is_known = known.is_some();
+            let is_admitted = &mut self.exchanges.is_admitted;
+            // Headers of others are not kept.
+            *is_admitted |= is_known;
             let parsed = known.map(Parsed::Request).unwrap_or_else(|| {
                 parser.parse(buffer, max_body, |head, body| {
                     let batch = &mut *batch;
-                    let mut route =
-                        route::Route { buffer, side, big, intake, batch, has_proof: false };
-                    route.take(head, body)
+                    let mut route = route::Route::new(buffer, (side, big), intake, batch);
+                    let exchange = route.take(head, body);
+                    *is_admitted = route.is_admitted;
+                    exchange
                 })
             });
             match parsed {
@@ -131,10 +148,11 @@ impl Http {
                     if let Some(user) = exchange.user().filter(|_| !exchange.is_ready()) {
                         *last_user = Some(user.clone());
                     }
-                    self.input.began = None;
+                    self.input.arriving = None;
                     // Its body has come without that.
                     self.input.wants_continue = false;
                     self.input.refused = exchange.envelope.close;
+                    prepared += exchange.prepared_length();
                     self.exchanges.waiting.push_back(exchange);
                     if self.input.parser.done() == buffer.len() {
                         return false;
@@ -148,7 +166,8 @@ impl Http {
                 Parsed::Head { from, to } => self.look_at_head(&buffer[from..to], intake),
                 Parsed::Incomplete => {
                     if self.input.parser.is_within_request(buffer) {
-                        self.input.began.get_or_insert(intake.monotonic);
+                        let begin = || Arriving::begin(intake.monotonic);
+                        self.input.arriving.get_or_insert_with(begin);
                     }
                     return false;
                 }
@@ -163,6 +182,7 @@ impl Http {
         let verdict = with_head(head, |head| route::look_at_head(head, intake));
         match verdict {
             Ok(Ok(reception)) => {
+                self.exchanges.is_admitted = reception.is_admitted;
                 self.input.wants_continue = reception.wants_continue;
                 self.input.parser.limit_body(reception.most);
             }
@@ -182,15 +202,16 @@ impl Http {
 
     /// Notes that what has come is not looked at for now: the client is not late meanwhile.
     fn wait_for_turn(&mut self, monotonic: u64) {
-        self.input.began = self.input.began.map(|_| monotonic);
+        if let Some(arriving) = &mut self.input.arriving {
+            arriving.wait(monotonic);
+        }
     }
 
     /// Refuses a request that takes too long to arrive. Returns whether there is one.
     fn end_slow_request(&mut self, buffer: &[u8], monotonic: u64) -> bool {
-        let Some(began) = self.input.began.filter(|_| !self.input.refused) else { return false };
         let received = self.input.parser.body_so_far(buffer) as u64;
-        let patience = limits::HTTP_PATIENCE_MS + received * 1000 / limits::HTTP_LEAST_RATE;
-        if monotonic.saturating_sub(began) <= patience {
+        let is_late = |arriving: &mut Arriving| arriving.is_late(received, monotonic);
+        if self.input.refused || !self.input.arriving.as_mut().is_some_and(is_late) {
             return false;
         }
         self.refuse(Refusal { status: 408, reason: "the request took too long to arrive" });
@@ -205,11 +226,17 @@ fn generation(intake: Intake<'_>) -> u64 {
 }
 
 impl Exchanges {
+    /// Bytes that may wait for the client before its next request is answered.
+    #[inline]
+    fn most_pending(&self) -> usize {
+        if self.is_admitted { limits::HTTP_PENDING } else { limits::UNAUTHENTICATED_OUTPUT }
+    }
+
     /// Writes answers that depend on no command.
     #[inline]
     fn answer_ready(&mut self, now: u64, output: &mut Output) {
         while !self.closed
-            && output.len() <= limits::HTTP_PENDING
+            && output.len() <= self.most_pending()
             && self.waiting.front().is_some_and(Exchange::is_ready)
         {
             if let Some(exchange) = self.waiting.pop_front() {

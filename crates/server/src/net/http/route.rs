@@ -57,7 +57,9 @@ pub(super) struct Route<'a> {
     pub(super) intake: Intake<'a>,
     pub(super) batch: &'a mut CommandBatch,
     /// Whether the request has shown a password.
-    pub(super) has_proof: bool,
+    has_proof: bool,
+    /// Whether it has, or need not.
+    pub(super) is_admitted: bool,
 }
 
 /// A request that is answered without a command.
@@ -88,10 +90,12 @@ fn needs_no_password(path: &[u8]) -> bool {
     matches!(path, b"/healthz" | b"/readyz" | b"/health")
 }
 
-/// The longest body of a request with this method to this path.
-fn longest_body(method: &str, path: &[u8], intake: Intake<'_>) -> u64 {
+/// The longest body of a request with this method to this path. `is_admitted` says whether its
+/// sender is known, or need not be.
+fn longest_body(method: &str, path: &[u8], is_admitted: bool, intake: Intake<'_>) -> u64 {
     let of_value = intake.config.proto_max_bulk_len;
     match path {
+        _ if !is_admitted => limits::UNAUTHENTICATED_READ as u64,
         _ if matches!(method, "GET" | "HEAD" | "OPTIONS") || needs_no_password(path) => {
             limits::HTTP_UNUSED_BODY
         }
@@ -108,6 +112,8 @@ pub(super) struct Reception {
     pub(super) wants_continue: bool,
     /// Most bytes that it may have.
     pub(super) most: u64,
+    /// The sender is known, or need not be.
+    pub(super) is_admitted: bool,
 }
 
 /// Decides by the head of a request whether its body should be received.
@@ -116,8 +122,9 @@ pub(super) fn look_at_head(
     intake: Intake<'_>,
 ) -> Result<Reception, Box<Exchange>> {
     let mut envelope = Envelope::default();
-    let verdict = checked(head, intake, &mut envelope).and_then(|(target, _)| {
-        let most = longest_body(head.method, target.path, intake);
+    let verdict = checked(head, intake, &mut envelope).and_then(|(target, sender)| {
+        let is_admitted = sender.is_some();
+        let most = longest_body(head.method, target.path, is_admitted, intake);
         let length = head.header("content-length").unwrap_or_default();
         let zeros = length.iter().take_while(|byte| **byte == b'0').count();
         let length = base::num::parse_i64(&length[zeros..]).unwrap_or(0).unsigned_abs();
@@ -129,7 +136,7 @@ pub(super) fn look_at_head(
             Some(_) => return Err((417, "nothing but 100-continue can be expected").into()),
             None => false,
         };
-        Ok(Reception { wants_continue, most })
+        Ok(Reception { wants_continue, most, is_admitted })
     });
     // The bytes after the answer may be the body all the same.
     envelope.close = true;
@@ -236,6 +243,17 @@ fn refuse_origin(rejected: RejectedOrigin) -> Refused {
     }
 }
 
+impl<'a> Route<'a> {
+    pub(super) fn new(
+        buffer: &'a [u8],
+        (side, big): (&'a mut Vec<u8>, &'a mut Vec<Arc<Vec<u8>>>),
+        intake: Intake<'a>,
+        batch: &'a mut CommandBatch,
+    ) -> Route<'a> {
+        Route { buffer, side, big, intake, batch, has_proof: false, is_admitted: false }
+    }
+}
+
 impl Route<'_> {
     /// Adds the commands of a request to the batch.
     pub(super) fn take(&mut self, head: &Head<'_>, body: request::Body<'_>) -> Exchange {
@@ -249,6 +267,7 @@ impl Route<'_> {
         let mark = self.batch.mark();
         let mut envelope = Envelope::default();
         let routed = checked(head, self.intake, &mut envelope).and_then(|(target, sender)| {
+            self.is_admitted = sender.is_some();
             let choice = Choice::of(head).map_err(|reason| Refused::from((400, reason)))?;
             self.has_proof = sender.as_ref().is_some_and(|own| own.has_proof);
             Ok((self.route(head, &target, body)?, choice, sender))
@@ -299,7 +318,8 @@ impl Route<'_> {
             prepared.headers.push(("Allow", resource.methods(self.intake).into()));
             return Err(Refused(prepared));
         }
-        if self.bytes(body).len() as u64 > longest_body(head.method, target.path, self.intake) {
+        let most = longest_body(head.method, target.path, self.is_admitted, self.intake);
+        if self.bytes(body).len() as u64 > most {
             return Err((413, "the body is too large").into());
         }
         match resource {

@@ -23,6 +23,9 @@ use crate::net::intake::Intake;
 use crate::net::pending::{Executed, PendingCommand};
 use crate::net::protocol::{In, Parts, Protocol};
 
+/// Requests for whose answers a connection that has nothing to do keeps room.
+const FEW: usize = 4;
+
 thread_local! {
     /// Where replies are written before they become answers.
     static REPLY: Cell<Option<Box<Output>>> = const { Cell::new(None) };
@@ -138,6 +141,9 @@ impl Protocol for Http {
     fn refuse_late(&mut self, input: &[u8], monotonic: u64, waits: bool) -> bool {
         if waits {
             self.wait_for_turn(monotonic);
+        }
+        if self.exchanges.waiting.is_empty() {
+            self.exchanges.waiting.shrink_to(FEW);
         }
         !waits && self.end_slow_request(input, monotonic)
     }
@@ -301,7 +307,12 @@ impl Protocol for Http {
     /// A part of an answer has to be taken before the next one is written.
     #[inline]
     fn is_choked(&self, unsent: impl FnOnce() -> usize) -> bool {
-        unsent() > limits::HTTP_PENDING || self.streams()
+        unsent() > self.exchanges.most_pending() || self.streams()
+    }
+
+    #[inline]
+    fn is_admitted(&self, _: &Session) -> bool {
+        self.exchanges.is_admitted
     }
 
     fn is_to_be_taken(&self, _: bool) -> bool {

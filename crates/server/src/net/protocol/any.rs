@@ -330,6 +330,11 @@ impl Protocol for AnyProtocol {
     }
 
     #[inline]
+    fn is_admitted(&self, session: &Session) -> bool {
+        with_protocol!(self, own => own.is_admitted(session))
+    }
+
+    #[inline]
     fn is_choked(&self, unsent: impl FnOnce() -> usize) -> bool {
         with_protocol!(self, own => own.is_choked(unsent))
     }

@@ -1,8 +1,9 @@
 //! The protocol of a connection: how its bytes become commands, and replies become bytes.
 //!
-//! [`Protocol`] is what a connection asks of it, in five parts: it parses, runs, answers, says how
-//! much waits, and stops. [`AnyProtocol`] is one of those that the server speaks, and [`Speaks`]
-//! says which of them a listener's clients speak: `protocol/any.rs` is the list of all.
+//! [`Protocol`] is what a connection asks of it, in six parts: it parses, runs, answers, says who
+//! its client is and how much waits, and stops. [`AnyProtocol`] is one of those that the server
+//! speaks, and [`Speaks`] says which of them a listener's clients speak: `protocol/any.rs` is the
+//! list of all.
 
 mod any;
 
@@ -187,6 +188,12 @@ pub(super) trait Protocol {
     /// Reads on for it, for a while.
     #[inline]
     fn read_on(&mut self, _engine: &Engine, _session: &mut Session, _output: &mut Output) {}
+
+    // ---- It says who its client is --------------------------------------------------------------
+
+    /// Whether its client has shown who it is, or need not. In HTTP each request shows it anew, and
+    /// the last one counts.
+    fn is_admitted(&self, session: &Session) -> bool;
 
     // ---- It says how much waits -----------------------------------------------------------------
 

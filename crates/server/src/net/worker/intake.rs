@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::clock::Ticks;
 use base::limits;
-use engine::host::LogLevel;
+use engine::host::{Frequent, LogLevel};
 use engine::session::Session;
 use engine::session::client::{Client, Served, flag};
 use mio::Token;
 
-use super::{NOT_DURABLE, Worker};
+use super::{NOT_DURABLE, READING_NS, Worker};
 use crate::net::arrival::Arrival;
-use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
+use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT, OVER_QUERY_LIMIT};
 use crate::net::intake::Intake;
 use crate::net::pending::WaitsFor;
 use crate::net::protocol::Protocol;
@@ -23,14 +24,21 @@ impl Worker {
         if messages.journal_progressed || messages.journal_failed {
             self.hear_of_the_journal(messages.journal_failed);
         }
-        for arrival in messages.arrivals {
-            self.admit(arrival);
-        }
+        self.arrivals.extend(messages.arrivals);
         for client in messages.clients {
             if let Some(&index) = self.indexes.get(&client) {
                 self.take_inbox(index);
                 self.schedule(index);
             }
+        }
+    }
+
+    /// Takes some of the new connections. The others wait until those that are there have been
+    /// served.
+    pub(super) fn admit_some(&mut self) {
+        for _ in 0..self.turn.config.max_new_connections_per_cycle {
+            let Some(arrival) = self.arrivals.pop_front() else { return };
+            self.admit(arrival);
         }
     }
 
@@ -52,9 +60,9 @@ impl Worker {
         let Arrival { mut transport, origin, speaks, id } = arrival;
         let index = self.free.pop().unwrap_or(self.connections.len());
         if let Err(error) = transport.register(self.poll.registry(), Token(index)) {
-            self.engine
-                .host
-                .log(LogLevel::Warning, &format!("Registering a client failed: {error}"));
+            self.engine.host.log_frequent(Frequent::Accept, LogLevel::Warning, &|| {
+                format!("Registering a client failed: {error} ({origin})")
+            });
             self.free.push(index);
             self.mailbox.connections.fetch_sub(1, Relaxed);
             return;
@@ -126,7 +134,9 @@ impl Worker {
         }
     }
 
-    pub(super) fn read_and_parse(&mut self, index: usize) {
+    /// Reads what a connection has sent, its share of the turn, and parses it. `begun` is when
+    /// reading has begun.
+    pub(super) fn read_and_parse(&mut self, index: usize, begun: Ticks) {
         let Some(connection) = &mut self.connections[index] else { return };
         connection.scheduled = false;
         connection.session.limit_output(&self.turn.config, &mut connection.output);
@@ -149,11 +159,15 @@ impl Worker {
             if count > 0 {
                 connection.session.client.note_interaction(self.turn.monotonic);
             }
-            if connection.query_length() as u64 > self.turn.config.client_query_buffer_limit {
+            let limit = self.turn.config.client_query_buffer_limit;
+            let limit = match connection.is_unadmitted() {
+                true => limit.min(limits::UNAUTHENTICATED_QUERY),
+                false => limit,
+            };
+            if connection.query_length() as u64 > limit {
                 if self.batch.items.len() == others {
                     self.turn.stats.query_buffer_limit_disconnections.add(1);
-                    connection.close_reason =
-                        Some("its query buffer went over client-query-buffer-limit");
+                    connection.close_reason = Some(OVER_QUERY_LIMIT);
                     return;
                 }
                 // What it has sent before runs first, and takes its own arguments with it.
@@ -164,7 +178,11 @@ impl Worker {
             let own = self.batch.items.len() - others;
             let more = connection.readable && connection.reading_share() > 0;
             let is_enough = count == 0 || left == 0 || own >= limits::COMMANDS_PER_TURN;
-            if is_enough || !more || connection.protocol.has_refused() {
+            if is_enough
+                || !more
+                || connection.protocol.has_refused()
+                || begun.elapsed_ns() > READING_NS
+            {
                 return;
             }
             if own == 0 && connection.protocol.is_receiving_apart() {

@@ -35,9 +35,10 @@ use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
 use views::Offer;
 
+use super::arrival::Arrival;
 use super::batch::CommandBatch;
 use super::coalesce::Coalescing;
-use super::connection::Connection;
+use super::connection::{Connection, NOT_LOGGED_IN, TAKES_TOO_LITTLE};
 use super::mailbox::{Mailbox, WAKE, Wakers};
 use super::protocol::Protocol;
 use super::timers::Timers;
@@ -54,6 +55,9 @@ const SLEEP_MAX: Duration = Duration::from_micros(500);
 /// How long a turn may take, in nanoseconds, before the rest of it is put off: requests that have
 /// come meanwhile are served in between.
 const TURN_NS: u64 = 5_000_000;
+/// How long input is read together, in nanoseconds, before what has come is run. Most takes far
+/// less; what a client sends in the smallest pieces, or in large JSON, takes longer.
+const READING_NS: u64 = 2_000_000;
 /// Connections that read on in kept changes in one turn, at most, and how long they may take
 /// together, in nanoseconds. A client that follows a few keys takes some ten microseconds, one that
 /// follows all a hundred times that.
@@ -84,6 +88,8 @@ pub(super) struct Worker {
     free: Vec<usize>,
     indexes: HashMap<u64, usize>,
     timers: Timers,
+    /// New connections, of which each turn takes a few.
+    arrivals: VecDeque<Arrival>,
     /// Connections to look at in this turn.
     scheduled: Vec<usize>,
     /// Connections of earlier turns that were cut off because they lasted too long.
@@ -156,6 +162,7 @@ impl Worker {
             free: Vec::new(),
             indexes: HashMap::new(),
             timers: Timers::default(),
+            arrivals: VecDeque::new(),
             scheduled: Vec::new(),
             late: Vec::new(),
             awaiting_journal: Vec::new(),
@@ -197,6 +204,7 @@ impl Worker {
         }
         self.note_events(events);
         self.take_messages();
+        self.admit_some();
         self.end_expired_waits();
         self.schedule_parked();
         self.schedule_behind();
@@ -224,8 +232,7 @@ impl Worker {
             for (list, at) in lists.iter().zip(&mut served) {
                 let end = at.saturating_add(together).min(list.len());
                 if *at < end {
-                    self.serve(&list[*at..end]);
-                    *at = end;
+                    *at += self.serve(&list[*at..end]);
                 }
                 if self.yields != yields {
                     // All connections were listed anew, and served beside a script.
@@ -239,11 +246,18 @@ impl Worker {
         served
     }
 
-    /// Reads the input of these connections, executes it, and answers.
-    fn serve(&mut self, indexes: &[usize]) {
+    /// Reads the input of these connections, or of the first of them if that takes long, executes
+    /// it, and answers. Returns how many they are.
+    fn serve(&mut self, indexes: &[usize]) -> usize {
+        let (begun, mut count) = (Ticks::now(), 0);
         for &index in indexes {
-            self.read_and_parse(index);
+            self.read_and_parse(index, begun);
+            count += 1;
+            if begun.elapsed_ns() > READING_NS {
+                break;
+            }
         }
+        let indexes = &indexes[..count];
         self.note_scratch(indexes);
         let (commands, parsed) = (self.batch.items.len(), Ticks::now());
         self.execute_batch();
@@ -261,13 +275,15 @@ impl Worker {
             stages.execute.record(executed.since_ns(parsed), commands);
             stages.flush.record(executed.elapsed_ns(), commands);
         }
+        count
     }
 
     /// Waits until there is something to do. Events at the sockets are in `events`, or noted
     /// already.
     fn wait(&mut self, events: &mut Events) {
         events.clear();
-        if !self.scheduled.is_empty() || !self.late.is_empty() || !self.behind.is_empty() {
+        let lists = [self.scheduled.is_empty(), self.late.is_empty(), self.behind.is_empty()];
+        if lists.contains(&false) || !self.arrivals.is_empty() {
             return self.poll(events, Duration::ZERO);
         }
         if !self.parked.is_empty() {
@@ -403,6 +419,7 @@ impl Worker {
         self.note_scratch(&[]);
         self.engine.clean_slots(self.gate.enter().pinned());
         let timeout = u64::from(self.turn.config.timeout) * 1000;
+        let login_timeout = u64::from(self.turn.config.authentication_timeout) * 1000;
         // Connections that were idle when the limit was set have to be counted too.
         self.limits_client_memory = memory_limit(&self.turn.config).is_some();
         for index in 0..self.connections.len() {
@@ -415,13 +432,19 @@ impl Worker {
             if connection.is_idle_beyond(timeout, self.turn.monotonic) {
                 connection.close_reason = Some("it was idle for longer than timeout");
             }
+            if !connection.session.user.is_known() {
+                connection.session.user.look(&self.engine.users);
+            }
+            if connection.is_unadmitted_beyond(login_timeout, self.turn.monotonic) {
+                connection.close_reason = Some(NOT_LOGGED_IN);
+            }
             let waits = connection.defers_input() || connection.unparsed;
             if connection.protocol.refuse_late(&connection.input, self.turn.monotonic, waits) {
                 self.schedule(index);
                 continue;
             }
             if connection.is_stuck(self.turn.monotonic) {
-                connection.close_reason = Some("its client does not take the answer");
+                connection.close_reason = Some(TAKES_TOO_LITTLE);
             }
             let overdue = connection.over_soft_limit_since.is_some();
             let lingers = connection.is_lingering();

@@ -1,0 +1,220 @@
+//! Clients that want the server to be busy with them alone: it keeps little for them, serves the
+//! others first, and says in few lines who they are.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Received, Reply};
+use tests::observe::{PATIENCE, log_stays_short, number, told, wait_until};
+use tests::server::{Server, Target};
+use tests::web::Web;
+
+const KILOBYTE: u64 = 1024;
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(Target::Dunlin, &[&[("threads", "1")], options].concat())
+}
+
+/// A connection of which the test minds the bytes itself.
+fn raw(port: u16) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(Duration::from_millis(300)))?;
+    Ok(stream)
+}
+
+/// Sends, if the server takes it, and reads until the connection ends.
+fn hear_the_end(stream: &mut TcpStream) -> Result<Vec<u8>> {
+    let mut heard = Vec::new();
+    match stream.read_to_end(&mut heard) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(error).context("the connection is not closed")
+        }
+        _ => Ok(heard),
+    }
+}
+
+fn logged_in(server: &Server) -> Result<Client> {
+    let mut client = server.connect()?;
+    ensure!(client.call_text("AUTH secret")? == Reply::Status(b"OK".to_vec()));
+    Ok(client)
+}
+
+#[test]
+fn a_flood_of_wrong_passwords_is_a_line_a_second() -> Result<()> {
+    let (server, web) = Server::start_with_http(&[("requirepass", "secret"), ("threads", "1")])?;
+    let (mut guesser, mut page) = (server.connect()?, Web::connect(web)?);
+    let mut number = 0;
+    log_stays_short(&server, "A login failed", 400, || {
+        number += 1;
+        if number % 2 == 0 {
+            ensure!(guesser.call_text("AUTH wrong")?.is_error());
+        } else {
+            let answer = page.ask("GET /v1/keys/k", &["Authorization: Bearer wrong"], b"")?;
+            ensure!(answer.status == 401, "{}", answer.status);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn those_who_are_refused_are_a_line_a_second_and_the_others_are_served() -> Result<()> {
+    let server = start(&[("maxclients", "2")])?;
+    let mut clients = [server.connect()?, server.connect()?];
+    for client in &mut clients {
+        ensure!(client.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    }
+    log_stays_short(&server, "max number of clients reached", 300, || {
+        let heard = hear_the_end(&mut raw(server.port())?)?;
+        ensure!(heard.starts_with(b"-ERR max number of clients"), "{}", heard.escape_ascii());
+        ensure!(clients[0].call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+        Ok(())
+    })
+}
+
+#[test]
+fn who_speaks_http_to_the_port_of_redis_is_a_line_a_second() -> Result<()> {
+    let server = start(&[])?;
+    log_stays_short(&server, "which sent POST", 100, || {
+        let mut stream = raw(server.port())?;
+        stream.write_all(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        hear_the_end(&mut stream)?;
+        Ok(())
+    })
+}
+
+#[test]
+fn the_log_has_the_rest_when_the_server_stops() -> Result<()> {
+    let mut server = start(&[("requirepass", "secret")])?;
+    let mut guesser = server.connect()?;
+    for _ in 0..50 {
+        ensure!(guesser.call_text("AUTH wrong")?.is_error());
+    }
+    ensure!(server.terminate()? == Some(0));
+    let (events, _) = told(&server, "A login failed")?;
+    ensure!(events == 50, "{}", server.log());
+    Ok(())
+}
+
+#[test]
+fn who_never_logs_in_is_closed() -> Result<()> {
+    let options = [("requirepass", "secret"), ("threads", "1"), ("authentication-timeout", "1")];
+    let (server, web) = Server::start_with_http(&options)?;
+    let mut known = logged_in(&server)?;
+    let mut known_page = Web::connect(web)?;
+    let password = ["Authorization: Bearer secret"];
+    ensure!(known_page.ask("GET /v1/keys/k", &password, b"")?.status == 404);
+    let mut strangers = Vec::new();
+    for bytes in [&b""[..], b"PING\r\n", b"AUTH wrong\r\n", b"*2\r\n$4\r\nAU"] {
+        let mut stream = raw(server.port())?;
+        stream.write_all(bytes)?;
+        strangers.push(stream);
+    }
+    let mut page = raw(web)?;
+    page.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    strangers.push(page);
+    for (index, stream) in strangers.iter_mut().enumerate() {
+        hear_the_end(stream).with_context(|| format!("stranger {index}"))?;
+    }
+    wait_until("the log", || Ok(told(&server, "did not log in within")?.0 == 5))?;
+    ensure!(known.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    ensure!(known_page.ask("GET /v1/keys/k", &password, b"")?.status == 404);
+    // Whoever logs out has the same time again, and who may come without a password any.
+    let open = known.call(&["CONFIG", "SET", "requirepass", ""])?;
+    ensure!(open == Reply::Status(b"OK".to_vec()));
+    let mut free = server.connect()?;
+    ensure!(free.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    ensure!(known.call_text("CONFIG SET requirepass secret")? == Reply::Status(b"OK".to_vec()));
+    ensure!(free.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    known.call_text("RESET")?;
+    ensure!(known.receive()? == Received::Closed, "it has logged out");
+    ensure!(free.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    Ok(())
+}
+
+/// Bytes in use for each of many connections that send this and read nothing.
+fn kept_for_each(port: u16, control: &mut Client, bytes: &[u8]) -> Result<u64> {
+    const COUNT: u64 = 60;
+    let before = number(control, "used_memory")?;
+    let mut streams = Vec::new();
+    for _ in 0..COUNT {
+        let mut stream = raw(port)?;
+        // The server need not take all of it.
+        let _ = stream.write_all(bytes);
+        streams.push(stream);
+    }
+    let connected = || Ok(number(control, "connected_clients")? == COUNT + 1);
+    wait_until("all connections", connected)?;
+    Ok(number(control, "used_memory")?.saturating_sub(before) / COUNT)
+}
+
+#[test]
+fn little_is_kept_for_clients_that_have_not_logged_in() -> Result<()> {
+    let options = [("requirepass", "secret"), ("threads", "1"), ("auth-failure-delay", "60000")];
+    let (server, web) = Server::start_with_http(&options)?;
+    let mut control = logged_in(&server)?;
+    let argument = format!("${}\r\n{}\r\n", 16_384, "x".repeat(16_384));
+    let command = format!("*10\r\n{}", argument.repeat(9));
+    let guess = [&b"AUTH wrong\r\n"[..], &b"PING\r\n".repeat(400_000)].concat();
+    let refused = b"GET /v1/keys/k HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(40_000);
+    let script = b"GET /v1/dashboard.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    let head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
+    let body = format!("{head}Content-Length: 1000000\r\n\r\n{}", "x".repeat(900_000));
+    let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
+    let chunks = format!("{head}Transfer-Encoding: chunked\r\n\r\n{}", chunk.repeat(25));
+    let headers = format!("{head}{}", "a: b\r\n".repeat(5000));
+    for (what, port, bytes, most) in [
+        ("arguments", server.port(), command.as_bytes(), 400),
+        ("what comes behind a wrong password", server.port(), &guess, 64),
+        ("refusals", web, &refused, 96),
+        ("the page's script", web, &script, 160),
+        ("a body", web, body.as_bytes(), 64),
+        ("chunks", web, chunks.as_bytes(), 64),
+        ("headers", web, headers.as_bytes(), 96),
+    ] {
+        let each = kept_for_each(port, &mut control, bytes)?;
+        ensure!(each <= most * KILOBYTE, "{what}: {each} bytes for each connection");
+        wait_until("their end", || Ok(number(&mut control, "connected_clients")? == 1))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn new_connections_wait_for_those_that_are_there() -> Result<()> {
+    const COUNT: u64 = 400;
+    let server = start(&[("max-new-connections-per-cycle", "10")])?;
+    let (mut busy, mut other) = (server.connect()?, server.connect()?);
+    ensure!(other.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    busy.send(&["DEBUG", "SLEEP", "1"])?;
+    let mut new = Vec::new();
+    for _ in 0..COUNT {
+        new.push(raw(server.port())?);
+    }
+    // All of them have come when the worker goes on.
+    let there = number(&mut other, "connected_clients")?;
+    ensure!(there < COUNT / 2, "{there} connections came first");
+    busy.receive()?;
+    for stream in &mut new {
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer)?;
+        ensure!(&answer == b"+PONG\r\n", "{}", answer.escape_ascii());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_log_of_users_keeps_no_long_names() -> Result<()> {
+    let server = start(&[("requirepass", "secret")])?;
+    let mut client = logged_in(&server)?;
+    let before = number(&mut client, "used_memory")?;
+    for number in 0..20 {
+        let name = format!("{number}{}", "x".repeat(1_000_000));
+        ensure!(client.call(&["AUTH", &name, "wrong"])?.is_error());
+    }
+    let grown = number(&mut client, "used_memory")?.saturating_sub(before);
+    ensure!(grown < 2 * 1024 * KILOBYTE, "{grown} bytes more");
+    Ok(())
+}
