@@ -10,6 +10,7 @@ mod directories;
 mod events;
 mod evictions;
 mod handlers;
+mod hostile;
 mod kills;
 pub(crate) mod leavers;
 mod memory;
@@ -44,6 +45,7 @@ pub(crate) const ALL: &[Squall] = &[
     Squall { name: "acknowledged", blow: acknowledged::blow },
     Squall { name: "evictions", blow: evictions::blow },
     Squall { name: "web", blow: web::blow },
+    Squall { name: "hostile", blow: hostile::blow },
     Squall { name: "events", blow: events::blow },
     Squall { name: "deadlines", blow: deadlines::blow },
     Squall { name: "directories", blow: directories::blow },
@@ -223,6 +225,11 @@ mod tests_of_each {
     #[test]
     fn large_values_take_bounded_memory_over_http() -> Result<()> {
         short("web")
+    }
+
+    #[test]
+    fn hostile_clients_leave_the_others_their_answers() -> Result<()> {
+        short("hostile")
     }
 
     #[test]
