@@ -145,7 +145,7 @@ impl Worker {
             self.behind.push_back(index);
         }
         if connection.wants_another_turn(self.turn.monotonic) {
-            self.schedule(index);
+            self.schedule_again(index);
         }
     }
 

@@ -92,7 +92,8 @@ pub(super) struct Worker {
     arrivals: VecDeque<Arrival>,
     /// Connections to look at in this turn.
     scheduled: Vec<usize>,
-    /// Connections of earlier turns that were cut off because they lasted too long.
+    /// Connections of earlier turns that were cut off because they lasted too long, and those that
+    /// have more to do. The first is the one that has waited for the longest time.
     late: Vec<usize>,
     /// Connections that wait for the journal.
     awaiting_journal: Vec<usize>,
@@ -211,8 +212,10 @@ impl Worker {
         let batch = std::mem::take(&mut self.scheduled);
         let late = std::mem::take(&mut self.late);
         let [from, late_from] = self.serve_by_turns([&batch, &late]);
+        let again = std::mem::take(&mut self.late);
         self.late.extend_from_slice(&late[late_from..]);
         self.late.extend_from_slice(&batch[from..]);
+        self.late.extend_from_slice(&again);
         self.recycle(batch);
         self.tick();
         self.engine.evict_clients(&mut self.turn);
@@ -253,7 +256,8 @@ impl Worker {
         for &index in indexes {
             self.read_and_parse(index, begun);
             count += 1;
-            if begun.elapsed_ns() > READING_NS {
+            // Writes that come together share a sync.
+            if begun.elapsed_ns() > READING_NS && !self.turn.defers_replies() {
                 break;
             }
         }
@@ -397,6 +401,15 @@ impl Worker {
             && !std::mem::replace(&mut connection.scheduled, true)
         {
             self.scheduled.push(index);
+        }
+    }
+
+    /// Lists a connection that wants another turn behind those that have not had theirs.
+    fn schedule_again(&mut self, index: usize) {
+        if let Some(connection) = &mut self.connections[index]
+            && !std::mem::replace(&mut connection.scheduled, true)
+        {
+            self.late.push(index);
         }
     }
 
