@@ -8,8 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use tests::client::{Client, Received, Reply};
-use tests::observe::wait_for;
+use tests::observe::{number, wait_for};
+use tests::process::peak_resident_bytes;
+use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
+use tests::sentinel::Sentinels;
 use tests::server::{Server, Target, dunlin_binary};
 
 fn said(client: &mut Client, command: &str) -> String {
@@ -290,6 +293,7 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
         "ZADD large-zset 1300 m1300",
         r#""large-zset" of database 0 (value)"#,
     ),
+    ("XSETID stream 5-1", "XSETID stream 1-1", r#""stream" of database 0 (last id)"#),
     ("XDEL large-stream 900-1", "DEL large-stream", r#""large-stream" of database 0 (length)"#),
 ];
 
@@ -367,11 +371,6 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         first.call_text("SET k v").unwrap();
         follow(&new, old.port()).unwrap();
         catch_up(&old, &new).unwrap();
-        // What the tool has done when it promotes.
-        let promote = |first: &mut Client, second: &mut Client| {
-            assert_eq!(said(first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-            assert_eq!(said(second, "REPLICAOF NO ONE"), "OK");
-        };
         promote(&mut first, &mut second);
         // A client that goes on at the new one, and one that waits at the old one.
         assert_eq!(said(&mut second, "SET new data"), "OK");
@@ -411,5 +410,337 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
         assert_eq!(code, Some(3), "{text}");
         assert_eq!(said(&mut first, "GET more"), "data");
+    }
+}
+
+/// What the tool does up to the promotion.
+fn promote(old: &mut Client, new: &mut Client) {
+    assert_eq!(said(old, "CLIENT PAUSE 3600000 WRITE"), "OK");
+    assert_eq!(said(new, "REPLICAOF NO ONE"), "OK");
+}
+
+#[test]
+fn a_move_is_finished_although_other_replicas_were_asked_meanwhile_whether_they_are_there() {
+    let options = [("repl-diskless-sync-delay", "0"), ("repl-ping-replica-period", "1")];
+    for from in [Target::Reference, Target::Valkey, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let other = Server::start(Target::Reference, &options).unwrap();
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        first.call_text("SET k v").unwrap();
+        for server in [&other, &new] {
+            follow(server, old.port()).unwrap();
+            catch_up(&old, server).unwrap();
+        }
+        promote(&mut first, &mut second);
+        let promoted_at = number(&mut second, "second_repl_offset").unwrap();
+        wait_for("the other replica is asked", || {
+            number(&mut first, "master_repl_offset").unwrap() > promoted_at + 20
+        });
+        assert_eq!(said(&mut second, "SET new data"), "OK");
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{from:?}: {text}");
+        wait_for("it follows", || said(&mut first, "GET new") == "data");
+        // What was written while nobody held writes is seen, although writes are held now.
+        assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        promote(&mut first, &mut second);
+        assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
+        assert_eq!(said(&mut first, "SET k w"), "OK");
+        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        assert!(text.contains("the old one has taken writes since"), "{text}");
+    }
+}
+
+#[test]
+fn an_old_server_whose_replicas_take_writes_refuses_those_that_it_has_held() {
+    let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        first.call_text("SET k v").unwrap();
+        checked(&old, &new, &["note replica-read-only becomes 'yes' at the old server"]);
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        promote(&mut first, &mut second);
+        let mut waiting = old.connect().unwrap();
+        waiting.send(&["SET", "k", "lost"]).unwrap();
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
+        assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{from:?} {reply:?}");
+        assert_eq!(said(&mut first, "GET k"), "v");
+    }
+}
+
+#[test]
+fn the_old_server_follows_although_it_had_the_password_of_another_primary() {
+    let options =
+        [("requirepass", "own"), ("masterauth", "own"), ("repl-diskless-sync-delay", "0")];
+    for (from, to) in [(Target::Reference, Target::Dunlin), (Target::Dunlin, Target::Reference)] {
+        let old = Server::start(from, &options).unwrap();
+        let new = Server::start(to, &[("repl-diskless-sync-delay", "0")]).unwrap();
+        let address = format!("redis://:own@127.0.0.1:{}", old.port());
+        let (code, text) = move_all(&address, &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("the old server follows the new one"), "{from:?}: {text}");
+        // And back.
+        let (code, text) = move_all(&url(&new), &address, &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("the old server follows the new one"), "{to:?}: {text}");
+    }
+}
+
+/// Begins a move whose new server does not find the old one, and waits until that is told.
+fn begin_in_vain(from: &str, to: &str, place: &str) -> Child {
+    let mut child = begin(from, to, &["--yes", "--from-address", place]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("waiting for the copy")));
+    // Who reads no further would be in its way at most when it says that the move is done.
+    thread::spawn(move || lines.count());
+    child
+}
+
+/// The exit code, and what was said of the problem.
+fn ended(child: Child) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn an_old_server_that_is_made_a_replica_meanwhile_moves_nothing() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let [old, leader] =
+            [from, Target::Reference].map(|own| Server::start(own, &options).unwrap());
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let way = Proxy::start(old.port()).unwrap();
+        way.hold(true);
+        leader.connect().unwrap().call_text("SET k v").unwrap();
+        let child = begin_in_vain(&url(&old), &url(&new), &format!("127.0.0.1:{}", way.port()));
+        // Its clients write to the other server from now on, and nobody holds their writes.
+        follow(&old, leader.port()).unwrap();
+        catch_up(&leader, &old).unwrap();
+        way.hold(false);
+        let (code, text) = ended(child);
+        assert_eq!(code, Some(1), "{from:?}: {text}");
+        assert!(text.contains("the old server is no primary any more"), "{text}");
+        assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
+    }
+}
+
+#[test]
+fn a_new_server_that_follows_another_one_is_not_promoted() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for to in [Target::Dunlin, Target::Reference] {
+        let old = Server::start(Target::Reference, &options).unwrap();
+        let other = Server::start(Target::Reference, &options).unwrap();
+        let new = Server::start(to, &options).unwrap();
+        // They look alike.
+        for server in [&old, &other] {
+            server.connect().unwrap().call_text("SET k v").unwrap();
+        }
+        let place = format!("127.0.0.1:{}", other.port());
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
+        assert_eq!(code, Some(1), "{to:?}: {text}");
+        assert!(text.contains("the new server follows another one"), "{text}");
+        assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
+        assert_eq!(said(&mut old.connect().unwrap(), "SET k w"), "OK");
+    }
+}
+
+#[test]
+fn one_move_at_a_time() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let [old, new, third] = [Target::Reference, Target::Dunlin, Target::Dunlin]
+        .map(|target| Server::start(target, &options).unwrap());
+    let mut child = begin_in_vain(&url(&old), &url(&new), "127.0.0.1:1");
+    for (from, to) in [(&old, &new), (&new, &old), (&old, &third), (&third, &new)] {
+        let (code, text) = move_all(&url(from), &url(to), &["--yes"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains("STOP another 'dunlin move' is at work"), "{text}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("nobody is at work", || {
+        let is_at_work = |server: &Server| {
+            said(&mut server.connect().unwrap(), "CLIENT LIST").contains("name=dunlin-move")
+        };
+        !is_at_work(&old) && !is_at_work(&new)
+    });
+    said(&mut new.connect().unwrap(), "REPLICAOF NO ONE");
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn nothing_moves_that_sentinels_watch() {
+    let old = Server::start(Target::Reference, &[]).unwrap();
+    let new = Server::start(Target::Dunlin, &[]).unwrap();
+    let program = tests::peers::program("redis-sentinel");
+    let sentinels = Sentinels::start(&program, old.port(), 60_000).unwrap();
+    let mut first = old.connect().unwrap();
+    wait_for("they watch", || said(&mut first, "CLIENT LIST").matches("-cmd ").count() == 3);
+    checked(&old, &new, &["STOP a Sentinel watches the old server"]);
+    checked(&new, &old, &["STOP a Sentinel watches the new server"]);
+    drop(sentinels);
+    wait_for("they are gone", || !said(&mut first, "CLIENT LIST").contains("-cmd "));
+    checked(&old, &new, &["Nothing stands in the way"]);
+}
+
+#[test]
+fn what_is_not_allowed_is_told_before_anything_moves() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = directory.path().join("names.conf");
+    std::fs::write(&names, "rename-command REPLICAOF \"\"\n").unwrap();
+    let options = [("include", names.to_str().unwrap())];
+    let old = Server::start(Target::Reference, &options).unwrap();
+    let new = Server::start(Target::Dunlin, &[]).unwrap();
+    checked(&old, &new, &["STOP the old server does not allow REPLICAOF: it has no such command"]);
+    let (code, text) = move_all(&url(&old), &url(&new), &["--check", "--after", "paused"]);
+    assert_eq!(code, Some(0), "{text}");
+    let hidden = Server::start(Target::Dunlin, &options).unwrap();
+    checked(&old, &hidden, &["STOP the new server does not allow REPLICAOF"]);
+    // A user that may not.
+    let old = Server::start(Target::Reference, &[]).unwrap();
+    for (server, part) in [(&old, "old"), (&new, "new")] {
+        let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync";
+        assert_eq!(said(&mut server.connect().unwrap(), rule), "OK");
+        let mut urls = [url(&old), url(&new)];
+        let own = usize::from(part == "new");
+        urls[own] = urls[own].replace("redis://", "redis://ann:pw@");
+        let (code, text) = move_all(&urls[0], &urls[1], &["--check"]);
+        assert_eq!(code, Some(3), "{text}");
+        for name in ["REPLICAOF: User ann has no permissions", "PSYNC: User ann has no"] {
+            let told = format!("STOP the {part} server does not allow {name}");
+            assert!(text.contains(&told), "{told}: {text}");
+        }
+    }
+}
+
+#[test]
+fn settings_are_put_back_although_a_connection_is_lost() {
+    let old = Server::start(Target::Reference, &[("requirepass", "own")]).unwrap();
+    let new = Server::start(Target::Dunlin, &[("masterauth", "before")]).unwrap();
+    let from = format!("redis://:own@127.0.0.1:{}", old.port());
+    let child = begin_in_vain(&from, &url(&new), "127.0.0.1:1");
+    let mut second = new.connect().unwrap();
+    let setting = |second: &mut Client| {
+        let reply = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
+        String::from_utf8_lossy(reply[1].text().unwrap()).into_owned()
+    };
+    assert_eq!(setting(&mut second), "own");
+    second.call_text("CLIENT KILL TYPE normal SKIPME yes").unwrap();
+    let (code, text) = ended(child);
+    assert!(code == Some(1) && text.contains("as it was before"), "{text}");
+    assert_eq!(setting(&mut second), "before");
+    assert!(said(&mut second, "INFO replication").contains("role:master"));
+}
+
+#[test]
+fn large_elements_are_compared_in_little_memory() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let [old, new] =
+        [Target::Reference, Target::Dunlin].map(|target| Server::start(target, &options).unwrap());
+    let mut first = old.connect().unwrap();
+    let fill = "for k = 1, 20 do for i = 1, 400 do
+        redis.call('RPUSH', 'list' .. k, string.rep('x', 10000) .. i)
+        redis.call('HSET', 'hash' .. k, i, string.rep('y', 5000) .. i) end end";
+    assert!(!first.call(&["EVAL", fill, "0"]).unwrap().is_error());
+    follow(&new, old.port()).unwrap();
+    catch_up(&old, &new).unwrap();
+    let mut child = begin(&url(&old), &url(&new), &["--yes"]);
+    let mut peak = 0;
+    let status = loop {
+        peak = peak_resident_bytes(child.id()).unwrap_or(0).max(peak);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    assert!(status.success());
+    assert!(peak > 0 && peak < 40 * 1024 * 1024, "{peak}");
+}
+
+#[test]
+fn a_link_that_breaks_while_keys_are_compared_is_waited_for() {
+    let options = [("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "64mb")];
+    let [old, new] =
+        [Target::Reference, Target::Dunlin].map(|target| Server::start(target, &options).unwrap());
+    let mut first = old.connect().unwrap();
+    let fill = |value: &str| {
+        format!("for i = 1, 40000 do redis.call('SET', 'key' .. i, '{value}' .. i) end")
+    };
+    assert!(!first.call(&["EVAL", &fill("earlier"), "0"]).unwrap().is_error());
+    let way = Proxy::start(old.port()).unwrap();
+    let place = format!("127.0.0.1:{}", way.port());
+    let mut child = begin(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("the new server follows")));
+    way.refuse(true);
+    way.cut();
+    assert!(!first.call(&["EVAL", &fill("later"), "0"]).unwrap().is_error());
+    // Time in which it sees many keys that differ.
+    thread::sleep(Duration::from_secs(3));
+    way.refuse(false);
+    let lines = thread::spawn(move || lines.count());
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(0), "{text}");
+    lines.join().unwrap();
+    assert_eq!(said(&mut new.connect().unwrap(), "GET key40000"), "later40000");
+}
+
+#[test]
+fn times_of_fields_are_not_lost_at_a_server_that_knows_none() {
+    let options = [("repl-diskless-sync-delay", "0"), ("enable-debug-command", "yes")];
+    let [old, new] =
+        [Target::Dunlin, Target::Valkey].map(|target| Server::start(target, &options).unwrap());
+    let mut first = old.connect().unwrap();
+    assert_eq!(said(&mut first, "HSET hash f v g w"), "2");
+    // It gets a time after the check.
+    let way = Proxy::start(old.port()).unwrap();
+    follow(&new, way.port()).unwrap();
+    catch_up(&old, &new).unwrap();
+    way.hold(true);
+    assert!(!first.call(&["SET", "large", &"x".repeat(1_000_000)]).unwrap().is_error());
+    let place = format!("127.0.0.1:{}", way.port());
+    let mut child = begin(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("bytes behind")));
+    let lines = thread::spawn(move || lines.count());
+    first.call_text("HPEXPIRE hash 1000000 FIELDS 1 f").unwrap();
+    way.hold(false);
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("1 hashes have fields that expire"), "{text}");
+    lines.join().unwrap();
+    // And before it.
+    assert_eq!(said(&mut first, "SET large gone"), "OK", "its writes go on");
+    checked(&old, &new, &["STOP 1 hashes have fields that expire"]);
+}
+
+#[test]
+fn keys_do_not_count_as_used_when_they_are_compared() {
+    let options = [("repl-diskless-sync-delay", "0"), ("maxmemory-policy", "allkeys-lru")];
+    for from in [Target::Reference, Target::Valkey, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let mut first = old.connect().unwrap();
+        for line in ["SET text value", "RPUSH list a b c", "HSET hash f v"] {
+            assert!(!first.call_text(line).unwrap().is_error(), "{line}");
+        }
+        let idle = |first: &mut Client, key: &str| {
+            said(first, &format!("OBJECT IDLETIME {key}")).parse::<u64>().unwrap()
+        };
+        wait_for("nobody uses them for a while", || idle(&mut first, "hash") >= 2);
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        for key in ["text", "list", "hash"] {
+            assert!(idle(&mut first, key) >= 2, "{from:?} {key}");
+        }
     }
 }

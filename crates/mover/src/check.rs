@@ -1,5 +1,7 @@
 //! What will not move, or not work afterwards.
 
+use std::net::IpAddr;
+
 use crate::options::{After, Options};
 use crate::server::{Info, Server, number, text};
 use resp::client::Value;
@@ -85,6 +87,9 @@ pub(crate) fn all(
 ) -> Result<Vec<Finding>, String> {
     let mut findings = Findings(Vec::new());
     parts(from, to, options, &mut findings)?;
+    addresses(from, to, options, &mut findings);
+    commands(from, to, options, &mut findings);
+    sentinels(from, to, &mut findings);
     data(from, to, &mut findings)?;
     users(from, to, &mut findings);
     settings(from, to, &mut findings);
@@ -134,6 +139,15 @@ fn parts(
     if server.get("run_id") == to.info("server")?.get("run_id") {
         found.stop("both are the same server");
     }
+    if is_promoted_from(&there, &replication) && !follows {
+        found.note(
+            "the new server has left the old one's stream, and the old one has taken writes since, \
+             or takes them: what clients have written at the new one since would be lost",
+        );
+    }
+    if options.after == After::Replica && from.setting("replica-read-only") == "no" {
+        found.note("replica-read-only becomes 'yes' at the old server, so that it refuses writes");
+    }
     let sizes = to.sizes()?;
     if !sizes.is_empty() && !options.replace && !follows {
         let keys: u64 = sizes.values().sum();
@@ -152,8 +166,71 @@ pub(crate) fn follows(replication: &Info, (host, port): &(String, u16)) -> bool 
     is("role", "slave") && is("master_host", host) && is("master_port", &port.to_string())
 }
 
+/// Whether a server has left the stream of another one, by their INFO.
+pub(crate) fn is_promoted_from(new: &Info, old: &Info) -> bool {
+    let name = old.get("master_replid");
+    name.is_some() && name == new.get("master_replid2")
+}
+
 fn major(version: &str) -> u32 {
     version.split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Where the servers look for each other: an address of this machine is another server there.
+fn addresses(from: &Server, to: &Server, options: &Options, found: &mut Findings) {
+    if is_loopback(&from.address.host) && is_loopback(&to.address.host) {
+        return;
+    }
+    for (part, option, (host, port)) in
+        [("new", "--from-address", &options.seen_from), ("old", "--to-address", &options.seen_to)]
+    {
+        if is_loopback(host) {
+            found.note(format!(
+                "the {part} server looks for the other one at {host}:{port}, on its own machine: \
+                 {option} says another address"
+            ));
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether both servers let this tool, and each other, do what is to be done: commands may have
+/// other names, or none, and users may lack rights.
+fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut Findings) {
+    let mut old = vec![
+        &["CLIENT", "PAUSE", "1", "WRITE"][..],
+        &["CLIENT", "UNPAUSE"],
+        &["REPLCONF", "capa", "psync2"],
+        &["PSYNC", "?", "-1"],
+        &["SCAN", "0"],
+    ];
+    let mut new = vec![&["REPLICAOF", "NO", "ONE"][..]];
+    if options.after == After::Replica {
+        old.push(&["REPLICAOF", "NO", "ONE"]);
+        new.extend([&["REPLCONF", "capa", "psync2"][..], &["PSYNC", "?", "-1"]]);
+    }
+    for (part, server, needed) in [("old", from, old), ("new", to, new)] {
+        for words in needed {
+            if let Some(reason) = server.refuses(words) {
+                found.stop(format!("the {part} server does not allow {}: {reason}", words[0]));
+            }
+        }
+    }
+}
+
+/// Sentinels see the old server lead no more, and choose another of its replicas.
+fn sentinels(from: &mut Server, to: &mut Server, found: &mut Findings) {
+    for (part, server) in [("old", from), ("new", to)] {
+        if let Some(address) = server.sentinels().first() {
+            found.stop(format!(
+                "a Sentinel watches the {part} server, from {address}, and would undo the move: \
+                 SENTINEL REMOVE first, at each of them"
+            ));
+        }
+    }
 }
 
 /// The data: types, databases, memory, functions.
@@ -177,6 +254,9 @@ fn data(from: &mut Server, to: &mut Server, found: &mut Findings) -> Result<(), 
             }
         }
     }
+    if let Some(problem) = lost_times(from, to)? {
+        found.stop(problem);
+    }
     let room: usize = to.setting("databases").parse().unwrap_or(16);
     if let Some(last) = sizes.keys().next_back().filter(|last| **last >= room) {
         found.stop(format!("database {last} has keys, and the new server has {room} databases"));
@@ -197,6 +277,15 @@ fn data(from: &mut Server, to: &mut Server, found: &mut Findings) -> Result<(), 
         found.note("scripts of EVALSHA do not move: clients send them again after NOSCRIPT");
     }
     Ok(())
+}
+
+/// Why times of fields would be lost: hashes have some, and the new server knows none.
+pub(crate) fn lost_times(from: &mut Server, to: &mut Server) -> Result<Option<String>, String> {
+    let timed = from.timed_hashes()?;
+    if timed == 0 || to.call(&["HPEXPIRETIME", "", "FIELDS", "1", ""]).is_ok() {
+        return Ok(None);
+    }
+    Ok(Some(format!("{timed} hashes have fields that expire, and the new server knows none")))
 }
 
 /// The name of a module, from its pairs of names and values.

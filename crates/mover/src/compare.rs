@@ -6,15 +6,17 @@
 //! more that are drawn at random, the numbers of keys, and the libraries of functions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lab::targets::Interrupt;
 use resp::client::Value;
 
+use crate::check::lost_times;
 use crate::options::Compared;
 use crate::print::say;
-use crate::server::{Server, number};
-use crate::values::{Difference, Pair};
+use crate::server::{Server, is_up, number};
+use crate::values::{Difference, Pair, Parted};
 
 /// Keys that are looked at together.
 const BATCH: usize = 100;
@@ -28,6 +30,8 @@ const MOST_SUSPECTS: usize = 20_000;
 const NAMED: usize = 3;
 /// The longest part of a key in a message, in bytes.
 const SHOWN: usize = 60;
+/// The pause between two looks at a link that is down.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// How often progress is shown.
 const SHOWN_EACH: Duration = Duration::from_secs(1);
 
@@ -57,13 +61,17 @@ impl Comparison {
         interrupt: &Interrupt,
     ) -> Result<Comparison, String> {
         let copies = copies(from)?;
+        let not_interrupted = || match interrupt.is_set() {
+            true => Err("interrupted".to_owned()),
+            false => Ok(()),
+        };
+        let mut pair = Pair::new(from, to, &not_interrupted)?;
         let mut suspects = Suspects::default();
         if compared == Compared::All {
-            let mut pair = Pair::new(from, to)?;
-            suspects.walk(&mut pair, interrupt)?;
+            suspects.walk(&mut pair)?;
         }
         // What goes wrong from here on is looked for in some keys.
-        suspects.draw(from)?;
+        suspects.draw(&mut pair, compared)?;
         Ok(Comparison { suspects, copies })
     }
 
@@ -88,7 +96,8 @@ impl Comparison {
         if libraries(from)? != libraries(to)? {
             problems.push("their libraries of functions are not the same".to_owned());
         }
-        let left = self.suspects.look_again(&mut Pair::new(from, to)?, go_on)?;
+        problems.extend(lost_times(from, to)?);
+        let left = self.suspects.look_again(&mut Pair::new(from, to, go_on)?)?;
         if !left.0.is_empty() {
             problems.push(left.in_words());
         }
@@ -127,18 +136,14 @@ impl Suspects {
     }
 
     /// Looks at these keys again. Returns those that are still different.
-    fn look_again(
-        &self,
-        pair: &mut Pair<'_>,
-        go_on: &dyn Fn() -> Result<(), String>,
-    ) -> Result<Suspects, String> {
+    fn look_again(&self, pair: &mut Pair<'_>) -> Result<Suspects, String> {
         let mut left = Suspects::default();
         let keys: Vec<&(usize, Vec<u8>)> = self.0.keys().collect();
         for own in keys.chunk_by(|one, other| one.0 == other.0) {
             let Some((database, _)) = own.first() else { continue };
             pair.select(*database)?;
             for batch in own.chunks(BATCH) {
-                go_on()?;
+                (pair.go_on)()?;
                 let batch: Vec<Vec<u8>> = batch.iter().map(|(_, key)| key.clone()).collect();
                 left.check(pair, *database, &batch)?;
             }
@@ -147,18 +152,14 @@ impl Suspects {
     }
 
     /// Looks at all keys of the old server.
-    fn walk(&mut self, pair: &mut Pair<'_>, interrupt: &Interrupt) -> Result<(), String> {
-        let not_interrupted = || match interrupt.is_set() {
-            true => Err("interrupted".to_owned()),
-            false => Ok(()),
-        };
+    fn walk(&mut self, pair: &mut Pair<'_>) -> Result<(), String> {
         let sizes = pair.from.sizes()?;
         let total: u64 = sizes.values().sum();
         let (mut seen, mut shown) = (0_u64, Instant::now());
         for database in sizes.into_keys() {
             let mut cursor = b"0".to_vec();
             loop {
-                not_interrupted()?;
+                (pair.go_on)()?;
                 pair.select(database)?;
                 let (next, keys) = scan(pair.from, &cursor)?;
                 for batch in keys.chunks(BATCH) {
@@ -166,7 +167,7 @@ impl Suspects {
                 }
                 seen += keys.len() as u64;
                 if self.0.len() > MOST_SUSPECTS {
-                    self.settle(pair, &not_interrupted)?;
+                    self.settle(pair)?;
                 }
                 if shown.elapsed() >= SHOWN_EACH {
                     shown = Instant::now();
@@ -179,23 +180,20 @@ impl Suspects {
                 }
             }
         }
-        self.settle(pair, &not_interrupted)?;
+        self.settle(pair)?;
         let differ = self.0.len();
         say(&format!("compared {seen} keys; {differ} to look at while writes are held"));
         Ok(())
     }
 
     /// Keys that clients write are different at some looks, and not at others.
-    fn settle(
-        &mut self,
-        pair: &mut Pair<'_>,
-        go_on: &dyn Fn() -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn settle(&mut self, pair: &mut Pair<'_>) -> Result<(), String> {
         for _ in 0..ROUNDS {
             if self.0.is_empty() {
                 break;
             }
-            *self = self.look_again(pair, go_on)?;
+            wait_for_link(pair)?;
+            *self = self.look_again(pair)?;
         }
         match self.0.len() > MOST_SUSPECTS / 2 {
             true => Err(format!("the servers differ: {}", self.in_words())),
@@ -203,17 +201,25 @@ impl Suspects {
         }
     }
 
-    /// Adds keys of each database, at random.
-    fn draw(&mut self, server: &mut Server) -> Result<(), String> {
-        for database in server.sizes()?.into_keys() {
-            server.call(&["SELECT", &database.to_string()])?;
-            let replies = server.call_all(&vec![vec![b"RANDOMKEY".to_vec()]; SAMPLE])?;
-            for reply in replies {
-                if let Value::Bulk(key) = reply {
-                    self.0.entry((database, key)).or_insert("");
-                }
+    /// Adds keys of each database, at random. Large values would take too long while writes are
+    /// held: they are looked at now, if they were not yet.
+    fn draw(&mut self, pair: &mut Pair<'_>, compared: Compared) -> Result<(), String> {
+        let mut of_large = Suspects::default();
+        for database in pair.from.sizes()?.into_keys() {
+            pair.select(database)?;
+            let replies = pair.from.call_all(&vec![vec![b"RANDOMKEY".to_vec()]; SAMPLE])?;
+            let keys: BTreeSet<Vec<u8>> =
+                replies.iter().filter_map(|key| key.as_bytes().map(<[u8]>::to_vec)).collect();
+            let Parted { small, large } = pair.by_size(keys.into_iter().collect())?;
+            for key in small {
+                self.0.entry((database, key)).or_insert("");
+            }
+            if compared == Compared::Sample {
+                of_large.check(pair, database, &large)?;
             }
         }
+        of_large.settle(pair)?;
+        self.0.extend(of_large.0);
         Ok(())
     }
 
@@ -229,6 +235,15 @@ impl Suspects {
             if all > NAMED { format!(", and {} more keys", all - NAMED) } else { String::new() };
         format!("{}{more}", named.join(", "))
     }
+}
+
+/// Waits until the new server follows: it may have old data while it does not, or show none.
+fn wait_for_link(pair: &mut Pair<'_>) -> Result<(), String> {
+    while !is_up(&pair.to.info("replication")?) {
+        (pair.go_on)()?;
+        sleep(BETWEEN_LOOKS);
+    }
+    Ok(())
 }
 
 /// Keys of the selected database, and where to go on.

@@ -20,14 +20,17 @@ mod server;
 mod steps;
 mod values;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
 
 use check::Finding;
 use lab::targets::Interrupt;
 use options::{Options, USAGE};
 use print::say;
-use server::Server;
+use server::{NAME, Server};
 
 /// The exit code after a failure: everything is as it was before.
 const FAILED: u8 = 1;
@@ -35,6 +38,10 @@ const FAILED: u8 = 1;
 const MISTAKE: u8 = 2;
 /// The exit code when something stands in the way.
 const PREVENTED: u8 = 3;
+
+/// How often others of this tool are looked for again, and the pause in between.
+const LOOKS_FOR_OTHERS: usize = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Carries out `dunlin move ARGUMENTS`.
 pub fn run(arguments: &[String]) -> ExitCode {
@@ -59,11 +66,15 @@ pub fn run(arguments: &[String]) -> ExitCode {
 }
 
 fn carry_out(options: &Options) -> Result<ExitCode, String> {
-    let interrupt = Interrupt::by_signals().map_err(|error| error.to_string())?;
     let mut from = Server::open("the old server", &options.from)?;
     let mut to = Server::open("the new server", &options.to)?;
     say(&format!("from {}, {}", from.name(), from.product()?));
     say(&format!("to   {}, {}", to.name(), to.product()?));
+    if let Some(other) = other_at_work(&mut from, &mut to, options) {
+        say(&format!("STOP another 'dunlin move' is at work at these servers, from {other}"));
+        say("Nothing was changed. If it is none any more, CLIENT KILL ADDR ends its connection.");
+        return Ok(ExitCode::from(PREVENTED));
+    }
     if let Some(missing) = resume::missing(&mut from, &mut to, options)? {
         say("the data has moved already: a move has ended after the promotion");
         if options.check_only {
@@ -76,6 +87,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
             say("Nothing was changed.");
             return Ok(ExitCode::from(FAILED));
         }
+        // An interrupt would leave a step out again.
+        let _catches = interrupts()?;
         steps::finish(&mut from, &to, options, missing)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -96,8 +109,31 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
         say("Nothing was changed.");
         return Ok(ExitCode::from(FAILED));
     }
-    steps::move_all(&mut from, &mut to, options, &interrupt)?;
+    steps::move_all(&mut from, &mut to, options, &interrupts()?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The address of another of this tool that is moving data from or to one of these servers.
+fn other_at_work(from: &mut Server, to: &mut Server, options: &Options) -> Option<String> {
+    // A name that no other process has, on whichever machine.
+    let name = format!("{NAME}:{:016x}", RandomState::new().hash_one(std::process::id()));
+    let own = (!options.check_only).then_some(name.as_str());
+    let mut look = || [&mut *from, &mut *to].map(|server| server.others(own));
+    let mut others = look();
+    for _ in 0..LOOKS_FOR_OTHERS {
+        if others.iter().all(Vec::is_empty) {
+            break;
+        }
+        // One that has just ended may be seen for a while.
+        sleep(BETWEEN_LOOKS);
+        others = look();
+    }
+    others.into_iter().flatten().next()
+}
+
+/// From now on an interrupt ends the tool when it has put everything back.
+fn interrupts() -> Result<Interrupt, String> {
+    Interrupt::by_signals().map_err(|error| error.to_string())
 }
 
 fn agrees(what: &str) -> bool {

@@ -98,6 +98,9 @@ impl Options {
             }
         }
         let mut from: Address = from.ok_or("--from is missing")?;
+        if [&from, &to].iter().any(|end| end.database != 0) {
+            return Err("a move takes all databases: a URL names none".to_owned());
+        }
         let ends = [&mut from.encryption, &mut to.encryption];
         if encryption != Encryption::default() && ends.iter().all(|end| end.is_none()) {
             return Err("certificates are for URLs with rediss://".to_owned());
@@ -167,6 +170,8 @@ mod tests {
             "--from redis://h --to-address h",
             "--from redis://h --other",
             "--from redis://h --cacert ca.pem",
+            "--from redis://h/3",
+            "--from redis://h --to redis://i/1",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

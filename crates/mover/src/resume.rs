@@ -4,7 +4,7 @@
 
 use crate::check;
 use crate::options::Options;
-use crate::server::{Server, number};
+use crate::server::{Info, Server, number};
 
 /// What is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,14 +18,14 @@ pub(crate) enum Missing {
 /// What is missing of a move between these servers; nothing if there was none that has come so far.
 ///
 /// The new server was promoted out of the stream of the old one, which has written nothing since
-/// and holds its writes. So whatever it has, the new one has too, and nobody counts on it.
+/// and holds its writes. So the new one has everything that the old one has acknowledged.
 pub(crate) fn missing(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
 ) -> Result<Option<Missing>, String> {
     let (old, new) = (from.info("replication")?, to.info("replication")?);
-    let leads = |info: &crate::server::Info| info.get("role").is_some_and(|role| role == "master");
+    let leads = |info: &Info| info.get("role").is_some_and(|role| role == "master");
     if !leads(&new) {
         return Ok(None);
     }
@@ -33,10 +33,14 @@ pub(crate) fn missing(
     if check::follows(&old, &options.seen_to) {
         return Ok(Some(Missing::Unpause));
     }
-    let name = old.get("master_replid");
-    let is_its_stream = name.is_some() && name == new.get("master_replid2");
+    if !leads(&old) || !check::is_promoted_from(&new, &old) || !from.holds_writes()? {
+        return Ok(None);
+    }
+    // While writes are held, nothing that changes data comes after this look.
+    let old = from.info("replication")?;
     let first_of_its_own = number(&new, "second_repl_offset");
-    let has_all = number(&old, "master_repl_offset") + 1 == first_of_its_own;
-    let is_so = leads(&old) && is_its_stream && has_all && from.holds_writes()?;
-    Ok(is_so.then_some(Missing::Turn))
+    let lacking = number(&old, "master_repl_offset") + 1 - first_of_its_own;
+    let name = old.get("master_replid").map(String::as_str).unwrap_or_default();
+    let has_all = lacking == 0 || from.is_idle(name, first_of_its_own, lacking)?;
+    Ok((has_all && leads(&old)).then_some(Missing::Turn))
 }

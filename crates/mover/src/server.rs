@@ -6,12 +6,19 @@ use std::time::Duration;
 
 use lab::load::Address;
 use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
-use resp::client::Value;
+use resp::client::{Value, encode_command};
 
+/// What a replica goes by when it connects to its primary.
+pub(crate) const LINK_SETTINGS: [&str; 3] = ["masterauth", "masteruser", "tls-replication"];
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a write may take where writes are not held.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+/// How the names of this tool's connections begin while it moves data, by which others see that it
+/// is at work.
+pub(crate) const NAME: &str = "dunlin-move";
+/// What a primary sends to its replicas in an hour without writes is far less than this.
+const MOST_IDLE_BYTES: i64 = 64 * 1024;
 /// A key that nobody has.
 const PROBE_KEY: &str = "dunlin-move:f3b1c6f0-7f0e-4c5c-9d5a-0d9f2c1e8a47";
 
@@ -66,7 +73,8 @@ impl Server {
     }
 
     pub(crate) fn name(&self) -> String {
-        format!("{}:{}", self.address.host, self.address.port)
+        let Address { host, port, .. } = &self.address;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
     /// Runs a command. An error of the server is one of this call, too.
@@ -111,6 +119,90 @@ impl Server {
         Ok(true)
     }
 
+    /// Whether so many bytes of its stream, from this offset on, change nothing: a primary that has
+    /// replicas asks them now and then whether they are there, also while writes are held.
+    pub(crate) fn is_idle(
+        &mut self,
+        history: &str,
+        from: i64,
+        length: i64,
+    ) -> Result<bool, String> {
+        let state = self.info("replication")?;
+        let is_kept = number(&state, "repl_backlog_active") == 1
+            && number(&state, "repl_backlog_first_byte_offset") <= from;
+        // It would begin to give all its data otherwise.
+        if !is_kept || !(0..=MOST_IDLE_BYTES).contains(&length) {
+            return Ok(false);
+        }
+        let mut link = self.again()?;
+        let reply = link.connection.call(&["PSYNC", history, &from.to_string()]);
+        let goes_on = |text: &[u8]| text.starts_with(b"CONTINUE");
+        if !matches!(reply, Ok(Value::Simple(text)) if goes_on(&text)) {
+            return Ok(false);
+        }
+        let mut left = length;
+        while left > 0 {
+            let Ok(Value::Array(words)) = link.connection.receive() else { return Ok(false) };
+            let words: Vec<&[u8]> = words.iter().filter_map(Value::as_bytes).collect();
+            let asks = |name: &&[u8]| {
+                name.eq_ignore_ascii_case(b"PING") || name.eq_ignore_ascii_case(b"REPLCONF")
+            };
+            if !words.first().is_some_and(asks) {
+                return Ok(false);
+            }
+            let mut encoded = Vec::new();
+            encode_command(words.iter(), &mut encoded);
+            left -= encoded.len() as i64;
+        }
+        Ok(left == 0)
+    }
+
+    /// The addresses of others of this tool that are moving data from or to this server. They see
+    /// this one by its name from now on, if it has one.
+    pub(crate) fn others(&mut self, own: Option<&str>) -> Vec<String> {
+        // Who may not ask this does not learn of others.
+        if let Some(own) = own {
+            let _ = self.call(&["CLIENT", "SETNAME", own]);
+        }
+        self.clients(|name| name.starts_with(NAME) && Some(name) != own)
+    }
+
+    /// The addresses of Sentinels that watch this server.
+    pub(crate) fn sentinels(&mut self) -> Vec<String> {
+        self.clients(|name| name.starts_with("sentinel-") && name.ends_with("-cmd"))
+    }
+
+    /// The addresses of other clients with such names; none where they are not shown.
+    fn clients(&mut self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+        let (Ok(own), Ok(list)) = (self.call(&["CLIENT", "ID"]), self.call(&["CLIENT", "LIST"]))
+        else {
+            return Vec::new();
+        };
+        let (own, list) = (text(&own), text(&list));
+        let address = |line: &str| {
+            let field = |prefix| line.split(' ').find_map(|field| field.strip_prefix(prefix));
+            let is_other =
+                field("name=").is_some_and(&is_meant) && field("id=") != Some(own.as_str());
+            field("addr=").filter(|_| is_other).map(str::to_owned)
+        };
+        list.lines().filter_map(address).collect()
+    }
+
+    /// Why it would not run this command for this tool's user, as far as it tells.
+    pub(crate) fn refuses(&mut self, words: &[&str]) -> Option<String> {
+        if let Ok(Value::Array(known)) = self.call(&["COMMAND", "INFO", words[0]])
+            && matches!(known[..], [Value::Null | Value::NullArray])
+        {
+            return Some("it has no such command, or under another name".to_owned());
+        }
+        let user = text(&self.call(&["ACL", "WHOAMI"]).ok()?);
+        let verdict = self.call(&[&["ACL", "DRYRUN", user.as_str()][..], words].concat()).ok()?;
+        match verdict {
+            Value::Bulk(reason) => Some(String::from_utf8_lossy(&reason).into_owned()),
+            _ => None,
+        }
+    }
+
     /// Sections of INFO.
     pub(crate) fn info(&mut self, section: &str) -> Result<Info, String> {
         let page = match self.call(&["INFO", section])? {
@@ -150,36 +242,60 @@ impl Server {
         self.settings(name).remove(name).unwrap_or_default()
     }
 
+    /// What it has of [`LINK_SETTINGS`], as far as it tells.
+    pub(crate) fn link_settings(&mut self) -> [Option<String>; 3] {
+        LINK_SETTINGS.map(|name| self.settings(name).remove(name))
+    }
+
     /// Makes it a replica of a server with this address, which needs these credentials.
     pub(crate) fn follow(
         &mut self,
         (host, port): &(String, u16),
         address: &Address,
     ) -> Result<(), String> {
-        if let Some(password) = &address.password {
-            self.call(&["CONFIG", "SET", "masterauth", password])?;
-        }
-        if let Some(user) = &address.user {
-            self.call(&["CONFIG", "SET", "masteruser", user])?;
-        }
-        // The link is encrypted if this tool's own connections to that server are.
+        // The link is encrypted if this tool's own connections to that server are. A password that
+        // is of another time is in the way as much as one that is missing.
         let encrypted = if address.encryption.is_some() { "yes" } else { "no" };
-        let present = self.setting("tls-replication");
-        if !present.is_empty() && present != encrypted {
-            self.call(&["CONFIG", "SET", "tls-replication", encrypted])?;
+        let present = self.link_settings();
+        let wanted = [
+            address.password.as_deref().unwrap_or(""),
+            address.user.as_deref().unwrap_or(""),
+            encrypted,
+        ];
+        for ((name, present), wanted) in LINK_SETTINGS.iter().zip(present).zip(wanted) {
+            let is_so = match present {
+                Some(present) => present == wanted,
+                // It cannot be asked, or knows no TLS.
+                None => wanted.is_empty() || *name == "tls-replication",
+            };
+            if !is_so {
+                self.call(&["CONFIG", "SET", name, wanted])?;
+            }
         }
         self.call(&["REPLICAOF", host, &port.to_string()]).map(drop)
     }
 
     /// How many keys each database has.
     pub(crate) fn sizes(&mut self) -> Result<BTreeMap<usize, u64>, String> {
+        self.counts("keys=")
+    }
+
+    /// How many hashes have fields that expire.
+    pub(crate) fn timed_hashes(&mut self) -> Result<u64, String> {
+        // What Redis and Valkey call them.
+        let names = ["subexpiry=", "keys_with_volatile_items="];
+        names.iter().map(|name| Ok(self.counts(name)?.values().sum::<u64>())).sum()
+    }
+
+    /// What the line of each database says under this name, if it is more than nothing.
+    fn counts(&mut self, name: &str) -> Result<BTreeMap<usize, u64>, String> {
         let info = self.info("keyspace")?;
-        let of = |(name, value): (&String, &String)| {
-            let number = name.strip_prefix("db")?.parse().ok()?;
-            let keys = value.split(',').find_map(|part| part.strip_prefix("keys="))?;
-            Some((number, keys.parse().ok()?))
+        let of = |(database, value): (&String, &String)| {
+            let number = database.strip_prefix("db")?.parse().ok()?;
+            let count = value.split(',').find_map(|part| part.strip_prefix(name))?;
+            Some((number, count.parse().ok()?))
         };
-        Ok(info.iter().filter_map(of).filter(|(_, keys)| *keys > 0).collect())
+        Ok(info.iter().filter_map(of).filter(|(_, count)| *count > 0).collect())
     }
 }
 
@@ -196,6 +312,11 @@ pub(crate) fn call_both(
     one.send_all(commands)?;
     other.send_all(commands)?;
     Ok((one.receive_all(commands.len())?, other.receive_all(commands.len())?))
+}
+
+/// Whether a replica follows its primary, by its INFO.
+pub(crate) fn is_up(replica: &Info) -> bool {
+    replica.get("master_link_status").is_some_and(|status| status == "up")
 }
 
 /// A field of INFO as a number; 0 if there is none.

@@ -1,9 +1,10 @@
 //! The steps of a move. Up to the promotion each step can be undone, and a failure undoes them: the
 //! old server's writes go on, and the new server is a primary of its own again.
 //!
-//! What keeps every acknowledged write: the old server's writes are paused before its offset is
-//! read, the new one is promoted only when it has reached that offset and while the pause still
-//! has time left, and the old one is a replica before its writes go on, so it refuses them.
+//! What keeps every acknowledged write: the old server leads and its writes are paused, for long,
+//! before its offset is read for the last time; the new one is promoted only when it has reached
+//! that offset in the same stream; and the old one is a replica before its writes go on, so it
+//! refuses them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,10 +16,12 @@ use crate::compare::Comparison;
 use crate::options::{After, Options};
 use crate::print::say;
 use crate::resume::Missing;
-use crate::server::{Info, Server, number};
+use crate::server::{Info, LINK_SETTINGS, Server, is_up, number};
 
 /// The pause between two looks at the copy.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often a new server may be seen in another stream than the old one's.
+const LOOKS_AT_OTHERS: usize = 10;
 /// The pause between two looks while writes are held.
 const SHORT_LOOK: Duration = Duration::from_millis(1);
 /// How often progress is shown.
@@ -29,6 +32,8 @@ const SMALL_LAG: i64 = 256 * 1024;
 /// looks, and where clocks differ it is gone at one server before the other.
 const COMPARISONS: usize = 3;
 const BETWEEN_COMPARISONS: Duration = Duration::from_millis(200);
+/// How long the old server may take to follow the new one before that is told as not so.
+const PATIENCE_OF_LINK: Duration = Duration::from_secs(10);
 /// What `--after paused` leaves, and what a promotion needs so that no write gets in between. It is
 /// long because a write would be lost that the old server takes after the promotion. If nobody ends
 /// it, since this tool was killed there, the next one does ([`crate::resume`]).
@@ -41,28 +46,23 @@ pub(crate) fn move_all(
     options: &Options,
     interrupt: &Interrupt,
 ) -> Result<(), String> {
-    let credentials =
-        ["masterauth", "masteruser", "tls-replication"].map(|name| (name, to.setting(name)));
+    let settings = to.link_settings();
     let begun = Instant::now();
     let follows = check::follows(&to.info("replication")?, &options.seen_from);
     let begin = |to: &mut Server| match follows {
         true => Ok(()),
         false => to.follow(&options.seen_from, &from.address),
     };
-    let result = begin(to)
-        .and_then(|()| compare_all(from, to, options, interrupt))
-        .and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
-    // The connection to the old one is of no use to a primary.
-    let put_back = |to: &mut Server| {
-        for (name, value) in &credentials {
-            // A server that has refused to be asked has not been changed either.
-            let _ = to.call(&["CONFIG", "SET", name, value]);
-        }
-    };
+    let compared = begin(to).and_then(|()| compare_all(from, to, options, interrupt));
+    let pauses = compared.is_ok();
+    let result =
+        compared.and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
     match result {
         Ok(held) => {
-            put_back(to);
-            after(from, to, options)?;
+            let turned = after(from, to, options);
+            // They are of no use to a primary.
+            let put_back = put_back(to, &settings);
+            turned?;
             say(&format!(
                 "done in {:.1} s; writes were held for {} ms",
                 begun.elapsed().as_secs_f64(),
@@ -70,14 +70,18 @@ pub(crate) fn move_all(
             ));
             say(&format!("clients connect to {} from now on", to.name()));
             say("CONFIG REWRITE at both servers keeps their parts over a restart");
+            if let Err(problem) = put_back {
+                say(&format!("note settings of a replica are left over: {problem}"));
+            }
+            if options.after == After::Replica {
+                tell_of_link(from);
+            }
             Ok(())
         }
         Err(problem) => {
-            let undone = undo(from, to, follows.then_some(&options.seen_from));
-            if !follows {
-                put_back(to);
-            }
-            match undone {
+            let undone = undo((from, pauses), to, follows.then_some(&options.seen_from));
+            let put_back = if follows { Ok(()) } else { put_back(to, &settings) };
+            match undone.and(put_back) {
                 Ok(()) => Err(format!("{problem}\nEverything is as it was before.")),
                 Err(other) => Err(format!("{problem}\nThis could not be put back: {other}")),
             }
@@ -85,11 +89,16 @@ pub(crate) fn move_all(
     }
 }
 
-/// Lets the old server's writes go on, and makes the new one what it was: a primary that follows
-/// nobody, or a replica of this address.
-fn undo(from: &Server, to: &Server, followed: Option<&(String, u16)>) -> Result<(), String> {
+/// Lets the old server's writes go on, if this tool has paused them, and makes the new one what it
+/// was: a primary that follows nobody, or a replica of this address.
+fn undo(
+    (from, pauses): (&Server, bool),
+    to: &Server,
+    followed: Option<&(String, u16)>,
+) -> Result<(), String> {
     // The old connections may wait for replies that never come.
-    let unpaused = from.again().and_then(|mut from| from.call(&["CLIENT", "UNPAUSE"]).map(drop));
+    let unpause = |mut from: Server| from.call(&["CLIENT", "UNPAUSE"]).map(drop);
+    let unpaused = if pauses { from.again().and_then(unpause) } else { Ok(()) };
     let port = followed.map(|(_, port)| port.to_string());
     let words = match (followed, &port) {
         (Some((host, _)), Some(port)) => ["REPLICAOF", host, port],
@@ -99,9 +108,62 @@ fn undo(from: &Server, to: &Server, followed: Option<&(String, u16)>) -> Result<
     unpaused.and(freed)
 }
 
-fn lag(from: &mut Server, state: &Info) -> Result<i64, String> {
-    let written = number(&from.info("replication")?, "master_repl_offset");
-    Ok(written - number(state, "slave_repl_offset"))
+/// Gives the new server the settings back with which it has followed.
+fn put_back(to: &Server, settings: &[Option<String>; 3]) -> Result<(), String> {
+    let mut to = to.again()?;
+    let present = to.link_settings();
+    for ((name, value), present) in LINK_SETTINGS.iter().zip(settings).zip(&present) {
+        // A server that has refused to be asked has not been changed either.
+        if let Some(value) = value
+            && Some(value) != present.as_ref()
+        {
+            to.call(&["CONFIG", "SET", name, value])?;
+        }
+    }
+    Ok(())
+}
+
+/// How far a server has written, and in which stream: offsets of others say nothing of it.
+struct Written {
+    history: String,
+    offset: i64,
+}
+
+impl Written {
+    /// How far the old server has. It may have become a replica of another one meanwhile; then
+    /// nobody's writes can be held here.
+    fn by(from: &mut Server) -> Result<Written, String> {
+        let state = from.info("replication")?;
+        if state.get("role").is_none_or(|role| role != "master") {
+            return Err("the old server is no primary any more".to_owned());
+        }
+        let history = state.get("master_replid").cloned().unwrap_or_default();
+        Ok(Written { history, offset: number(&state, "master_repl_offset") })
+    }
+
+    /// Whether a replica, by its INFO, is in the same stream.
+    fn is_of(&self, replica: &Info) -> bool {
+        replica.get("master_replid").is_some_and(|own| *own == self.history)
+    }
+
+    /// What a replica lacks of it, in bytes.
+    fn lacking(&self, replica: &Info) -> i64 {
+        self.offset - number(replica, "slave_repl_offset")
+    }
+
+    /// Waits until the new server has it.
+    fn wait_for(&self, to: &mut Server, is_late: &dyn Fn() -> bool) -> Result<(), String> {
+        loop {
+            let state = to.info("replication")?;
+            if is_up(&state) && self.is_of(&state) && self.lacking(&state) <= 0 {
+                return Ok(());
+            }
+            if is_late() {
+                return Err("the new server did not catch up while writes were held".to_owned());
+            }
+            sleep(SHORT_LOOK);
+        }
+    }
 }
 
 /// Waits for the copy, and compares it with the old server's data.
@@ -127,14 +189,20 @@ fn compare_all(
 fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> Result<(), String> {
     let mut shown: Option<Instant> = None;
     let mut told = String::new();
+    let mut of_others = 0;
     loop {
         if interrupt.is_set() {
             return Err("interrupted".to_owned());
         }
         let state = to.info("replication")?;
-        let is_up = state.get("master_link_status").is_some_and(|status| status == "up");
-        let lag = lag(from, &state)?;
-        if is_up && lag <= SMALL_LAG {
+        let (is_up, written) = (is_up(&state), Written::by(from)?);
+        let lag = written.lacking(&state);
+        if is_up && !written.is_of(&state) {
+            of_others += 1;
+            if of_others == LOOKS_AT_OTHERS {
+                return Err("the new server follows another one than the old one".to_owned());
+            }
+        } else if is_up && lag <= SMALL_LAG {
             say(&format!("the new server follows, {lag} bytes behind"));
             return Ok(());
         }
@@ -188,18 +256,7 @@ fn change_over(
     from.call(&["CLIENT", "PAUSE", &limit, "WRITE"])?;
     // Half of the time is for the promotion.
     let is_late = || begun.elapsed() * 2 > options.pause;
-    let written = number(&from.info("replication")?, "master_repl_offset");
-    loop {
-        let state = to.info("replication")?;
-        let is_up = state.get("master_link_status").is_some_and(|status| status == "up");
-        if is_up && number(&state, "slave_repl_offset") >= written {
-            break;
-        }
-        if is_late() {
-            return Err("the new server did not catch up while writes were held".to_owned());
-        }
-        sleep(SHORT_LOOK);
-    }
+    Written::by(from)?.wait_for(to, &is_late)?;
     if comparison.is_outdated(from)? {
         return Err("the new server has got all data once more, which is not compared".to_owned());
     }
@@ -229,6 +286,8 @@ fn change_over(
     if begun.elapsed() >= options.pause {
         return Err("the pause of writes may have ended too early".to_owned());
     }
+    // Somebody else may have ended the first one, and clients may have written before this one.
+    Written::by(from)?.wait_for(to, &|| begun.elapsed() >= options.pause)?;
     promote(to)?;
     Ok(begun.elapsed())
 }
@@ -258,6 +317,10 @@ pub(crate) fn finish(
         }
     }
     say(&format!("clients connect to {} from now on", to.name()));
+    match missing {
+        Missing::Turn if options.after == After::Replica => tell_of_link(from),
+        _ => {}
+    }
     Ok(())
 }
 
@@ -268,15 +331,42 @@ fn after(from: &mut Server, to: &Server, options: &Options) -> Result<(), String
         say(&format!("{stays}; SHUTDOWN ends it, and CLIENT UNPAUSE lets it write again"));
         return Ok(());
     }
-    // In this order: a replica refuses the writes that were held.
-    let turned = from
-        .follow(&options.seen_to, &to.address)
-        .and_then(|()| from.call(&["CLIENT", "UNPAUSE"]).map(drop));
+    let turned = turn(from, to, options).or_else(|_| {
+        *from = from.again()?;
+        turn(from, to, options)
+    });
     turned.map_err(|problem| {
         format!("the data has moved, but the old server is no replica: {problem}\n{stays}")
-    })?;
-    say(
-        "the old server is a replica of the new one: a move in the other direction is the way back",
-    );
-    Ok(())
+    })
+}
+
+/// Makes the old server a replica, and lets the writes go on that it holds: it refuses them.
+fn turn(from: &mut Server, to: &Server, options: &Options) -> Result<(), String> {
+    if from.setting("replica-read-only") == "no" {
+        // It would take them, and lose them with its next copy.
+        from.call(&["CONFIG", "SET", "replica-read-only", "yes"])?;
+    }
+    from.follow(&options.seen_to, &to.address)?;
+    from.call(&["CLIENT", "UNPAUSE"]).map(drop)
+}
+
+/// Tells whether the old server follows the new one, after a while at most.
+fn tell_of_link(from: &mut Server) {
+    let begun = Instant::now();
+    let trouble = loop {
+        let state = match from.info("replication") {
+            Ok(state) => state,
+            Err(problem) => break problem,
+        };
+        if is_up(&state) {
+            let way_back = "a move in the other direction is the way back";
+            return say(&format!("the old server follows the new one: {way_back}"));
+        }
+        if begun.elapsed() >= PATIENCE_OF_LINK {
+            let trouble = state.get("master_link_trouble").cloned();
+            break trouble.unwrap_or_else(|| "its log says why".to_owned());
+        }
+        sleep(LOOK);
+    };
+    say(&format!("note the old server does not follow the new one yet: {trouble}"));
 }

@@ -2,7 +2,8 @@
 //! servers, and two versions of one, may keep the same value in different bytes.
 //!
 //! A value with few elements is asked for as a whole, together with those of other keys. A large
-//! one is compared in pieces, so that neither a server nor this tool has much to do at once.
+//! one is compared in pieces, so that neither a server nor this tool has much to do, or to keep, at
+//! once.
 
 use resp::client::Value;
 
@@ -10,8 +11,14 @@ use crate::server::{Command, Server, call_both};
 
 /// Elements of a collection that are asked for at once.
 const PIECE: i64 = 500;
-/// Bytes of a string that are asked for at once.
-const PIECE_OF_STRING: i64 = 256 * 1024;
+/// Bytes of a value that are asked for at once, if its elements are small enough for that: all of a
+/// string, or as many elements of a collection as have so many bytes by MEMORY USAGE.
+const PIECE_BYTES: i64 = 256 * 1024;
+/// Bytes of values of several keys that are asked for at once.
+const TOGETHER_BYTES: i64 = 4 * PIECE_BYTES;
+
+/// So many small values are asked for at once as one piece of a large one.
+const MANY_TOGETHER: i64 = 8;
 
 /// What differs, in a word for the user.
 pub(crate) type Difference = &'static str;
@@ -26,10 +33,11 @@ struct Kind {
     length: &'static str,
     /// What shows all of a value, with `KEY` for the key.
     whole: &'static [&'static str],
-    /// A value that is longer is compared in pieces.
+    /// How long a piece is at most.
     piece: i64,
     seen: fn(Value) -> Seen,
-    pieces: fn(&mut Pair<'_>, &[u8], i64) -> Result<bool, String>,
+    /// Whether a value is the same, of a key, with its length, by pieces of so many elements.
+    pieces: fn(&mut Pair<'_>, &[u8], (i64, i64)) -> Result<bool, String>,
 }
 
 const KINDS: [Kind; 6] = [
@@ -37,7 +45,7 @@ const KINDS: [Kind; 6] = [
         name: b"string",
         length: "STRLEN",
         whole: &["GET", "KEY"],
-        piece: PIECE_OF_STRING,
+        piece: PIECE_BYTES,
         seen: Seen::as_it_is,
         pieces: strings,
     },
@@ -83,6 +91,13 @@ const KINDS: [Kind; 6] = [
     },
 ];
 
+/// Something that belongs to a value and is not shown with it.
+struct Part {
+    seen: fn(Value) -> Seen,
+    /// What it is called if it differs.
+    name: Difference,
+}
+
 /// A value in a form in which equal ones are equal.
 #[derive(PartialEq)]
 struct Seen(Vec<Value>);
@@ -118,7 +133,33 @@ pub(crate) struct Pair<'s> {
     pub(crate) from: &'s mut Server,
     pub(crate) to: &'s mut Server,
     /// Both know fields of hashes that expire.
-    pub(crate) field_times: bool,
+    field_times: bool,
+    /// Fails when there is no more time, or somebody has interrupted: asked between two pieces.
+    pub(crate) go_on: &'s dyn Fn() -> Result<(), String>,
+}
+
+/// Keys by the sizes of their values.
+#[derive(Default)]
+pub(crate) struct Parted {
+    pub(crate) small: Vec<Vec<u8>>,
+    pub(crate) large: Vec<Vec<u8>>,
+}
+
+/// How large the value of a key is.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Elements, or bytes of a string.
+    length: i64,
+    /// Bytes, as far as a server tells.
+    bytes: i64,
+}
+
+impl Size {
+    /// How many elements are asked for at once.
+    fn piece(self, kind: &Kind) -> i64 {
+        let each = self.bytes / self.length.max(1);
+        (PIECE_BYTES / each.max(1)).clamp(1, kind.piece)
+    }
 }
 
 fn command(words: &[&[u8]]) -> Command {
@@ -131,8 +172,15 @@ fn has_failed(one: &Value, other: &Value) -> bool {
 
 impl<'s> Pair<'s> {
     /// Both servers, which are asked what they know.
-    pub(crate) fn new(from: &'s mut Server, to: &'s mut Server) -> Result<Pair<'s>, String> {
-        let mut pair = Pair { from, to, field_times: false };
+    pub(crate) fn new(
+        from: &'s mut Server,
+        to: &'s mut Server,
+        go_on: &'s dyn Fn() -> Result<(), String>,
+    ) -> Result<Pair<'s>, String> {
+        let mut pair = Pair { from, to, field_times: false, go_on };
+        // What is looked at here was not used by anybody. A server of an older version does not
+        // know this, and nothing else is lost there.
+        pair.ask(vec![command(&[b"CLIENT", b"NO-TOUCH", b"ON"])])?;
         let asked = command(&[b"HPEXPIRETIME", b"", b"FIELDS", b"1", b""]);
         let (one, other) = pair.ask(vec![asked])?;
         pair.field_times = !has_failed(&one[0], &other[0]);
@@ -167,18 +215,65 @@ impl<'s> Pair<'s> {
         let mut found: Vec<Option<Difference>> = vec![None; keys.len()];
         let kinds = self.kinds(keys, &mut found)?;
         let lengths = self.lengths(keys, &kinds, &mut found)?;
-        let mut whole = Vec::new();
-        for (place, length) in lengths {
+        let (mut whole, mut together, mut fields) = (Vec::new(), 0, Vec::new());
+        for (place, size) in self.sizes(keys, &kinds, &lengths)? {
             let Some(kind) = kinds[place] else { continue };
-            if length <= kind.piece {
+            let piece = size.piece(kind);
+            if size.length <= piece {
+                if together + size.bytes > TOGETHER_BYTES {
+                    fields.extend(self.wholes(keys, &kinds, &whole, &mut found)?);
+                    (whole, together) = (Vec::new(), 0);
+                }
+                together += size.bytes;
                 whole.push(place);
-            } else if !(kind.pieces)(self, &keys[place], length)? {
+            } else if !(kind.pieces)(self, &keys[place], (size.length, piece))? {
                 found[place] = Some(VALUE);
             }
         }
-        let fields = self.wholes(keys, &kinds, &whole, &mut found)?;
+        fields.extend(self.wholes(keys, &kinds, &whole, &mut found)?);
         self.parts_beside(keys, &kinds, fields, &mut found)?;
         Ok(found)
+    }
+
+    /// The sizes of values, by their lengths.
+    fn sizes(
+        &mut self,
+        keys: &[Vec<u8>],
+        kinds: &[Option<&'static Kind>],
+        lengths: &[(usize, i64)],
+    ) -> Result<Vec<(usize, Size)>, String> {
+        let is_string = |place: usize| kinds[place].is_some_and(|kind| kind.name == b"string");
+        let collections = || lengths.iter().filter(|(place, _)| !is_string(*place));
+        let asked = collections()
+            .map(|(place, _)| command(&[b"MEMORY", b"USAGE", &keys[*place], b"SAMPLES", b"5"]));
+        let (one, other) = self.ask(asked.collect())?;
+        let mut bytes = one.iter().zip(&other).map(|both| match both {
+            (Value::Integer(one), Value::Integer(other)) => *one.max(other),
+            // It may not be asked, or is gone.
+            _ => 0,
+        });
+        let sized = lengths.iter().map(|(place, length)| {
+            let bytes = if is_string(*place) { *length } else { bytes.next().unwrap_or(0) };
+            (*place, Size { length: *length, bytes })
+        });
+        Ok(sized.collect())
+    }
+
+    /// Keys of the selected database whose values are shown at once, many together, and the others.
+    pub(crate) fn by_size(&mut self, keys: Vec<Vec<u8>>) -> Result<Parted, String> {
+        let mut found = vec![None; keys.len()];
+        let kinds = self.kinds(&keys, &mut found)?;
+        let lengths = self.lengths(&keys, &kinds, &mut found)?;
+        let mut is_large = vec![false; keys.len()];
+        for (place, size) in self.sizes(&keys, &kinds, &lengths)? {
+            is_large[place] =
+                kinds[place].is_some_and(|kind| size.length > size.piece(kind) / MANY_TOGETHER);
+        }
+        let mut parted = Parted::default();
+        for (key, is_large) in keys.into_iter().zip(is_large) {
+            if is_large { parted.large.push(key) } else { parted.small.push(key) }
+        }
+        Ok(parted)
     }
 
     /// The types of keys, and whether they and the times are the same. None of what is neither here
@@ -272,50 +367,60 @@ impl<'s> Pair<'s> {
     }
 
     /// What belongs to values and is not shown with them: the times of fields, for which commands
-    /// are given, and the groups of streams.
+    /// are given, the groups of streams, and the ids that streams give next.
     fn parts_beside(
         &mut self,
         keys: &[Vec<u8>],
         kinds: &[Option<&'static Kind>],
-        mut asked: Vec<(usize, Command)>,
+        times: Vec<(usize, Command)>,
         found: &mut [Option<Difference>],
     ) -> Result<(), String> {
+        let mut parts: Vec<(usize, Part)> = Vec::new();
+        let mut commands = Vec::new();
+        for (place, asked) in times {
+            parts.push((place, Part { seen: Seen::as_it_is, name: "times of fields" }));
+            commands.push(asked);
+        }
         for (place, key) in keys.iter().enumerate() {
             let is_stream = kinds[place].is_some_and(|kind| kind.name == b"stream");
             if is_stream && found[place].is_none() {
-                asked.push((place, command(&[b"XINFO", b"GROUPS", key])));
+                parts.push((place, Part { seen: groups, name: "consumer groups" }));
+                commands.push(command(&[b"XINFO", b"GROUPS", key]));
+                parts.push((place, Part { seen: last_id, name: "last id" }));
+                commands.push(command(&[b"XINFO", b"STREAM", key]));
             }
         }
-        let (places, commands): (Vec<usize>, Vec<Command>) = asked.into_iter().unzip();
         let (one, other) = self.ask(commands)?;
-        for (place, (one, other)) in places.into_iter().zip(one.into_iter().zip(other)) {
+        for ((place, Part { seen, name }), (one, other)) in
+            parts.into_iter().zip(one.into_iter().zip(other))
+        {
             if has_failed(&one, &other) {
                 found[place] = Some(REFUSED);
-            } else if groups(one) != groups(other) {
-                let is_stream = kinds[place].is_some_and(|kind| kind.name == b"stream");
-                let what = if is_stream { "consumer groups" } else { "times of fields" };
-                found[place] = Some(what);
+            } else if seen(one) != seen(other) {
+                found[place] = Some(name);
             }
         }
         Ok(())
     }
 
-    /// Goes through a collection of the old server, and ends when `same` is not so of a page.
+    /// Goes through a collection of the old server, and ends when `same` is not so of a page of
+    /// about so many elements.
     fn pages(
         &mut self,
         scan: &[u8],
-        key: &[u8],
+        (key, piece): (&[u8], i64),
         mut same: impl FnMut(&mut Self, &[Value]) -> Result<bool, String>,
     ) -> Result<bool, String> {
-        let count = PIECE.to_string();
+        let count = piece.to_string();
         let mut cursor = b"0".to_vec();
         loop {
+            (self.go_on)()?;
             let asked = command(&[scan, key, &cursor, b"COUNT", count.as_bytes()]);
             let mut replies = self.from.call_all(&[asked])?;
             let Some(Value::Array(parts)) = replies.pop() else { return Ok(false) };
             let [next, Value::Array(page)] = &parts[..] else { return Ok(false) };
             // A small collection is one page, whatever its size.
-            for part in page.chunks(2 * PIECE.unsigned_abs() as usize) {
+            for part in page.chunks(2 * piece.unsigned_abs() as usize) {
                 if !same(self, part)? {
                     return Ok(false);
                 }
@@ -336,6 +441,7 @@ impl<'s> Pair<'s> {
     ) -> Result<bool, String> {
         let mut at = 0;
         while at < length {
+            (self.go_on)()?;
             let (first, until) = (at.to_string(), (at + piece - 1).to_string());
             let mut words = vec![name, key, first.as_bytes(), until.as_bytes()];
             words.extend(last);
@@ -348,21 +454,25 @@ impl<'s> Pair<'s> {
     }
 }
 
-fn strings(pair: &mut Pair<'_>, key: &[u8], length: i64) -> Result<bool, String> {
-    pair.ranges((b"GETRANGE", &[]), (key, length, PIECE_OF_STRING), Seen::as_it_is)
+fn strings(pair: &mut Pair<'_>, key: &[u8], (length, piece): (i64, i64)) -> Result<bool, String> {
+    pair.ranges((b"GETRANGE", &[]), (key, length, piece), Seen::as_it_is)
 }
 
-fn lists(pair: &mut Pair<'_>, key: &[u8], length: i64) -> Result<bool, String> {
-    pair.ranges((b"LRANGE", &[]), (key, length, PIECE), Seen::as_it_is)
+fn lists(pair: &mut Pair<'_>, key: &[u8], (length, piece): (i64, i64)) -> Result<bool, String> {
+    pair.ranges((b"LRANGE", &[]), (key, length, piece), Seen::as_it_is)
 }
 
-fn sorted_sets(pair: &mut Pair<'_>, key: &[u8], length: i64) -> Result<bool, String> {
-    pair.ranges((b"ZRANGE", &[b"WITHSCORES"]), (key, length, PIECE), Seen::scored)
+fn sorted_sets(
+    pair: &mut Pair<'_>,
+    key: &[u8],
+    (length, piece): (i64, i64),
+) -> Result<bool, String> {
+    pair.ranges((b"ZRANGE", &[b"WITHSCORES"]), (key, length, piece), Seen::scored)
 }
 
 /// As many members, and each of the one is in the other.
-fn sets(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
-    pair.pages(b"SSCAN", key, |pair, page| {
+fn sets(pair: &mut Pair<'_>, key: &[u8], (_, piece): (i64, i64)) -> Result<bool, String> {
+    pair.pages(b"SSCAN", (key, piece), |pair, page| {
         let mut words: Vec<&[u8]> = vec![b"SMISMEMBER", key];
         words.extend(page.iter().filter_map(Value::as_bytes));
         let mut replies = pair.to.call_all(&[command(&words)])?;
@@ -379,8 +489,8 @@ fn times_of_fields(key: &[u8], words: &[Value]) -> Command {
     command(&[&start, &fields[..]].concat())
 }
 
-fn hashes(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
-    pair.pages(b"HSCAN", key, |pair, page| {
+fn hashes(pair: &mut Pair<'_>, key: &[u8], (_, piece): (i64, i64)) -> Result<bool, String> {
+    pair.pages(b"HSCAN", (key, piece), |pair, page| {
         let (fields, values): (Vec<&Value>, Vec<&Value>) =
             page.chunks_exact(2).map(|words| (&words[0], &words[1])).unzip();
         let mut words: Vec<&[u8]> = vec![b"HMGET", key];
@@ -395,10 +505,11 @@ fn hashes(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
     })
 }
 
-fn streams(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
-    let count = PIECE.to_string();
+fn streams(pair: &mut Pair<'_>, key: &[u8], (_, piece): (i64, i64)) -> Result<bool, String> {
+    let count = piece.to_string();
     let mut first = b"-".to_vec();
     loop {
+        (pair.go_on)()?;
         let asked = command(&[b"XRANGE", key, &first, b"+", b"COUNT", count.as_bytes()]);
         let (one, other) = pair.ask(vec![asked])?;
         let Value::Array(entries) = &one[0] else { return Ok(false) };
@@ -411,18 +522,23 @@ fn streams(pair: &mut Pair<'_>, key: &[u8], _: i64) -> Result<bool, String> {
     }
 }
 
-/// The parts of groups that are the same at servers of all versions. Other replies stay as they
-/// are.
+/// The parts of groups that are the same at servers of all versions.
 fn groups(value: Value) -> Seen {
     const FIELDS: [&[u8]; 4] = [b"name", b"consumers", b"pending", b"last-delivered-id"];
     let Value::Array(groups) = value else { return Seen(vec![value]) };
-    let parts = |group: Value| {
-        let Value::Array(words) = group else { return group };
-        let pairs = words.chunks_exact(2);
-        let known = pairs.filter(|pair| pair[0].as_bytes().is_some_and(|n| FIELDS.contains(&n)));
-        Value::Array(known.flatten().cloned().collect())
-    };
-    Seen(groups.into_iter().map(parts).collect())
+    Seen(groups.into_iter().map(|group| Value::Array(fields_of(group, &FIELDS))).collect())
+}
+
+fn last_id(value: Value) -> Seen {
+    Seen(fields_of(value, &[b"last-generated-id"]))
+}
+
+/// Fields that are wanted of a reply that has names and values in turn, with their names.
+fn fields_of(value: Value, wanted: &[&[u8]]) -> Vec<Value> {
+    let Value::Array(words) = value else { return vec![value] };
+    let pairs = words.chunks_exact(2);
+    let known = pairs.filter(|pair| pair[0].as_bytes().is_some_and(|name| wanted.contains(&name)));
+    known.flatten().cloned().collect()
 }
 
 #[cfg(test)]
