@@ -14,8 +14,9 @@ use rustix::fs::{CWD, FileType};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
 use tests::client::{Client, Received, Reply};
-use tests::observe::wait_until;
+use tests::observe::{figure, wait_until};
 use tests::server::{Server, Target, dunlin_binary};
+use tests::web::Web;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -874,4 +875,99 @@ fn fill_log_and_end(child: &mut Child, port: u16, panics: bool) -> Result<ExitSt
         false => signal(child.id(), Signal::TERM)?,
     }
     wait_for_end(child)
+}
+
+/// What a server says of commands that have other names, or none.
+const RENAMED: &[&str] = &[
+    "STORE k value",
+    // Right after STORE the reference takes SET for the same command.
+    "PING",
+    "SET k other",
+    "get k",
+    "FETCH k",
+    "REPLICAOF NO ONE",
+    "FETCH",
+    "COMMAND INFO set replicaof",
+    "COMMAND LIST FILTERBY PATTERN replicaof",
+    "COMMAND LIST FILTERBY PATTERN set",
+    "COMMAND GETKEYS store a b",
+    "COMMAND GETKEYS set a b",
+    "EVAL return(redis.call('STORE',KEYS[1],'scripted')) 1 s",
+    "EVAL return(redis.pcall('SET',KEYS[1],'lost')) 1 s",
+    "FETCH s",
+    "ACL SETUSER ann on nopass ~* +set -get",
+    "ACL DRYRUN ann store a b",
+    "ACL DRYRUN ann set a b",
+    "ACL DRYRUN ann fetch a",
+    "MULTI",
+    "PING",
+    "SET k lost",
+    "EXEC",
+    "MULTI",
+    "STORE k later",
+    "FETCH k",
+    "EXEC",
+    "TRAITS SET hz 20",
+    "CONFIG SET hz 30",
+    "TRAITS BOGUS x",
+    "WAITFOR k BLOCK 1 GROUP",
+];
+
+/// Files and replicas know commands by their own names, so both of them need no such line.
+#[test]
+fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
+    let directory = directory()?;
+    let file = directory.path().join("names.conf");
+    let lines = "rename-command SET store\nrename-command get FETCH\n\
+                 rename-command REPLICAOF \"\"\nrename-command CONFIG TRAITS\n\
+                 rename-command xreadgroup WAITFOR\nrename-command BLPOP first\n";
+    std::fs::write(&file, lines)?;
+    let file = file.to_str().context("a path")?;
+    let mut answers = Vec::new();
+    for target in [Target::Reference, Target::Dunlin] {
+        let server = Server::start(target, &[("include", file)])?;
+        let mut client = server.connect()?;
+        let said = |line: &&str| -> Result<String> {
+            Ok(format!("{line}: {:?}", client.call_text(line)?))
+        };
+        answers.push(RENAMED.iter().map(said).collect::<Result<Vec<String>>>()?);
+    }
+    ensure!(answers[0] == answers[1], "{:#?}\n{:#?}", answers[0], answers[1]);
+    // Over HTTP, from a client that waits, in the file, and at a replica.
+    let options = [
+        ("include", file),
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        ("repl-diskless-sync-delay", "0"),
+    ];
+    let (mut server, port) = Server::start_with_http(&options)?;
+    let replica = Server::start(Target::Dunlin, &[])?;
+    replica.connect()?.call(&["REPLICAOF", "127.0.0.1", &server.port().to_string()])?;
+    let mut web = Web::connect(port)?;
+    let refused = web.ask("POST /v1/command", &[], br#"["SET","a","1"]"#)?;
+    ensure!(refused.status == 400 && refused.text().contains("unknown command"), "{refused:?}");
+    ensure!(web.ask("POST /v1/command", &[], br#"["STORE","a","1"]"#)?.status == 200);
+    let mut client = server.connect()?;
+    client.call_text("XGROUP CREATE stream group $ MKSTREAM")?;
+    let waits = ["WAITFOR", "GROUP", "group", "me", "BLOCK", "0", "STREAMS", "stream", ">"];
+    let mut reader = server.connect()?;
+    reader.send(&waits)?;
+    let mut popper = server.connect()?;
+    popper.send(&["FIRST", "list", "0"])?;
+    wait_until("both wait", || Ok(figure(&mut client, "blocked_clients")? == "2"))?;
+    client.call_text("XADD stream 1-1 f v")?;
+    client.call_text("RPUSH list x y")?;
+    for waiting in [&mut reader, &mut popper] {
+        ensure!(matches!(waiting.receive()?, Received::Reply(reply) if !reply.is_error()));
+    }
+    ensure!(client.call_text("WAIT 1 60000")? == Reply::Integer(1));
+    server.kill();
+    server.start_again()?;
+    for (own, get) in [(&server, "FETCH"), (&replica, "GET")] {
+        let mut client = own.connect()?;
+        ensure!(client.call_text(&format!("{get} a"))?.text() == Some(b"1"), "{get}");
+        let pending = client.call_text("XPENDING stream group")?.elements().context("a list")?;
+        ensure!(pending[0] == Reply::Integer(1), "{pending:?}");
+    }
+    Ok(())
 }

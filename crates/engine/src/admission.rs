@@ -247,10 +247,11 @@ fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
     if !lacks_subcommand(row, request.argv) {
         return Ok(row);
     }
+    let name = request.argv.at(0);
     Err(CommandError::quoting(
         "ERR unknown subcommand '",
         cut(request.argv.at(1), LONGEST_WORD),
-        &format!("'. Try {} HELP.", row.command.name.to_ascii_uppercase()),
+        &format!("'. Try {} HELP.", String::from_utf8_lossy(&name.to_ascii_uppercase())),
     ))
 }
 
@@ -583,7 +584,7 @@ pub(crate) fn known_to_script(
     cx: &Context<'_>,
     argv: Arguments<'_>,
 ) -> Result<&'static Row, CommandError> {
-    let row = cx.engine.commands.resolve(argv).filter(|row| !lacks_subcommand(row, argv));
+    let row = cx.engine.client_names.resolve(argv).filter(|row| !lacks_subcommand(row, argv));
     row.ok_or(CommandError::text("ERR Unknown Redis command called from script"))
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`context`] | what is the world of one running command? |
 //! | [`row`], [`registry`] | what is a command, and how is it found? |
+//! | [`client_names`] | by which names do clients call commands? |
 //! | [`storage`] | what does the engine ask of the data on disk? |
 //! | [`busy`], `pause` | where does a thread report a slow script, and what suspends commands? |
 //! | [`moving_keys`] | which keys are on their way to another server? |
@@ -12,6 +13,7 @@
 //! a context, and a context has the engine.
 
 pub mod busy;
+pub mod client_names;
 pub mod context;
 pub mod moving_keys;
 pub mod pause;
@@ -33,6 +35,7 @@ use store::gate::{Gates, StoppedWorld};
 
 use crate::content_types::ContentTypes;
 use crate::db::notify::PublicationQueue;
+use crate::engine::client_names::ClientNames;
 use crate::engine::moving_keys::HeldKeys;
 use crate::engine::pause::Pause;
 use crate::files::progress::Loading;
@@ -75,6 +78,8 @@ pub struct Engine {
     pub config: SharedConfig,
     /// All commands.
     pub commands: &'static Registry,
+    /// The names by which clients call them.
+    pub client_names: ClientNames,
     /// Who may log in, and what each may do.
     pub users: Users,
     /// Connected clients.
@@ -158,12 +163,14 @@ impl Engine {
         journal: Arc<dyn Journal>,
     ) -> Engine {
         let primary = config.replicaof.clone();
+        let client_names = ClientNames::new(commands, &config.renamed_commands);
         let users = Users::new(commands.catalog(), &config.requirepass);
         Engine {
             keyspace: Keyspace::new(config.databases),
             gates: Gates::new(),
             config: SharedConfig::new(config),
             commands,
+            client_names,
             users,
             clients: Clients::default(),
             pubsub: PubSub::default(),

@@ -259,6 +259,7 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
             "crates/engine/src/engine.rs",
+            "crates/engine/src/engine/client_names.rs",
             "crates/engine/src/engine/context.rs",
             "crates/engine/src/engine/registry.rs",
             "crates/engine/src/engine/row.rs",

@@ -82,7 +82,7 @@ fn dryrun(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let account =
         account.ok_or_else(|| CommandError::quoting("ERR User '", name, "' not found"))?;
     let argv = args.rest();
-    let row = cx.engine.commands.resolve(argv);
+    let row = cx.engine.client_names.resolve(argv);
     let row = row.filter(|row| row.command.subcommands.is_empty() || argv.len() < 2);
     let row =
         row.ok_or_else(|| CommandError::quoting("ERR Command '", argv.at(0), "' not found"))?;

@@ -5,13 +5,6 @@ use resp::reply::Reply;
 use engine::command::{Begin, FLAG_NAMES, Find, KEY_FLAG_NAMES, KeyFlags, KeySpec};
 use engine::engine::{Registry, Row};
 
-/// Answers all commands, each with its subcommands.
-pub(super) fn reply_all(reply: &mut Reply<'_>, commands: &Registry) {
-    let top_level = commands.rows().iter().filter(|row| row.command.parent.is_none());
-    reply.array(top_level.clone().count());
-    top_level.for_each(|row| self::reply(reply, commands, row));
-}
-
 /// Answers one command: ten fields in the order that clients know.
 pub(super) fn reply(reply: &mut Reply<'_>, commands: &Registry, row: &Row) {
     let command = row.command;

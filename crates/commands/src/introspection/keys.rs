@@ -5,7 +5,8 @@ use resp::args::Arguments;
 use engine::command::error::CommandError;
 use engine::command::keys::flags_of;
 use engine::command::{self, Begin, KeyFlags, KeySpec, NO_MANDATORY_KEYS, NOT_KEY};
-use engine::engine::{Command, Registry};
+use engine::engine::Command;
+use engine::engine::client_names::ClientNames;
 
 /// A key among the arguments of a command.
 pub(super) struct FoundKey {
@@ -17,7 +18,7 @@ pub(super) struct FoundKey {
 
 /// Finds the keys of a command, in the order of its key specs.
 pub(super) fn find(
-    commands: &Registry,
+    commands: &ClientNames,
     argv: Arguments<'_>,
 ) -> Result<Vec<FoundKey>, CommandError> {
     let row = commands.resolve(argv).filter(|row| {

@@ -12,30 +12,38 @@ pub(crate) use rows::FAMILY;
 use engine::command::Spec;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
-use engine::engine::{Context, Registry, Row};
+use engine::engine::{Context, Engine, Row};
 
 /// Finds a row by "get" or "config|get".
-fn find(commands: &Registry, name: &[u8]) -> Option<&'static Row> {
+fn find(engine: &Engine, name: &[u8]) -> Option<&'static Row> {
+    let names = &engine.client_names;
     match name.iter().position(|byte| *byte == b'|') {
-        None => commands.find(name),
-        Some(at) => commands.find_subcommand(commands.find(&name[..at])?, &name[at + 1..]),
+        None => names.find(name),
+        Some(at) => engine.commands.find_subcommand(names.find(&name[..at])?, &name[at + 1..]),
     }
 }
 
-/// The rows that are no subcommands.
-fn top_level(commands: &Registry) -> impl Iterator<Item = &'static Row> {
-    commands.rows().iter().filter(|row| row.command.parent.is_none())
+/// The rows that are no subcommands, and that clients can name.
+fn top_level(engine: &Engine) -> impl Iterator<Item = &'static Row> + Clone {
+    let is_named = move |row: &&Row| row.command.parent.is_none() && engine.client_names.have(row);
+    engine.commands.rows().iter().filter(is_named)
 }
 
 /// COMMAND
 fn command(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    info::reply_all(&mut cx.reply, cx.engine.commands);
+    reply_all(cx);
     Ok(())
+}
+
+fn reply_all(cx: &mut Context<'_>) {
+    let rows = top_level(cx.engine);
+    cx.reply.array(rows.clone().count());
+    rows.for_each(|row| info::reply(&mut cx.reply, cx.engine.commands, row));
 }
 
 /// COMMAND COUNT
 fn count(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    cx.reply.integer(top_level(cx.engine.commands).count() as i64);
+    cx.reply.integer(top_level(cx.engine).count() as i64);
     Ok(())
 }
 
@@ -43,12 +51,12 @@ fn count(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn info(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     if args.is_empty() {
-        info::reply_all(&mut cx.reply, cx.engine.commands);
+        reply_all(cx);
         return Ok(());
     }
     cx.reply.array(args.len());
     while let Ok(name) = args.bytes() {
-        match find(cx.engine.commands, name) {
+        match find(cx.engine, name) {
             Some(row) => info::reply(&mut cx.reply, cx.engine.commands, row),
             None => cx.reply.null(),
         }
@@ -61,9 +69,9 @@ fn docs(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let commands = cx.engine.commands;
     let wanted: Vec<&Row> = if args.is_empty() {
-        top_level(commands).collect()
+        top_level(cx.engine).collect()
     } else {
-        args.rest().iter().filter_map(|name| find(commands, name)).collect()
+        args.rest().iter().filter_map(|name| find(cx.engine, name)).collect()
     };
     cx.reply.map(wanted.len());
     for row in wanted {
@@ -119,7 +127,8 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let filter = Filter::parse(args)?;
     let mark = cx.reply.mark();
     let mut found = 0;
-    for row in cx.engine.commands.public_rows() {
+    let names = &cx.engine.client_names;
+    for row in cx.engine.commands.public_rows().filter(|row| names.have(row)) {
         let name = row.command.full_name();
         if filter.admits(row.command, &name) {
             cx.reply.bulk(name.as_bytes());
@@ -134,7 +143,7 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn getkeys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let argv = args.rest();
-    let keys = keys::find(cx.engine.commands, argv)?;
+    let keys = keys::find(&cx.engine.client_names, argv)?;
     cx.reply.array(keys.len());
     for key in keys {
         cx.reply.bulk(argv.at(key.index));
@@ -146,7 +155,7 @@ fn getkeys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn getkeysandflags(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let argv = args.rest();
-    let keys = keys::find(cx.engine.commands, argv)?;
+    let keys = keys::find(&cx.engine.client_names, argv)?;
     cx.reply.array(keys.len());
     for key in keys {
         cx.reply.array(2);

@@ -6,7 +6,7 @@ use engine::command::{
     ADMIN, ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, Group, LOADING, NO_KEYS, NOSCRIPT, STALE,
     argument, docs, docs_of_help,
 };
-use engine::engine::{Command, Context, Family, Registry, Row, row};
+use engine::engine::{Command, Context, Engine, Family, Row, row};
 use engine::handler::help::{container, help};
 use engine::observe::latency::Series;
 
@@ -86,7 +86,7 @@ fn histogram(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         true => cx.engine.commands.rows().iter().collect(),
         false => {
             let names = args.rest().iter();
-            names.flat_map(|name| named_rows(cx.engine.commands, name)).collect()
+            names.flat_map(|name| named_rows(cx.engine, name)).collect()
         }
     };
     let mark = cx.reply.mark();
@@ -105,9 +105,10 @@ fn histogram(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// The rows that a name stands for: a command and its subcommands, or one subcommand
 /// ("config|set").
-fn named_rows(commands: &Registry, name: &[u8]) -> Vec<&'static Row> {
+fn named_rows(engine: &Engine, name: &[u8]) -> Vec<&'static Row> {
+    let commands = engine.commands;
     let mut words = name.splitn(2, |byte| *byte == b'|');
-    let row = words.next().and_then(|name| commands.find(name));
+    let row = words.next().and_then(|name| engine.client_names.find(name));
     match (row, words.next()) {
         (None, _) => Vec::new(),
         (Some(row), Some(name)) => commands.find_subcommand(row, name).into_iter().collect(),
@@ -230,7 +231,7 @@ mod tests {
             "*2\r\n$6\r\nlolwut\r\n*4\r\n$5\r\ncalls\r\n:5\r\n$14\r\nhistogram_usec\r\n\
              *8\r\n:1\r\n:1\r\n:4\r\n:3\r\n:33\r\n:4\r\n:1056\r\n:5\r\n"
         );
-        assert_eq!(named_rows(server.engine.commands, b"CONFIG").len(), 6);
-        assert_eq!(named_rows(server.engine.commands, b"config|SET").len(), 1);
+        assert_eq!(named_rows(&server.engine, b"CONFIG").len(), 6);
+        assert_eq!(named_rows(&server.engine, b"config|SET").len(), 1);
     }
 }

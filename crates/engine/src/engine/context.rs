@@ -11,6 +11,7 @@ use crate::db::Db;
 use crate::db::slot_access::SlotAccess;
 use crate::engine::Engine;
 use crate::engine::busy::Busy;
+use crate::engine::client_names::argv_of;
 use crate::engine::row::Row;
 use crate::session::Session;
 use crate::session::attachment::{Attachment, Waiter};
@@ -98,7 +99,10 @@ impl Context<'_> {
         wait.destination = of.destination.map(Into::into);
         wait.user = self.session.user.clone();
         wait.needs_keys = self.row.command.has(WAKES_ON_REMOVAL);
-        wait.argv = OwnedArguments::from(of.argv);
+        wait.argv = match self.engine.client_names.are_changed() {
+            false => OwnedArguments::from(of.argv),
+            true => argv_of(self.row, of.argv).collect(),
+        };
         wait.again_at = of.again_in.map(from_now);
         self.block = Some(Waiter::new(&self.session.client, wait));
     }

@@ -138,10 +138,16 @@ impl Registry {
     #[inline]
     pub fn resolve(&self, argv: Arguments<'_>) -> Option<&'static Row> {
         let row = self.find(argv.get(0)?)?;
+        Some(self.subcommand_or(row, argv))
+    }
+
+    /// The row of a subcommand that these arguments name, or that of the command.
+    #[inline]
+    pub(crate) fn subcommand_or(&self, row: &'static Row, argv: Arguments<'_>) -> &'static Row {
         if row.command.subcommands.is_empty() || argv.len() < 2 {
-            return Some(row);
+            return row;
         }
-        Some(self.find_subcommand(row, argv.at(1)).unwrap_or(row))
+        self.find_subcommand(row, argv.at(1)).unwrap_or(row)
     }
 
     /// Finds a subcommand of a container.

@@ -12,11 +12,12 @@ use crate::engine::{Engine, Row};
 const CHAINED_AT_ONCE: usize = 64;
 
 impl Engine {
-    /// Finds the row of a command and hashes its keys, so that their slots and entries can be
-    /// prefetched before it runs. Appends to `keys`.
+    /// Finds the row of a command of a file, a link or the server itself, and hashes its keys, so
+    /// that their slots and entries can be prefetched before it runs. Appends to `keys`.
     #[inline]
     pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
-        let row = self.commands.resolve(argv)?;
+        // A Redis with `rename-command` writes and sends commands by the names that clients use.
+        let row = self.commands.resolve(argv).or_else(|| self.client_names.resolve(argv))?;
         self.find_keys(row, argv, keys);
         Some(row)
     }

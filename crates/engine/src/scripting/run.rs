@@ -265,7 +265,7 @@ impl Running for Run<'_, '_> {
     }
 
     fn check_command(&self, argv: Arguments<'_>) -> Result<bool, &'static str> {
-        let row = self.cx.engine.commands.resolve(argv);
+        let row = self.cx.engine.client_names.resolve(argv);
         match row {
             Some(row) if row.command.accepts(argv.len()) && !lacks_subcommand(row, argv) => {
                 let session = &*self.cx.session;

@@ -120,7 +120,7 @@ impl Protocol for Resp {
                     let arguments = self.parser.arguments(input, &batch.args[first..]);
                     let keys = batch.keys.len();
                     let known = self.row.filter(|_| alike);
-                    let row = known.or_else(|| engine.commands.resolve(arguments));
+                    let row = known.or_else(|| engine.client_names.resolve(arguments));
                     self.row = row.filter(|row| row.is_found_by_name());
                     if let Some(row) = row {
                         let known = last.take().map(|(key, at)| {

@@ -367,7 +367,7 @@ impl Route<'_> {
             Resource::Root(style) | Resource::Command(style) => {
                 let first = self.begin();
                 self.words_of(body, json::read_command)?;
-                self.add_named(first)?;
+                self.add_called(first)?;
                 Ok(Kind::One(style))
             }
             Resource::Pipeline(style) => self.commands(body, (style, head.is_1_0), None),

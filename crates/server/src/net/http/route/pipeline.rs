@@ -67,7 +67,7 @@ impl Route<'_> {
             for word in words {
                 self.json_part(&text, word, None)?;
             }
-            self.add_named(first)?;
+            self.add_called(first)?;
         }
         if transaction.is_some() && left > 0 {
             let first = self.begin();
@@ -134,7 +134,7 @@ impl Route<'_> {
         for segment in path.split(|byte| *byte == b'/') {
             self.path_part(segment)?;
         }
-        let row = self.intake.engine.commands.resolve(self.arguments(first));
+        let row = self.intake.engine.client_names.resolve(self.arguments(first));
         let is_harmless = row.is_none_or(|row| admission::may_be_sent_by_any_page(row.command));
         if matches!(head.method, "GET" | "HEAD") && !is_harmless && guard::may_be_of_any_page(head)
         {
@@ -153,7 +153,7 @@ impl Route<'_> {
                 }
             }
         }
-        self.add_named(first)?;
+        self.add_called(first)?;
         Ok(Kind::One(style))
     }
 }

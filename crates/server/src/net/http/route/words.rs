@@ -68,9 +68,19 @@ impl Route<'_> {
         self.batch.add(self.intake.connection_index, row, first, keys);
     }
 
-    /// Adds a command by its name.
+    /// Adds a command by its own name.
     pub(super) fn add_named(&mut self, first: usize) -> Routed<()> {
         let row = self.intake.engine.commands.resolve(self.arguments(first));
+        self.add_public(first, row)
+    }
+
+    /// Adds a command by the name by which clients call it.
+    pub(super) fn add_called(&mut self, first: usize) -> Routed<()> {
+        let row = self.intake.engine.client_names.resolve(self.arguments(first));
+        self.add_public(first, row)
+    }
+
+    fn add_public(&mut self, first: usize, row: Option<&'static Row>) -> Routed<()> {
         if let Some(row) = row
             && admission::is_about_connection(row.command)
         {
