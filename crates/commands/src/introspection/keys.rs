@@ -46,6 +46,7 @@ pub(super) fn find(
         found.rotate_left(specs().count() - 1);
     }
     if let Some(finder) = row.command.key_finder {
+        found.clear();
         finder(argv, &mut |index, flags| found.push(FoundKey { index, flags }));
     }
     if found.is_empty() && !row.command.has(NO_MANDATORY_KEYS) {

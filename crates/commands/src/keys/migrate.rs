@@ -12,7 +12,7 @@ use resp::args::{Arguments, OwnedArguments};
 
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
-use engine::command::{ACCESS, DELETE, INCOMPLETE, KeySpec, RW};
+use engine::command::{ACCESS, DELETE, INCOMPLETE, KeyFlags, KeySpec, RW};
 use engine::db::notify::{Class, Event};
 use engine::engine::Context;
 use engine::host::Migration;
@@ -27,7 +27,10 @@ const USUAL_TIMEOUT: i64 = 1000;
 /// The first argument that is an option.
 const OPTIONS: usize = 6;
 
-/// The key, or the keys after the word KEYS.
+/// Where the key stands, or nothing.
+const KEY: usize = 3;
+
+/// The key, or the keys after the word KEYS, as clients are told. See [`find_keys`].
 pub(super) const MOVES: &[KeySpec] = &[
     KeySpec::at(RW | ACCESS | DELETE, 3),
     KeySpec {
@@ -35,6 +38,29 @@ pub(super) const MOVES: &[KeySpec] = &[
         ..KeySpec::behind(RW | ACCESS | DELETE | INCOMPLETE, "KEYS", -2)
     },
 ];
+
+/// Finds the keys as [`migrate`] does: they may have the names of options.
+pub(super) fn find_keys(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
+    let is_one = argv.get(KEY).is_none_or(|key| !key.is_empty());
+    let listed = keyword(argv).filter(|index| !is_one && index + 1 < argv.len());
+    let places = listed.map_or(KEY..KEY + 1, |index| index + 1..argv.len());
+    places.for_each(|index| visit(index, RW | ACCESS | DELETE));
+}
+
+/// Where the word KEYS stands, if it is there.
+fn keyword(argv: Arguments<'_>) -> Option<usize> {
+    let mut index = OPTIONS;
+    while index < argv.len() {
+        let is = |word: &str| argv.at(index).eq_ignore_ascii_case(word.as_bytes());
+        index += match () {
+            () if is("keys") => return Some(index),
+            () if is("auth") => 2,
+            () if is("auth2") => 3,
+            () => 1,
+        };
+    }
+    None
+}
 
 /// MIGRATE host port key|"" database timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password]
 /// [KEYS key ...]

@@ -64,7 +64,9 @@ const COMMANDS: &[Command] = &Group::Generic.rows([
     row("dump", dump::dump, 2, READONLY | IN_KEYSPACE, READS),
     row("restore", dump::restore, -4, WRITE | DENYOOM | IN_KEYSPACE | IN_DANGEROUS, OVERWRITES)
         .countdown(Countdown::Without(2, "ABSTTL")),
-    row("migrate", migrate::migrate, -6, MIGRATES, migrate::MOVES).secrets(migrate::is_secret),
+    row("migrate", migrate::migrate, -6, MIGRATES, migrate::MOVES)
+        .key_finder(migrate::find_keys)
+        .secrets(migrate::is_secret),
 ]);
 
 /// The client waits for another server: in a transaction or a script all others would.

@@ -94,7 +94,7 @@ impl<'a> Options<'a> {
 }
 
 /// Finds the destination of SORT: STORE may stand anywhere after the key, and the last one counts.
-fn find_destination(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
+fn find_keys(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
     let (mut index, mut destination) = (2, None);
     while index < argv.len() {
         let is = |word: &str| argv.at(index).eq_ignore_ascii_case(word.as_bytes());
@@ -109,6 +109,7 @@ fn find_destination(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags))
         }
         index += 1;
     }
+    visit(1, RO | ACCESS);
     if let Some(index) = destination {
         visit(index, OW | UPDATE);
     }
@@ -236,7 +237,7 @@ pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
 const COMMANDS: &[Command] = &Group::Generic.rows([
     row("sort", sort, -2, WRITE | DENYOOM | SORTING, SORTS)
-        .key_finder(find_destination)
+        .key_finder(find_keys)
         .categories(CATEGORIES),
     row("sort_ro", sort_ro, -2, READONLY | SORTING, SORTS_RO).categories(CATEGORIES),
 ]);
@@ -286,13 +287,14 @@ const DOCS: &[Docs] = &[
 mod tests {
     use resp::args::OwnedArguments;
 
-    use super::find_destination;
+    use super::find_keys;
 
     fn destination(command: &str) -> Option<usize> {
         let argv: OwnedArguments = command.split(' ').collect();
-        let mut found = None;
-        find_destination(argv.view(), &mut |index, _| found = Some(index));
-        found
+        let mut found = Vec::new();
+        find_keys(argv.view(), &mut |index, _| found.push(index));
+        assert_eq!(found[0], 1);
+        found.get(1).copied()
     }
 
     #[test]

@@ -147,16 +147,16 @@ fn ranges_of(command: &[u8]) -> SmallVec<[(usize, usize); 6]> {
 fn written_keys(row: Option<&Row>, argv: Arguments<'_>, mut visit: impl FnMut(usize)) {
     let Some(row) = row else { return };
     const WRITES: u16 = RW | OW | RM;
-    for spec in row.command.keys {
-        if spec.flags & NOT_KEY == 0 && spec.flags & WRITES != 0 {
-            spec.each(argv, &mut visit);
-        }
-    }
     if let Some(finder) = row.command.key_finder {
-        finder(argv, &mut |index, flags| {
+        return finder(argv, &mut |index, flags| {
             if flags & WRITES != 0 {
                 visit(index);
             }
         });
+    }
+    for spec in row.command.keys {
+        if spec.flags & NOT_KEY == 0 && spec.flags & WRITES != 0 {
+            spec.each(argv, &mut visit);
+        }
     }
 }

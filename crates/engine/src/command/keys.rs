@@ -21,13 +21,13 @@ fn visit_keys<'s>(
     argv: Arguments<'_>,
     visit: &mut impl FnMut(usize, Result<&'s KeySpec, KeyFlags>),
 ) {
+    if let Some(finder) = command.key_finder {
+        return finder(argv, &mut |index, flags| visit(index, Err(flags)));
+    }
     for spec in command.keys {
         if spec.flags & NOT_KEY == 0 {
             spec.each(argv, |index| visit(index, Ok(spec)));
         }
-    }
-    if let Some(finder) = command.key_finder {
-        finder(argv, &mut |index, flags| visit(index, Err(flags)));
     }
 }
 

@@ -316,7 +316,7 @@ pub struct Spec {
     /// and the distance from each to the next. It may be wrong for commands with options before
     /// them.
     pub members: Option<(u8, u8)>,
-    /// Finds those keys that the specs call unknown.
+    /// Finds all keys, where specs alone would find others than the command uses.
     pub key_finder: Option<KeyFinder>,
     /// Which of [`STOPS_THE_WORLD`] and [`WHOLE_KEYSPACE`] the arguments ask for, when the flags
     /// alone do not tell.

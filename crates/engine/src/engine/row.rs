@@ -149,7 +149,7 @@ impl Command {
         self
     }
 
-    /// Sets the function that finds the keys that the specs call unknown.
+    /// Sets the function that finds the keys in place of the specs, which are only shown then.
     pub const fn key_finder(mut self, finder: KeyFinder) -> Command {
         self.spec.key_finder = Some(finder);
         self
