@@ -53,11 +53,14 @@ pub struct Rounds {
     pub first: u64,
     /// How long rounds are begun.
     pub patience: Duration,
+    /// How many rounds are begun at least.
+    pub least: u64,
 }
 
 impl Rounds {
     /// `SEED` names the first round, which is the only one unless `SECONDS` says how long to go
-    /// on. Without a seed the clock gives one, and rounds go on for `usual`.
+    /// on, or `ROUNDS` how many there are at least. Without a seed the clock gives one, and rounds
+    /// go on for `usual`.
     pub fn from_environment(usual: Duration) -> Self {
         let setting =
             |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
@@ -68,13 +71,14 @@ impl Rounds {
         let patience = setting("SECONDS").map_or(usual, Duration::from_secs);
         // A line for the seed is worthwhile even if the test harness shows none on success.
         let _ = writeln!(std::io::stderr(), "first seed: {first}");
-        Self { first, patience }
+        Self { first, patience, least: setting("ROUNDS").unwrap_or(1) }
     }
 
     /// The seeds, until the time is up: at least one.
     pub fn seeds(self) -> impl Iterator<Item = u64> {
         let begin = Instant::now();
-        (self.first..)
-            .take_while(move |&seed| seed == self.first || begin.elapsed() < self.patience)
+        (self.first..).take_while(move |&seed| {
+            seed - self.first < self.least.max(1) || begin.elapsed() < self.patience
+        })
     }
 }

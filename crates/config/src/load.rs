@@ -283,6 +283,17 @@ impl Failure {
     }
 }
 
+/// A line as an error shows it: without what follows the name of a secret, or of a user.
+fn without_secrets(line: &[u8]) -> Vec<u8> {
+    let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    let name = &line[..end];
+    let is_secret = match Found::find(name) {
+        Some(found) => found.id.directive().is_secret(),
+        None => name.eq_ignore_ascii_case(b"user"),
+    };
+    if is_secret { [name, b" (redacted)"].concat() } else { line.to_vec() }
+}
+
 impl<'a> Loader<'a> {
     fn new(environment: &'a dyn LoadEnvironment) -> Self {
         Self {
@@ -310,7 +321,8 @@ impl<'a> Loader<'a> {
             }
             let Err(failure) = self.line(line) else { continue };
             let origin = origin.clone();
-            let error = failure.at(Some(Location { origin, line: index + 1, text: line.to_vec() }));
+            let location = Location { origin, line: index + 1, text: without_secrets(line) };
+            let error = failure.at(Some(location));
             match &mut self.problems {
                 Some(problems) => problems.push(error),
                 None => return Err(error),
@@ -348,8 +360,9 @@ impl<'a> Loader<'a> {
                 self.file_or_pattern(&path)
             }
             (b"rename-command", [from, to]) => self.rename_command(from, to),
-            (b"user", [_, ..]) => {
-                self.config.users.push(values.iter().map(|word| word.to_vec()).collect());
+            (b"user" | b"role", [_, ..]) => {
+                let words = std::iter::once(&name).chain(values);
+                self.config.users.push(words.map(|word| word.to_vec()).collect());
                 Ok(())
             }
             (b"loadmodule", [_, ..]) => Err("modules cannot be loaded".into()),

@@ -62,7 +62,7 @@ macro_rules! directives {
             $( $(#[doc = $doc])+ pub $field: $type, )+
             /// Commands that answer to another name or to none, in the order of the file.
             pub renamed_commands: Vec<RenamedCommand>,
-            /// The lines of users: for each its name, and its rules.
+            /// The lines of users and roles: `user` or `role`, the name, and the rules.
             pub users: Vec<Vec<Vec<u8>>>,
         }
 

@@ -17,7 +17,7 @@ use store::gate::Pinned;
 
 use crate::command::error::{CommandError, CommandResult, printable};
 use crate::command::keys::collect_keys;
-use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, Spec};
+use crate::command::{self, RowId, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, Spec};
 use crate::engine::{Context, Engine, Row};
 use crate::files::saving;
 use crate::host::{Frequent, LogLevel};
@@ -412,14 +412,19 @@ pub(crate) fn allowed_shortly(session: &Session, row: &Row, request: &Request<'_
 /// A command of a session, as the rights of users see it.
 #[inline]
 pub(crate) fn asked<'a>(session: &Session, row: &Row, argv: Arguments<'a>) -> CheckedCommand<'a> {
-    CheckedCommand { id: row.id, spec: &row.command.spec, argv, database: session.database }
+    CheckedCommand {
+        id: row.id,
+        spec: &row.command.spec,
+        argv,
+        database: session.database_of_next(),
+    }
 }
 
-/// Whether a user may be told of the changes that a filter admits.
-pub fn may_follow(account: &Account, filter: &Filter) -> bool {
+/// Whether a command may tell a user of the changes that a filter admits.
+pub fn may_follow(account: &Account, id: RowId, filter: &Filter) -> bool {
     match &filter.keys {
-        Keys::One(key) => account.reads_key(key, filter.database),
-        Keys::Prefix(prefix) => account.reads_keys_below(prefix, filter.database),
+        Keys::One(key) => account.reads_key(id, key, filter.database),
+        Keys::Prefix(prefix) => account.reads_keys_below(id, prefix, filter.database),
     }
 }
 
@@ -430,12 +435,12 @@ impl Context<'_> {
         self.engine.note_refusal(at, &self.session.client, refusal);
     }
 
-    /// Whether the client's user may be told of what a filter admits.
+    /// Whether the command that runs may tell the client's user of what a filter admits.
     ///
     /// # Errors
     /// It may not. The log of users has it.
     pub fn may_follow(&self, filter: &Filter) -> CommandResult {
-        if may_follow(self.session.user.account(), filter) {
+        if may_follow(self.session.user.account(), self.row.id, filter) {
             return Ok(());
         }
         let (Keys::One(object) | Keys::Prefix(object)) = &filter.keys;
@@ -464,13 +469,17 @@ impl Context<'_> {
         Err(CommandError::text("NOPERM No permissions to access a key"))
     }
 
-    /// Whether the client's user may run a command of this name with any arguments.
+    /// Whether the client's user may run a command of this name with the keys of the command that
+    /// runs, which has these arguments.
     ///
     /// # Errors
     /// It may not. The log of users has it.
-    pub fn may_act_as(&self, name: &str) -> CommandResult {
+    pub fn may_act_as(&self, name: &str, argv: Arguments<'_>) -> CommandResult {
         let row = self.engine.commands.find(name.as_bytes());
-        if row.is_some_and(|row| self.session.user.account().may_call(row.id)) {
+        let own = asked(self.session, self.row, argv);
+        if row.is_some_and(|row| {
+            self.session.user.check(CheckedCommand { id: row.id, ..own }).is_ok()
+        }) {
             return Ok(());
         }
         let (object, user) = (name.as_bytes().to_vec(), self.session.user.name().to_vec());

@@ -27,5 +27,5 @@ pub fn set(engine: &Engine, files: &dyn UsersFile) -> Result<(), String> {
     let text = files
         .read_users(&config.aclfile)
         .map_err(|reason| format!("Error loading ACLs, opening file '{path}': {reason}"))?;
-    engine.load_users(&text).map_err(|error| String::from_utf8_lossy(&error).into_owned())
+    engine.load_users(&text, None).map_err(|error| String::from_utf8_lossy(&error).into_owned())
 }

@@ -12,7 +12,12 @@ use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by
 /// the names that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 47] = [
+const FROM_ELSEWHERE: [&str; 52] = [
+    "acl|delrole",
+    "acl|digest",
+    "acl|getrole",
+    "acl|roles",
+    "acl|setrole",
     "commandlog",
     "commandlog|get",
     "commandlog|help",

@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use tests::client::{Received, Reply};
 use tests::server::{Server, Target};
+use tests::web::Web;
 
 use super::{NO_KEY, connect_as, expect, said};
 
@@ -51,7 +52,7 @@ fn option_words_that_are_names_of_keys_hide_no_key() -> Result<()> {
         "SINTERCARD 2 own secret",
         "LMPOP 2 own secret LEFT",
         "EVAL return 2 own secret",
-        "MIGRATE 127.0.0.1 1 \"\" 0 10 KEYS own secret",
+        "MIGRATE 127.0.0.1 1 secret 0 10",
         "OBJECT ENCODING secret",
         "MEMORY USAGE secret",
         "RESTORE secret 0 x",
@@ -77,6 +78,30 @@ fn option_words_that_are_names_of_keys_hide_no_key() -> Result<()> {
     expect(&mut client, "SORT store BY store STORE own", "1")?;
     expect(&mut client, "CHANGES SINCE $ PREFIX own", "Array")?;
     expect(&mut client, "CHANGES SINCE $ KEY own", "Array")?;
+    Ok(())
+}
+
+#[test]
+fn the_first_word_keys_of_migrate_counts() -> Result<()> {
+    // The key is empty, which some pattern may allow.
+    for rules in ["~own* ~KEYS", "~own* ~KEYS ~"] {
+        let server = with_user(rules)?;
+        let mut client = connect_as(&server, "u")?;
+        for options in [
+            "KEYS own secret",
+            "KEYS secret KEYS own",
+            "COPY AUTH2 KEYS x KEYS secret keys own",
+            "AUTH KEYS KEYS secret keys own",
+        ] {
+            let command = ["MIGRATE", "127.0.0.1", "1", "", "0", "10"].into_iter();
+            let words: Vec<&str> = command.chain(options.split(' ')).collect();
+            let reply = said(&client.call(&words)?);
+            ensure!(reply == NO_KEY, "{rules}: {options} answers {reply}");
+        }
+        let own = ["MIGRATE", "127.0.0.1", "1", "", "0", "10", "KEYS", "own8", "own9"];
+        let reply = said(&client.call(&own)?);
+        ensure!(reply == "NOKEY", "{rules}: {reply}");
+    }
     Ok(())
 }
 
@@ -206,4 +231,107 @@ fn a_blocked_client_gets_nothing_that_it_may_no_longer_have() -> Result<()> {
     let Received::Reply(reply) = client.receive()? else { anyhow::bail!("it was closed") };
     ensure!(said(&reply) == NO_KEY, "{reply:?}");
     expect(&mut admin, "LLEN queue", "1")
+}
+
+#[test]
+fn rights_of_several_selectors_do_not_add_up() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[])?;
+    let mut admin = server.connect()?;
+    for command in [
+        "SET own x",
+        "SET secret s",
+        "HSET hash f v",
+        // Each time, one set of rights has the command and another one the key.
+        "ACL SETUSER u on >pw +@connection +hgetall +sadd +changes ~other %R~shown* (+get +rpush ~own) \
+         (%R~secret* +set)",
+    ] {
+        ensure!(!admin.call_text(command)?.is_error(), "{command}");
+    }
+    let mut client = server.connect()?;
+    expect(&mut client, "AUTH u pw", "OK")?;
+    expect(&mut client, "GET secret", NO_KEY)?;
+    for command in ["CHANGES SINCE $ KEY secret", "CHANGES SINCE $ PREFIX secret"] {
+        expect(&mut client, command, NO_KEY)?;
+    }
+    expect(&mut client, "CHANGES SINCE $ PREFIX shown", "Array")?;
+    let bearer = ["Authorization: Bearer u:pw"];
+    for (line, body, status) in [
+        ("GET /v1/keys/own", "", 200),
+        ("GET /v1/keys/secret", "", 403),
+        ("GET /v1/keys/other", "", 404),
+        ("POST /v1/keys/own2", r#"["x"]"#, 403),
+        ("POST /v1/keys/other", r#"["x"]"#, 403),
+        ("GET /v1/changes?prefix=secret", "", 403),
+        ("GET /v1/changes?key=secret", "", 403),
+        ("GET /v1/keys/secret?wait=true&timeout=1", "", 403),
+    ] {
+        let answer = Web::connect(port)?.ask_whole(line, &bearer, body.as_bytes())?;
+        ensure!(answer.status == status, "{line}: {} {}", answer.status, answer.text());
+    }
+    // It follows as long as one set of rights has both.
+    client.send(&["CHANGES", "SINCE", "$", "PREFIX", "shown", "BLOCK", "0"])?;
+    tests::observe::wait_until("it waits", || {
+        Ok(tests::observe::number(&mut admin, "blocked_clients")? == 1)
+    })?;
+    expect(&mut admin, "ACL SETUSER u resetkeys ~other (+get %R~shown*)", "OK")?;
+    expect(&mut admin, "SET shown1 x", "OK")?;
+    ensure!(matches!(client.receive()?, Received::Closed));
+    Ok(())
+}
+
+#[test]
+fn hot_keys_of_other_databases_are_not_shown() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[])?;
+    let mut admin = server.connect()?;
+    expect(&mut admin, "ACL SETUSER all on >pw +info ~*", "OK")?;
+    expect(&mut admin, "ACL SETUSER one on >pw +info ~* db=0", "OK")?;
+    for (user, status) in [("all", 200), ("one", 403)] {
+        let bearer = format!("Authorization: Bearer {user}:pw");
+        let answer = Web::connect(port)?.ask_whole("GET /v1/hotkeys", &[&bearer], b"")?;
+        ensure!(answer.status == status, "{user}: {}", answer.status);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_queued_select_is_heeded_by_what_is_queued_after_it() -> Result<()> {
+    let server = with_user("~* db=1,2")?;
+    let (mut admin, mut client) = (server.connect()?, connect_as(&server, "u")?);
+    const NO_DATABASE: &str = "-NOPERM No permissions to access database";
+    for (command, beginning) in [
+        ("MULTI", "OK"),
+        ("SELECT 1", "QUEUED"),
+        ("SET k v", "QUEUED"),
+        ("MOVE k 2", "QUEUED"),
+        ("SELECT 2", "QUEUED"),
+        ("GET k", "QUEUED"),
+    ] {
+        expect(&mut client, command, beginning)?;
+    }
+    let replies = client.call_text("EXEC")?.elements().unwrap_or_default();
+    let replies: Vec<String> = replies.iter().map(said).collect();
+    ensure!(replies == ["OK", "OK", "1", "OK", "v"], "{replies:?}");
+    // What it selects in vain leaves it where it is, and so does a transaction that is given up.
+    expect(&mut admin, "ACL SETUSER u db=0,1", "OK")?;
+    expect(&mut client, "MULTI", "OK")?;
+    expect(&mut client, "GET k", NO_DATABASE)?;
+    expect(&mut client, "DISCARD", "OK")?;
+    for command in ["SELECT 99", "SELECT x"] {
+        expect(&mut admin, "ACL SETUSER u db=0,1,99", "OK")?;
+        expect(&mut client, "MULTI", "OK")?;
+        expect(&mut client, command, "QUEUED")?;
+        expect(&mut client, "GET k", NO_DATABASE)?;
+        expect(&mut client, "DISCARD", "OK")?;
+    }
+    // EXEC asks again, with the database that is selected then.
+    expect(&mut admin, "SET k zero", "OK")?;
+    for command in ["MULTI", "SELECT 0", "GET k"] {
+        ensure!(!client.call_text(command)?.is_error(), "{command}");
+    }
+    expect(&mut admin, "ACL SETUSER u db=2", "OK")?;
+    let replies = client.call_text("EXEC")?.elements().unwrap_or_default();
+    let replies: Vec<String> = replies.iter().map(said).collect();
+    ensure!(replies[0].starts_with("-NOPERM ACLs rules changed"), "{replies:?}");
+    ensure!(replies[1] == "v", "it is in database 2 still: {replies:?}");
+    Ok(())
 }

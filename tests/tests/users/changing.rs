@@ -1,9 +1,14 @@
 //! Rights that shrink while their user is connected are lost at once.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+
 use anyhow::{Result, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{number, wait_until};
 use tests::server::{Server, Target};
+
+use tests::web::Web;
 
 use super::{connect_as, expect, said};
 
@@ -108,5 +113,144 @@ fn one_that_deletes_itself_hears_of_it_and_is_closed() -> Result<()> {
     let mut client = connect_as(&server, "u")?;
     ensure!(client.call_text("ACL DELUSER u")? == Reply::Integer(1));
     ensure!(is_closed(&mut client)?);
+    Ok(())
+}
+
+#[test]
+fn a_user_whose_name_is_empty_is_one_like_others() -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[])?;
+    let (mut admin, mut client) = (server.connect()?, server.connect()?);
+    ensure!(!admin.call(&["ACL", "SETUSER", "", "on", "nopass", "+@all", "~*"])?.is_error());
+    ensure!(!client.call(&["AUTH", "", "x"])?.is_error());
+    let shown = said(&client.call_text("CLIENT INFO")?);
+    ensure!(shown.contains(" user= "), "{shown}");
+    // Not one of the user that clients are at first.
+    expect(&mut admin, "ACL SETUSER default resetchannels", "OK")?;
+    expect(&mut client, "PING", "PONG")?;
+    ensure!(admin.call(&["ACL", "DELUSER", ""])? == Reply::Integer(1));
+    ensure!(is_closed(&mut client)?);
+    expect(&mut admin, "PING", "PONG")
+}
+
+#[test]
+fn a_replica_is_closed_without_the_right_to_be_one() -> Result<()> {
+    let (server, mut admin) = with_user("+psync +sync +replconf +ping")?;
+    let mut replica = connect_as(&server, "u")?;
+    replica.send(&["PSYNC", "?", "-1"])?;
+    wait_until("it is one", || {
+        Ok(said(&admin.call_text("CLIENT LIST TYPE replica")?).contains(" user=u "))
+    })?;
+    expect(&mut admin, "ACL SETUSER u -sync -replconf", "OK")?;
+    expect(&mut admin, "CLIENT LIST TYPE replica", "id=")?;
+    expect(&mut admin, "ACL SETUSER u -psync", "OK")?;
+    wait_until("it is gone", || Ok(said(&admin.call_text("CLIENT LIST TYPE replica")?).is_empty()))
+}
+
+#[test]
+fn one_that_watches_nodes_is_closed() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[])?;
+    let mut admin = server.connect()?;
+    for (rules, lost) in [("~*", "resetkeys"), ("~*", "-hget -hgetall"), ("~*", "db=1")] {
+        expect(&mut admin, &format!("ACL SETUSER u reset on >pw +@all {rules}"), "OK")?;
+        let mut web = Web::connect(port)?;
+        let bearer = ["Authorization: Bearer u:pw"];
+        web.request("GET /v2/keys/a?wait=true", &bearer, b"")?;
+        wait_until("it waits", || Ok(number(&mut admin, "blocked_clients")? == 1))?;
+        expect(&mut admin, &format!("ACL SETUSER u {lost}"), "OK")?;
+        let put = Web::connect(port)?.ask_whole("PUT /v2/keys/a?value=hidden", &[], b"")?;
+        ensure!(put.status < 300, "{}", put.status);
+        let rest = String::from_utf8_lossy(&web.rest()?).into_owned();
+        ensure!(!rest.contains("hidden"), "{lost}: {rest}");
+    }
+    Ok(())
+}
+
+/// Asks for the key in one way, again and again until `done`. Returns how often it was told the
+/// value, and how often it was refused.
+fn read_on(
+    done: &AtomicBool,
+    mut ask: impl FnMut() -> Result<Vec<String>>,
+) -> Result<(usize, usize)> {
+    let (mut told, mut refused) = (0, 0);
+    while !done.load(SeqCst) {
+        for reply in ask()? {
+            ensure!(!reply.contains("hidden"), "{reply}");
+            told += usize::from(reply.contains("open"));
+            refused += usize::from(reply.contains("NOPERM") || reply.contains("No permissions"));
+        }
+    }
+    Ok((told, refused))
+}
+
+#[test]
+fn nobody_reads_what_was_written_after_the_right_had_gone() -> Result<()> {
+    const ROUNDS: usize = 200;
+    let (server, port) = Server::start_with_http(&[("threads", "4")])?;
+    let mut admin = server.connect()?;
+    expect(&mut admin, "SET secret open", "OK")?;
+    expect(&mut admin, "ACL SETUSER u on >pw +@all ~*", "OK")?;
+    let connect = || {
+        let mut client = server.connect()?;
+        expect(&mut client, "AUTH u pw", "OK")?;
+        Ok::<_, anyhow::Error>(client)
+    };
+    let done = AtomicBool::new(false);
+    let pipelined = |mut client: Client| {
+        let command = super::random_rules::words(&["GET", "secret"]);
+        let commands = vec![command; 50];
+        read_on(&done, || {
+            let replies = super::random_rules::ask(&mut client, &commands)?;
+            Ok(replies.iter().map(said).collect())
+        })
+    };
+    let scripted = |mut client: Client| {
+        let script = "return redis.call('GET', 'secret')";
+        read_on(&done, || Ok(vec![said(&client.call(&["EVAL", script, "0"])?)]))
+    };
+    let queued = |mut client: Client| {
+        read_on(&done, || {
+            let mut replies = Vec::new();
+            for command in ["MULTI", "GET secret", "EXEC"] {
+                let reply = client.call_text(command)?;
+                replies.push(said(&reply));
+                replies.extend(reply.elements().unwrap_or_default().iter().map(said));
+            }
+            Ok(replies)
+        })
+    };
+    let over_http = || {
+        let mut web = Web::connect(port)?;
+        let bearer = ["Authorization: Bearer u:pw"];
+        read_on(&done, || Ok(vec![web.ask_whole("GET /v1/keys/secret", &bearer, b"")?.text()]))
+    };
+    let counts = std::thread::scope(|scope| {
+        let readers = [
+            scope.spawn(|| pipelined(connect()?)),
+            scope.spawn(|| pipelined(connect()?)),
+            scope.spawn(|| scripted(connect()?)),
+            scope.spawn(|| queued(connect()?)),
+            scope.spawn(over_http),
+        ];
+        let change = |admin: &mut Client| {
+            for _ in 0..ROUNDS {
+                expect(admin, "ACL SETUSER u resetkeys ~own", "OK")?;
+                expect(admin, "SET secret hidden", "OK")?;
+                (0..5).try_for_each(|_| expect(admin, "PING", "PONG"))?;
+                expect(admin, "SET secret open", "OK")?;
+                expect(admin, "ACL SETUSER u allkeys", "OK")?;
+                (0..5).try_for_each(|_| expect(admin, "PING", "PONG"))?;
+            }
+            Ok::<_, anyhow::Error>(())
+        };
+        let changed = change(&mut admin);
+        done.store(true, SeqCst);
+        let counts: Result<Vec<_>> = readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap_or_else(|_| anyhow::bail!("a reader panicked")))
+            .collect();
+        changed.and(counts)
+    })?;
+    // Each way has met both.
+    ensure!(counts.iter().all(|(told, refused)| *told > 0 && *refused > 0), "{counts:?}");
     Ok(())
 }

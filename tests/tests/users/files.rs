@@ -93,3 +93,95 @@ fn the_configuration_has_users_too_and_keeps_no_password() -> Result<()> {
     server.kill();
     Ok(())
 }
+
+#[test]
+fn a_transaction_loads_users_too() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("users.acl");
+    let file = path.to_string_lossy().into_owned();
+    fs::write(&path, "user bob on nopass ~* &* +@all\nuser ann on nopass +@all\n")?;
+    let server = Server::start(Target::Dunlin, &[("aclfile", &file)])?;
+    let (mut bob, mut ann) = (connect_as(&server, "bob")?, connect_as(&server, "ann")?);
+    let mut executed = |second: &str| -> Result<Vec<String>> {
+        for command in ["MULTI", "ACL LOAD", second] {
+            ensure!(!bob.call_text(command)?.is_error(), "{command}");
+        }
+        Ok(bob.call_text("EXEC")?.elements().unwrap_or_default().iter().map(said).collect())
+    };
+    fs::write(&path, "user bob on nopass ~* &* +@all\nann on\n")?;
+    let replies = executed("GET k")?;
+    ensure!(replies[0].starts_with("-ERR ") && replies[1] == "Nil", "{replies:?}");
+    fs::write(&path, "user bob on nopass ~* &* +@all -get\n")?;
+    let replies = executed("GET k")?;
+    ensure!(replies[0] == "OK", "{replies:?}");
+    ensure!(replies[1].starts_with("-NOPERM ACLs rules changed"), "{replies:?}");
+    ensure!(matches!(ann.receive()?, Received::Closed), "her user is gone");
+    fs::write(&path, "user ann on nopass +@all\n")?;
+    let replies = executed("SET k v")?;
+    ensure!(replies[0] == "OK" && replies[1].starts_with("-NOPERM"), "{replies:?}");
+    ensure!(matches!(bob.receive()?, Received::Closed), "his user is gone");
+    // Who loads a file without its own user hears of it all the same.
+    let mut ann = connect_as(&server, "ann")?;
+    fs::write(&path, "\n")?;
+    expect(&mut ann, "ACL LOAD", "OK")?;
+    ensure!(matches!(ann.receive()?, Received::Closed));
+    expect(&mut server.connect()?, "EXISTS k", "0")
+}
+
+#[test]
+fn users_with_unusual_patterns_are_there_after_a_start() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (acl, conf) = (directory.path().join("users.acl"), directory.path().join("dunlin.conf"));
+    fs::write(&acl, "")?;
+    fs::write(&conf, "hz 10\n")?;
+    let (acl, conf) = (acl.to_string_lossy().into_owned(), conf.to_string_lossy().into_owned());
+    for save in ["ACL SAVE", "CONFIG REWRITE"] {
+        let mut server = Server::start(Target::Dunlin, &[])?;
+        match save {
+            "ACL SAVE" => server.set_options(&[("aclfile", &acl)]),
+            // Its options come after the file.
+            _ => server.set_wrapper(&[
+                "sh",
+                "-c",
+                &format!("shift; exec \"$0\" serve {conf} \"$@\""),
+            ]),
+        }
+        server.start_again()?;
+        let mut admin = server.connect()?;
+        let rules = ["~a\"b", "~it's", "+get|x\"y", "~(z)", "~*a", "%RW~*", "~c", "(\"~x)\" +get)"];
+        for name in ["it\"s", "(n)", "#n", ""] {
+            let setuser = [&["ACL", "SETUSER", name, "on"][..], &rules].concat();
+            let reply = said(&admin.call(&setuser)?);
+            ensure!(reply == "OK", "{name}: {reply}");
+        }
+        for rule in ["+get|a b", "+get|a\nuser eve on", "~a b"] {
+            let reply = said(&admin.call(&["ACL", "SETUSER", "n", rule])?);
+            ensure!(reply.ends_with("Syntax error"), "{rule}: {reply}");
+        }
+        let before = listed(&mut admin)?;
+        expect(&mut admin, save, "OK")?;
+        server.terminate()?;
+        server.start_again()?;
+        ensure!(listed(&mut server.connect()?)? == before, "{save}: {before:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn megabytes_of_rules_are_taken() -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[])?;
+    let mut admin = server.connect()?;
+    for (sign, count) in
+        [("~key:", 300_000), ("&channel:", 300_000), ("+get|", 300_000), (">", 300_000)]
+    {
+        let mut words = ["ACL", "SETUSER", "u", "reset"].map(str::to_owned).to_vec();
+        words.extend((0..count).map(|number| format!("{sign}{number}")));
+        let reply = said(&admin.call(&words)?);
+        ensure!(reply == "OK", "{reply}");
+        expect(&mut admin, "ACL SETUSER u resetchannels", "OK")?;
+    }
+    let mut words = ["ACL", "SETUSER", "u", "reset"].map(str::to_owned).to_vec();
+    words.extend((0..100_000).map(|_| "(+get ~a)".to_owned()));
+    ensure!(said(&admin.call(&words)?) == "OK");
+    expect(&mut admin, "ACL DRYRUN u GET a", "OK")
+}

@@ -2,9 +2,11 @@
 
 mod bypasses;
 mod changing;
+mod databases;
 mod files;
 mod page;
 mod random_rules;
+mod roles;
 mod secrets;
 mod web;
 

@@ -1,5 +1,5 @@
 //! Random rules of users and random commands: the same rules are accepted, refused and shown, and
-//! the same commands are allowed, as on the reference.
+//! the same commands are allowed, as on the reference. `ROUNDS=500` compares 100 000 commands.
 
 use std::time::Duration;
 
@@ -13,12 +13,11 @@ use super::said;
 
 /// Commands of which the reference finds no key if other arguments are wrong, or not that which
 /// counts. Here a user needs the right to all keys that they may use.
-const STRICTER: [&str; 9] = [
+const STRICTER: [&str; 8] = [
     "PFMERGE",
     "ZDIFFSTORE",
     "ZINTERSTORE",
     "ZUNIONSTORE",
-    "MIGRATE",
     "XREAD",
     "XREADGROUP",
     "GEORADIUS",
@@ -153,8 +152,23 @@ fn is_loose_number(word: &[u8]) -> bool {
     is_number && (digits.len() < word.len() || digits.len() > 1 && digits[0] == b'0')
 }
 
+/// Whether the replies differ in nothing but how all keys are written among other patterns: here
+/// in a way that can be read again.
+fn is_told_apart(ours: &Reply, theirs: &Reply) -> bool {
+    let text = format!("{:?}", text_of(ours));
+    text.contains("%RW~*") && text.replace("%RW~*", "~*") == format!("{:?}", text_of(theirs))
+}
+
+/// A reply with texts in place of bytes.
+fn text_of(reply: &Reply) -> Vec<String> {
+    match reply.clone().elements() {
+        Some(elements) => elements.iter().flat_map(text_of).collect(),
+        None => vec![said(reply)],
+    }
+}
+
 /// Sends all commands, then reads all replies.
-fn ask(client: &mut Client, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Reply>> {
+pub(crate) fn ask(client: &mut Client, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Reply>> {
     let mut request = Vec::new();
     commands.iter().for_each(|words| encode(words, &mut request));
     client.send_raw(&request)?;
@@ -168,7 +182,7 @@ fn ask(client: &mut Client, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Reply>> {
     Ok(replies)
 }
 
-fn words(words: &[&str]) -> Vec<Vec<u8>> {
+pub(crate) fn words(words: &[&str]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
@@ -195,7 +209,7 @@ fn round(own: &mut Client, reference: &mut Client, random: &mut Random) -> Resul
             || command.iter().any(|word| is_loose_number(word));
         let is_stricter = may_be_stricter && said(ours).ends_with("' key");
         ensure!(
-            ours == theirs || is_stricter,
+            ours == theirs || is_stricter || is_told_apart(ours, theirs),
             "after SETUSER u {}: {} answers\n  {}\nand the reference\n  {}",
             rules.join(" "),
             shown(),

@@ -19,6 +19,12 @@ fn passwords_are_shown_nowhere() -> Result<()> {
     expect(&mut admin, "AUTH bob hidden2", "OK")?;
     expect(&mut admin, "HELLO 2 AUTH bob hidden2", "Array")?;
     expect(&mut admin, "CONFIG SET requirepass hidden5", "OK")?;
+    expect(&mut admin, "ACL DRYRUN bob AUTH bob hidden6", "OK")?;
+    expect(&mut admin, "ACL DRYRUN bob ACL SETUSER eve >hidden7", "OK")?;
+    // Not in a transaction either.
+    for command in ["MULTI", "AUTH bob hidden2", "ACL SETUSER bob >hidden8", "EXEC"] {
+        ensure!(!admin.call_text(command)?.is_error(), "{command}");
+    }
     let mut shown = String::new();
     for command in ["SLOWLOG GET 100", "ACL LIST", "ACL GETUSER bob", "ACL LOG", "CLIENT LIST"] {
         shown.push_str(&format!("{:?}", admin.call_text(command)?));
@@ -33,7 +39,7 @@ fn passwords_are_shown_nowhere() -> Result<()> {
     }
     shown.push_str(&server.log());
     ensure!(shown.contains("redacted"), "{shown}");
-    for number in 1..=5 {
+    for number in 1..=8 {
         ensure!(!shown.contains(&format!("hidden{number}")), "{shown}");
         let bytes = format!("{:?}", format!("hidden{number}").as_bytes());
         ensure!(!shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
@@ -77,5 +83,31 @@ fn failed_logins_are_counted_and_logged() -> Result<()> {
     ensure!(tests::observe::number(&mut client, "acl_access_denied_auth")? == 3);
     let entries = client.call_text("ACL LOG")?.elements().unwrap_or_default();
     ensure!(entries.len() == 3, "{entries:?}");
+    Ok(())
+}
+
+#[test]
+fn errors_in_files_show_no_password() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("dunlin.conf");
+    let acl = directory.path().join("users.acl");
+    for line in [
+        "requirepass \"hidden",
+        "user bob on >hidden \"",
+        "user bob on <hidden",
+        "user bob on >hidden (+get",
+        "masterauth 'hidden",
+        "user",
+    ] {
+        std::fs::write(&path, format!("{line}\n"))?;
+        std::fs::write(&acl, format!("{line}\n"))?;
+        for option in [("include", &path), ("aclfile", &acl)] {
+            let started =
+                Server::start(Target::Dunlin, &[(option.0, &*option.1.to_string_lossy())]);
+            let error = started.err().map(|error| format!("{error:?}"));
+            let error = error.ok_or_else(|| anyhow::anyhow!("{line}: it has started"))?;
+            ensure!(!error.contains("hidden"), "{line}: {error}");
+        }
+    }
     Ok(())
 }

@@ -94,6 +94,10 @@ fn requests_have_the_rights_of_their_user() -> Result<()> {
         let told = answer.text();
         ensure!(answer.status == 200 && told.contains("one") && told.contains("NOPERM"), "{told}");
         ensure!(!told.contains("\"s\""), "{told}");
+        // It may not run EXEC.
+        let transaction = r#"[["GET","app:1"]]"#;
+        let answer = ask(&mut web, "POST /v1/transaction", credentials, transaction)?;
+        ensure!(answer.status == 403 && answer.text().contains("'exec'"), "{answer:?}");
     }
     Ok(())
 }
@@ -190,5 +194,55 @@ fn an_open_server_takes_users_too() -> Result<()> {
     ensure!(ask(&mut web, "GET /v1/keys/k", &basic("app", "wrong"), "")?.status == 401);
     expect(&mut admin, "ACL SETUSER default off", "OK")?;
     ensure!(ask(&mut web, "GET /v1/keys/k", "X: y", "")?.status == 401);
+    Ok(())
+}
+
+#[test]
+fn views_ask_for_rights() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("views.toml");
+    let text = "[databases.main]\nurl = \"sqlite:DIRECTORY/data.db\"\n\
+                begin = [\"CREATE TABLE IF NOT EXISTS t (n INTEGER)\"]\n\
+                [views.v]\nselect = \"SELECT 7 AS n\"\n\
+                write = \"INSERT INTO t (n) VALUES (1)\"\nttl = 60\ntags = [\"t\"]\n";
+    let place = directory.path().to_string_lossy();
+    std::fs::write(&file, text.replace("DIRECTORY", &place))?;
+    let (server, port) = Server::start_with_http(&[("views-file", &file.to_string_lossy())])?;
+    let mut admin = server.connect()?;
+    for (user, rules) in [
+        ("all", "~* +@all"),
+        ("reader", "~view:* +@all"),
+        ("getter", "%R~* +get"),
+        ("other", "~other* +@all"),
+        ("nothing", "~* +@all -get -set -del"),
+        ("elsewhere", "~* +@all db=1"),
+        ("apart", "~other* +get (~view:* +set +del)"),
+    ] {
+        expect(&mut admin, &format!("ACL SETUSER {user} on >pw {rules}"), "OK")?;
+    }
+    // A result that is kept is asked for like one that is not.
+    for _ in 0..2 {
+        for (user, get, post, delete) in [
+            ("other", 403, 403, 403),
+            ("nothing", 403, 403, 403),
+            ("elsewhere", 403, 403, 403),
+            ("apart", 403, 403, 403),
+            ("getter", 200, 403, 403),
+            ("reader", 200, 403, 403),
+            ("all", 200, 200, 200),
+        ] {
+            let credentials = basic(user, "pw");
+            for (line, status) in [
+                ("POST /v1/views/v", post),
+                ("DELETE /v1/views/v", delete),
+                ("DELETE /v1/views?tag=t", delete),
+                ("GET /v1/views/v", get),
+            ] {
+                let body = if line.starts_with("POST") { "{}" } else { "" };
+                let answer = ask(&mut Web::connect(port)?, line, &credentials, body)?;
+                ensure!(answer.status == status, "{user} {line}: {answer:?}");
+            }
+        }
+    }
     Ok(())
 }

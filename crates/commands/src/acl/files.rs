@@ -1,6 +1,9 @@
 //! ACL LOAD and ACL SAVE: the file of users.
 //!
-//! Another thread reads and writes the file while the client waits.
+//! Another thread reads and writes the file while the client waits; in a transaction, its worker
+//! does.
+
+use std::sync::Arc;
 
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
@@ -19,10 +22,22 @@ pub(super) fn load(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult 
         return Err(NO_FILE);
     }
     if !cx.may_block() {
-        return Err(CommandError::text("ERR ACL LOAD is not allowed inside a transaction"));
+        // The world is stopped for the transaction.
+        let changed = read(cx.engine)
+            .and_then(|text| cx.engine.replace_users(&text).map_err(in_a_reply))
+            .map_err(CommandError::line)?;
+        super::changing::enforce(cx, &changed);
+        cx.reply.ok();
+        return Ok(());
     }
     let waiter = cx.wait_for_host();
-    cx.engine.storage.run_in_background(waiter, Box::new(|engine: &Engine| answer(read(engine))));
+    let me = Arc::clone(&cx.session.client);
+    let job = move |engine: &Engine| {
+        let loaded =
+            read(engine).and_then(|text| engine.load_users(&text, Some(&me)).map_err(in_a_reply));
+        answer(loaded)
+    };
+    cx.engine.storage.run_in_background(waiter, Box::new(job));
     Ok(())
 }
 
@@ -48,14 +63,18 @@ fn answer(result: Result<(), Vec<u8>>) -> Vec<u8> {
     }
 }
 
-/// Puts the users of the file in place of those that there are. The error is a line of a reply.
-fn read(engine: &Engine) -> Result<(), Vec<u8>> {
+/// The text of the file. The error is a line of a reply.
+fn read(engine: &Engine) -> Result<Vec<u8>, Vec<u8>> {
     let config = engine.config.snapshot();
-    let text = engine.host.read_users(&config.aclfile).map_err(|reason| {
+    engine.host.read_users(&config.aclfile).map_err(|reason| {
         let path = String::from_utf8_lossy(&config.aclfile);
-        format!("ERR Error loading ACLs, opening file '{path}': {reason}").into_bytes()
-    })?;
-    engine.load_users(&text).map_err(|error| [b"ERR ", &*error].concat())
+        in_a_reply(format!("Error loading ACLs, opening file '{path}': {reason}").into_bytes())
+    })
+}
+
+/// An error as a line of a reply.
+fn in_a_reply(error: Vec<u8>) -> Vec<u8> {
+    [b"ERR ", &*error].concat()
 }
 
 fn write(engine: &Engine) -> Result<(), Vec<u8>> {

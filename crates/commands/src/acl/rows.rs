@@ -22,15 +22,20 @@ const CHANGES: Flags = SHOWS | STOPS_THE_WORLD;
 
 const SUBCOMMANDS: &[Command] = &Group::Server.under("acl").rows([
     row("cat", cat, -2, OPEN, NO_KEYS),
+    row("delrole", changing::delrole, -3, CHANGES, NO_KEYS),
     row("deluser", changing::deluser, -3, CHANGES, NO_KEYS).secrets(changing::is_secret),
-    row("dryrun", dryrun, -4, SHOWS, NO_KEYS),
+    row("digest", showing::digest, 2, SHOWS, NO_KEYS),
+    row("dryrun", dryrun, -4, SHOWS, NO_KEYS).secrets(changing::is_secret),
     row("genpass", genpass, -2, OPEN, NO_KEYS),
+    row("getrole", showing::getrole, 3, SHOWS, NO_KEYS),
     row("getuser", showing::getuser, 3, SHOWS, NO_KEYS).secrets(changing::is_secret),
     help(),
     row("list", showing::list, 2, SHOWS, NO_KEYS),
-    row("load", files::load, 2, SHOWS, NO_KEYS),
+    row("load", files::load, 2, CHANGES, NO_KEYS),
     row("log", showing::log, -2, SHOWS, NO_KEYS),
+    row("roles", showing::roles, 2, SHOWS, NO_KEYS),
     row("save", files::save, 2, SHOWS, NO_KEYS),
+    row("setrole", changing::setrole, -3, CHANGES, NO_KEYS).secrets(changing::is_secret),
     row("setuser", changing::setuser, -3, CHANGES, NO_KEYS).secrets(changing::is_secret),
     row("users", showing::users, 2, SHOWS, NO_KEYS),
     row("whoami", whoami, 2, OPEN, NO_KEYS),
@@ -49,10 +54,16 @@ const DOCS: &[Docs] = &[
     docs("acl|cat", "6.0.0", "Lists the categories of commands, or the commands of a category.")
         .cost("O(1)")
         .arguments(&[argument("category", ArgumentKind::String).optional()]),
+    docs("acl|delrole", "9.2.0", "Deletes roles that no user has.")
+        .cost("O(N) for N roles and users.")
+        .arguments(&[argument("rolename", ArgumentKind::String).multiple()])
+        .tips(ON_ALL_NODES),
     docs("acl|deluser", "6.0.0", "Deletes users, and closes their connections.")
         .cost("O(N) for N connections.")
         .arguments(&[argument("username", ArgumentKind::String).multiple()])
         .tips(ON_ALL_NODES),
+    docs("acl|digest", "9.2.0", "Returns a fingerprint of the rules of all users and roles.")
+        .cost("O(N) for N users and roles."),
     docs("acl|dryrun", "7.0.0", "Says whether a user may run a command, without running it.")
         .cost("O(1)")
         .arguments(&[
@@ -63,6 +74,9 @@ const DOCS: &[Docs] = &[
     docs("acl|genpass", "6.0.0", "Makes a random password that nobody can guess.")
         .cost("O(1)")
         .arguments(&[argument("bits", ArgumentKind::Integer).optional()]),
+    docs("acl|getrole", "9.2.0", "Shows the rules of a role, and who has it.")
+        .cost("O(N) for N rules of the role, and N users.")
+        .arguments(&[argument("rolename", ArgumentKind::String)]),
     docs("acl|getuser", "6.0.0", "Shows the rules of a user.")
         .cost("O(N) for N rules of the user.")
         .arguments(&[argument("username", ArgumentKind::String)])
@@ -82,8 +96,16 @@ const DOCS: &[Docs] = &[
         )
         .optional()])
         .history(&[("7.2.0", "Shows the number of an entry, and its times.")]),
+    docs("acl|roles", "9.2.0", "Lists the names of the roles.").cost("O(N) for N roles."),
     docs("acl|save", "6.0.0", "Writes the users into their file.")
         .cost(PER_USER)
+        .tips(ON_ALL_NODES),
+    docs("acl|setrole", "9.2.0", "Makes a role, or changes its rules.")
+        .cost("O(N) for N rules, and N clients of the users who have it.")
+        .arguments(&[
+            argument("rolename", ArgumentKind::String),
+            argument("rule", ArgumentKind::String).optional().multiple(),
+        ])
         .tips(ON_ALL_NODES),
     docs("acl|setuser", "6.0.0", "Makes a user, or changes its rules.")
         .cost("O(N) for N rules.")

@@ -3,7 +3,7 @@
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::engine::Context;
-use engine::users::account::ShownRights;
+use engine::users::sets::ShownRights;
 use resp::reply::Reply;
 
 /// Entries that ACL LOG shows when nobody says how many.
@@ -17,9 +17,9 @@ pub(super) fn getuser(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
         return Ok(());
     };
     let rights = account.shown_rights();
-    let [own, selectors @ ..] = &*rights else { unreachable!("each user has rights of its own") };
+    let roles = account.role_names();
     let reply = &mut cx.reply;
-    reply.map(3 + fields(own));
+    reply.map(2 + all_fields(&rights) + usize::from(roles.len() > 0));
     reply.bulk(b"flags");
     let flags = account.flags();
     reply.set(flags.len());
@@ -28,6 +28,50 @@ pub(super) fn getuser(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let digests = account.digests();
     reply.array(digests.len());
     digests.iter().for_each(|digest| reply.bulk(digest.as_bytes()));
+    reply_all_rights(reply, &rights);
+    if roles.len() > 0 {
+        reply.bulk(b"roles");
+        reply.array(roles.len());
+        roles.for_each(|name| reply.bulk(name));
+    }
+    Ok(())
+}
+
+/// ACL GETROLE rolename
+pub(super) fn getrole(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let name = args.bytes()?;
+    let Some(role) = cx.engine.users.role(name) else {
+        cx.reply.null();
+        return Ok(());
+    };
+    let rights = role.shown_rights();
+    let users = cx.engine.users.users_with(name);
+    let reply = &mut cx.reply;
+    reply.map(1 + all_fields(&rights));
+    reply_all_rights(reply, &rights);
+    reply.bulk(b"users");
+    reply.array(users.len());
+    users.iter().for_each(|account| reply.bulk(&account.name));
+    Ok(())
+}
+
+/// ACL ROLES
+pub(super) fn roles(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let all = cx.engine.users.roles();
+    cx.reply.array(all.len());
+    all.iter().for_each(|role| cx.reply.bulk(&role.name));
+    Ok(())
+}
+
+/// How many fields [`reply_all_rights`] writes.
+fn all_fields(rights: &[ShownRights]) -> usize {
+    rights.first().map_or(0, fields) + 1
+}
+
+/// Writes the fields of a user's or a role's own rights, and its selectors.
+fn reply_all_rights(reply: &mut Reply<'_>, rights: &[ShownRights]) {
+    let [own, selectors @ ..] = rights else { unreachable!("each has rights of its own") };
     reply_rights(reply, own);
     reply.bulk(b"selectors");
     reply.array(selectors.len());
@@ -35,7 +79,6 @@ pub(super) fn getuser(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
         reply.map(fields(own));
         reply_rights(reply, own);
     }
-    Ok(())
 }
 
 /// How many fields [`reply_rights`] writes.
@@ -56,9 +99,15 @@ fn reply_rights(reply: &mut Reply<'_>, rights: &ShownRights) {
 
 /// ACL LIST
 pub(super) fn list(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let all = cx.engine.users.all();
-    cx.reply.array(all.len());
-    all.iter().for_each(|account| cx.reply.bulk(&account.line()));
+    let lines = cx.engine.users.lines();
+    cx.reply.array(lines.len());
+    lines.iter().for_each(|line| cx.reply.bulk(line));
+    Ok(())
+}
+
+/// ACL DIGEST
+pub(super) fn digest(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.reply.bulk(cx.engine.users.fingerprint().as_bytes());
     Ok(())
 }
 

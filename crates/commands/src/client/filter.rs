@@ -7,7 +7,6 @@ use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::engine::Engine;
 use engine::session::client::{Client, ClientClass, FLAG_LETTERS, flag};
-use engine::users::DEFAULT_USER;
 
 /// Which clients are meant.
 #[derive(Default)]
@@ -130,10 +129,7 @@ impl<'a> Traits<'a> {
             self.class.map(|class| class == client.class()),
             self.address.map(|address| address == client.address.as_bytes()),
             self.local_address.map(|address| address == client.local_address.as_bytes()),
-            self.user.map(|user| match &*names.user {
-                [] => user == DEFAULT_USER,
-                own => user == own,
-            }),
+            self.user.map(|user| user == names.user()),
             self.flags.map(|flags| has_all(&client.flag_letters(), flags)),
             self.name.map(|name| name == names.name),
             self.library.map(|library| library == names.library),
@@ -176,7 +172,7 @@ fn class(args: &mut Args<'_>) -> Result<ClientClass, CommandError> {
         .ok_or_else(|| CommandError::quoting("ERR Unknown client type '", name, "'"))
 }
 
-/// There is one user, and all clients are its clients, so naming it narrows nothing.
+/// The name of a user, if there is one of this name.
 fn known_user<'a>(name: &'a [u8], engine: &Engine) -> Result<&'a [u8], CommandError> {
     if engine.users.find(name).is_some() {
         return Ok(name);

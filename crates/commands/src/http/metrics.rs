@@ -108,7 +108,7 @@ fn seconds(nanoseconds: u64) -> String {
 /// The metrics: `OPEN` for OpenMetrics, `KEYLESS` without names of keys.
 pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut page = Page { text: String::new(), open: args.word("OPEN") };
-    let names_keys = !args.word("KEYLESS") && cx.session.user.account().reads_all_keys();
+    let names_keys = !args.word("KEYLESS") && cx.session.user.account().reads_all_keys(cx.row.id);
     process(&mut page, cx);
     connections(&mut page, cx);
     certificates(&mut page, cx);

@@ -15,6 +15,7 @@ pub mod rows;
 mod views;
 
 use base::limits;
+use resp::args::Arguments;
 use resp::reply::Reply;
 use store::list::ListInput;
 use store::pack::{End, INTEGER_TEXT_BYTES};
@@ -296,25 +297,24 @@ fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
     };
     let entry = cx.db.find(&key);
-    may_read(cx, entry)?;
+    may_read(cx, entry, args.argv())?;
     note_expired_fields(cx, &key, entry);
     reply_entry(&mut cx.reply, &cx.engine.content_types, entry, part, cx.db.now)
 }
 
 /// Whether the client's user may read a value of this type: it needs the command that reads one.
 #[inline]
-fn may_read(cx: &Context<'_>, entry: Option<Entry<'_>>) -> CommandResult {
-    match entry {
-        Some(entry) if cx.session.user.is_restricted() => cx.may_act_as(match entry.value() {
-            ValueRef::String(_) => "get",
-            ValueRef::Hash(_) => "hgetall",
-            ValueRef::List(_) => "lrange",
-            ValueRef::Set(_) => "smembers",
-            ValueRef::Zset(_) => "zrange",
-            ValueRef::Stream(_) => "xrange",
-        }),
-        _ => Ok(()),
-    }
+fn may_read(cx: &Context<'_>, entry: Option<Entry<'_>>, argv: Arguments<'_>) -> CommandResult {
+    let Some(entry) = entry.filter(|_| cx.session.user.is_restricted()) else { return Ok(()) };
+    let name = match entry.value() {
+        ValueRef::String(_) => "get",
+        ValueRef::Hash(_) => "hgetall",
+        ValueRef::List(_) => "lrange",
+        ValueRef::Set(_) => "smembers",
+        ValueRef::Zset(_) => "zrange",
+        ValueRef::Stream(_) => "xrange",
+    };
+    cx.may_act_as(name, argv)
 }
 
 /// Has the fields of a hash removed whose time is over, when the command ends: see [`version_of`].
@@ -574,7 +574,7 @@ fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         match cx.db.find(&key) {
             None => cx.reply.null(),
             Some(entry) => {
-                may_read(cx, Some(entry))?;
+                may_read(cx, Some(entry), args.argv())?;
                 begin_entry(&mut cx.reply, &cx.engine.content_types, entry, now);
                 reply_part(&mut cx.reply, entry, &Part { alone: true, ..Part::ALL }, now)?;
             }
@@ -729,6 +729,11 @@ fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// The hot keys are those of all databases.
+fn of_all_databases(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
+    visit(None);
+}
+
 /// The keys that commands name most often.
 fn hot_keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let most = args.at_least(1, CommandError::OUT_OF_RANGE)?;
@@ -771,13 +776,14 @@ fn push(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (b"ZSET", _) => "ZSET",
         _ => return Err(CommandError::WRONG_TYPE),
     };
-    cx.may_act_as(match target {
+    let name = match target {
         "LIST" => "rpush",
         "FRONT" => "lpush",
         "SET" => "sadd",
         "HASH" => "hset",
         _ => "zadd",
-    })?;
+    };
+    cx.may_act_as(name, args.argv())?;
     let values: Vec<&[u8]> = args.rest().iter().collect();
     let (command, changes): (&[u8], u64) = match target {
         "LIST" | "FRONT" => push_to_list(cx, &key, target == "FRONT", &values)?,
@@ -895,7 +901,8 @@ const INTERNAL_COMMANDS: &[Command] = &Group::Generic.under("http").rows([
         .below(b"", RO | ACCESS),
     row("hotkeys", hot_keys, 2, LOADING | STALE | INTERNAL, NO_KEYS)
         .stands_for(&["info"])
-        .below(b"", RO | ACCESS),
+        .below(b"", RO | ACCESS)
+        .databases(of_all_databases),
     row("view", views::view, -4, READONLY | INTERNAL, READS).stands_for(&["get"]),
     row("viewchange", views::change, 3, WRITE | INTERNAL, NO_KEYS)
         .stands_for(&["set"])

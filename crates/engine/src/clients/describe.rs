@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::engine::Registry;
 use crate::session::Session;
 use crate::session::client::{Client, flag};
-use crate::users::DEFAULT_USER;
 
 impl Client {
     /// Bytes of memory that the connection takes.
@@ -99,8 +98,7 @@ impl Client {
             self.last_command_name(commands),
         );
         line.extend_from_slice(rest.as_bytes());
-        let user: &[u8] = if names.user.is_empty() { DEFAULT_USER } else { &names.user };
-        line.extend_from_slice(user);
+        line.extend_from_slice(names.user());
         let protocol = self.protocol.load(Relaxed);
         line.extend_from_slice(format!(" redir=-1 resp={protocol} lib-name=").as_bytes());
         line.extend_from_slice(&names.library);

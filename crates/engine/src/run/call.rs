@@ -12,7 +12,7 @@ use store::gate::Pinned;
 use crate::admission::Admission;
 use crate::command::args::Args;
 use crate::command::error::CommandError;
-use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT};
+use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, SELECTS};
 use crate::db::Db;
 use crate::db::slot_access::SlotAccess;
 use crate::engine::{Command, Context, Engine, Row};
@@ -86,7 +86,7 @@ impl Engine {
                 self.run(call, row, slot_access)
             }
             Admission::Queue(row) => {
-                queue(session, row, request.argv);
+                queue(session, row, request.argv, self.keyspace.databases());
                 Reply::new(output, session.resp3).simple(b"QUEUED");
                 Ok(Outcome::Done)
             }
@@ -426,11 +426,17 @@ fn is_foreign(argv: Arguments<'_>) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-/// Queues a command for EXEC, unless that EXEC will run nothing.
-fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
+/// Queues a command for EXEC, unless that EXEC will run nothing. There are so many databases.
+fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>, databases: usize) {
     let transaction = session.transaction.as_mut().expect("queueing happens inside MULTI");
     if transaction.aborted || session.watch.as_ref().is_some_and(|watch| watch.flag.has_changed()) {
         return;
+    }
+    if row.command.has(SELECTS) {
+        let index = argv.get(1).and_then(base::num::parse_i64);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        // SELECT will refuse any other.
+        transaction.selected = index.filter(|index| *index < databases).or(transaction.selected);
     }
     let argv = OwnedArguments::from(argv);
     transaction.bytes += argv.memory() + size_of::<QueuedCommand>();

@@ -14,6 +14,7 @@ use resp::output::Output;
 use crate::command::error::CommandError;
 use crate::session::awaited::Wait;
 use crate::session::watcher::WatchFlag;
+use crate::users::DEFAULT_USER;
 
 /// Wakes the workers of clients.
 pub trait Wake {
@@ -53,11 +54,17 @@ pub struct ClientNames {
     pub library: Vec<u8>,
     /// CLIENT SETINFO LIB-VER.
     pub library_version: Vec<u8>,
-    /// The user for whom it acts; empty before the first one that it has named.
-    pub user: Box<[u8]>,
+    /// The user for whom it acts, once that is another one than [`DEFAULT_USER`]. A name may be
+    /// empty.
+    pub(crate) user: Option<Box<[u8]>>,
 }
 
 impl ClientNames {
+    /// The user for whom it acts.
+    pub fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or(DEFAULT_USER)
+    }
+
     pub(crate) fn memory(&self) -> usize {
         self.name.capacity() + self.library.capacity() + self.library_version.capacity()
     }
@@ -155,6 +162,8 @@ pub struct Client {
     pub(crate) counted_memory: AtomicUsize,
     /// The connection must be closed.
     killed: AtomicBool,
+    /// The connection must be closed when the reply is out for which the client waits.
+    ends_with_reply: AtomicBool,
     /// Messages from other threads.
     pub inbox: Mutex<Inbox>,
     /// The wait in which it is blocked.
@@ -203,6 +212,7 @@ impl Client {
             output_limit: AtomicUsize::new(usize::MAX),
             counted_memory: AtomicUsize::new(0),
             killed: AtomicBool::new(false),
+            ends_with_reply: AtomicBool::new(false),
             inbox: Mutex::default(),
             wait: Mutex::default(),
             watch: Mutex::default(),
@@ -257,6 +267,16 @@ impl Client {
         if let Some(wait) = &*self.wait.lock() {
             wait.claim();
         }
+    }
+
+    /// Asks its worker to close it after the reply for which it waits.
+    pub(crate) fn end_with_reply(&self) {
+        self.ends_with_reply.store(true, Release);
+    }
+
+    /// Whether it is closed after the reply for which it waits.
+    pub fn ends_with_reply(&self) -> bool {
+        self.ends_with_reply.load(Acquire)
     }
 
     /// Whether it is about to be closed: it runs no further command and gets nothing any more.

@@ -37,6 +37,8 @@ pub struct Transaction {
     pub bytes: usize,
     /// A command was refused: EXEC will be too.
     pub aborted: bool,
+    /// The database that its last queued SELECT names.
+    pub selected: Option<usize>,
 }
 
 /// CLIENT REPLY.
@@ -267,7 +269,7 @@ impl Session {
     /// It acts for another user from now on.
     pub fn set_user(&mut self, user: User) {
         if user.name() != self.user.name() {
-            self.client.names.lock().user = user.name().into();
+            self.client.names.lock().user = Some(user.name().into());
         }
         self.user = user;
     }
@@ -279,6 +281,15 @@ impl Session {
             return;
         }
         self.client.database.store(database as u32, Relaxed);
+    }
+
+    /// The database in which a command runs that comes now; if it is queued, as far as that is
+    /// known when it is queued.
+    #[inline]
+    pub(crate) fn database_of_next(&self) -> usize {
+        let transaction = self.transaction.as_ref().filter(|own| !own.aborted);
+        let selected = transaction.and_then(|own| own.selected);
+        selected.unwrap_or(self.database)
     }
 
     /// Chooses the protocol.

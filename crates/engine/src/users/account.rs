@@ -1,13 +1,28 @@
 //! A user: how it logs in, and what it may do. An account never changes: a rule makes another one.
 
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+
 use super::catalog::Catalog;
 use super::error::RuleError;
 use super::password::Digest;
 use super::rights::Rights;
 pub use super::rights::has_spaces;
+use super::role::{Role, Roles, named_role};
+use super::sets::{self, Sets, ShownRights};
 
 /// The name of the user that clients are who have not said who they are.
 pub const DEFAULT_USER: &[u8] = b"default";
+
+/// What a rule may name, and what new users have.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) catalog: &'a Catalog,
+    /// Whether new users, and new selectors, may use all channels.
+    pub(super) all_channels: bool,
+    pub(super) roles: &'a Roles,
+}
 
 /// See the module's text.
 #[derive(Clone)]
@@ -22,9 +37,11 @@ pub struct Account {
     pub takes_any_password: bool,
     /// Whether `skip-sanitize-payload` was said of it.
     pub skips_sanitizing: bool,
-    pub(crate) passwords: Vec<Digest>,
-    /// What it may do, and after that its selectors: each allows what it allows by itself.
-    pub(crate) rights: Vec<Rights>,
+    passwords: IndexSet<Digest>,
+    /// What it may do by rules of its own.
+    rights: Sets,
+    /// Its roles, as they are now.
+    pub(super) roles: Vec<Arc<Role>>,
     /// Whether it may do everything, so that nothing is checked.
     pub(crate) is_unrestricted: bool,
 }
@@ -38,8 +55,9 @@ impl Account {
             is_on: false,
             takes_any_password: false,
             skips_sanitizing: false,
-            passwords: Vec::new(),
-            rights: vec![Rights::none(all_channels)],
+            passwords: IndexSet::new(),
+            rights: Sets::none(all_channels),
+            roles: Vec::new(),
             is_unrestricted: false,
         }
     }
@@ -50,7 +68,7 @@ impl Account {
         Account {
             is_on: true,
             takes_any_password: true,
-            rights: vec![Rights::all(catalog)],
+            rights: Sets::all(catalog),
             is_unrestricted: true,
             ..Account::new(DEFAULT_USER, true)
         }
@@ -71,11 +89,11 @@ impl Account {
         Account { number: self.number, ..Account::new(&self.name, false) }
     }
 
-    /// Applies a rule. After an error the account is no longer of use.
-    pub(crate) fn apply(
+    /// Applies a rule. After an error the account is no longer of use. [`Account::settle`] comes
+    /// after the last rule.
+    pub(super) fn apply(
         &mut self,
-        catalog: &Catalog,
-        all_channels: bool,
+        Terms { catalog, all_channels, roles }: Terms<'_>,
         rule: &[u8],
     ) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
@@ -103,35 +121,51 @@ impl Account {
                     _ => self.remove_password(digest)?,
                 }
             }
-            [b'(', rules @ .., b')'] => {
-                let mut rights = Rights::none(all_channels);
-                let words = config::split_words(rules).ok_or(RuleError::Syntax)?;
-                for rule in &words {
-                    rights.apply(catalog, rule)?;
-                }
-                self.rights.push(rights);
-            }
-            _ if is("clearselectors") => self.rights.truncate(1),
             _ if is("reset") => {
                 *self = Account { number: self.number, ..Account::new(&self.name, all_channels) };
             }
-            _ => self.rights[0].apply(catalog, rule)?,
+            _ if is("resetroles") => self.roles.clear(),
+            _ => match named_role(rule) {
+                Some(name) => {
+                    let role = roles.get(name).ok_or(RuleError::UnknownRole)?;
+                    if !self.roles.iter().any(|own| *own.name == *name) {
+                        self.roles.push(Arc::clone(role));
+                    }
+                }
+                None => self.rights.apply(catalog, all_channels, rule)?,
+            },
         }
-        self.is_unrestricted = self.rights.iter().any(|rights| rights.is_all(catalog));
         Ok(())
     }
 
+    /// Has a role as it is now, if it has it. Whether it does.
+    pub(super) fn renew_role(&mut self, role: &Arc<Role>) -> bool {
+        let own = self.roles.iter_mut().find(|own| own.name == role.name);
+        let has_it = own.is_some();
+        own.into_iter().for_each(|own| *own = Arc::clone(role));
+        has_it
+    }
+
+    /// Each set of rights that it has, by itself or by a role: each allows what it allows by
+    /// itself.
+    pub(super) fn all_rights(&self) -> impl Iterator<Item = &Rights> {
+        self.rights.iter().chain(self.roles.iter().flat_map(|role| role.rights.iter()))
+    }
+
+    /// Makes it ready for checks after its rules.
+    pub(super) fn settle(&mut self, catalog: &Catalog) {
+        let is_unrestricted = self.all_rights().any(|rights| rights.is_all(catalog));
+        self.is_unrestricted = is_unrestricted;
+    }
+
     fn add_password(&mut self, digest: Digest) {
-        if !self.passwords.contains(&digest) {
-            self.passwords.push(digest);
-        }
+        self.passwords.insert(digest);
         self.takes_any_password = false;
     }
 
     fn remove_password(&mut self, digest: Digest) -> Result<(), RuleError> {
-        let found = self.passwords.iter().position(|own| *own == digest);
-        self.passwords.remove(found.ok_or(RuleError::NoSuchPassword)?);
-        Ok(())
+        let was_there = self.passwords.shift_remove(&digest);
+        was_there.then_some(()).ok_or(RuleError::NoSuchPassword)
     }
 
     /// Sets `requirepass`: its only password, or none.
@@ -139,7 +173,7 @@ impl Account {
         self.passwords.clear();
         self.takes_any_password = password.is_empty();
         if !password.is_empty() {
-            self.passwords.push(Digest::of(password));
+            self.passwords.insert(Digest::of(password));
         }
     }
 
@@ -174,56 +208,42 @@ impl Account {
 
     /// Its rules as ACL GETUSER shows them: those of the user itself, then those of its selectors.
     pub fn shown_rights(&self) -> Vec<ShownRights> {
-        let shown = self.rights.iter().map(|rights| ShownRights {
-            commands: rights.shown_commands(),
-            keys: rights.shown_keys(),
-            channels: rights.shown_channels(),
-            databases: rights.shown_databases(),
-        });
-        shown.collect()
+        self.rights.shown()
     }
 
-    /// The line of ACL LIST, which is also that of a file.
+    /// The names of its roles.
+    pub fn role_names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.roles.iter().map(|role| &*role.name)
+    }
+
+    /// The line of ACL LIST, which is also that of a file of users.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = [b"user ", &*self.name].concat();
-        for flag in self.flags() {
-            line.push(b' ');
-            line.extend_from_slice(flag.as_bytes());
-        }
-        for digest in self.digests() {
-            line.extend_from_slice(format!(" #{digest}").as_bytes());
-        }
-        for (index, rights) in self.rights.iter().enumerate() {
-            let (open, close): (&[u8], &[u8]) =
-                if index == 0 { (b" ", b"") } else { (b" (", b")") };
-            line.extend_from_slice(&[open, &rights.shown(), close].concat());
-        }
-        line
+        sets::line(&self.words())
+    }
+
+    /// Its line in a file of the configuration.
+    pub(super) fn config_line(&self) -> Vec<u8> {
+        sets::config_line(self.words())
+    }
+
+    fn words(&self) -> Vec<Vec<u8>> {
+        let mut words = vec![b"user".to_vec(), self.name.to_vec()];
+        words.extend(self.flags().into_iter().map(|flag| flag.as_bytes().to_vec()));
+        words.extend(self.digests().iter().map(|digest| format!("#{digest}").into_bytes()));
+        words.extend(self.rights.words());
+        words.extend(self.role_names().map(|name| [b"role=", name].concat()));
+        words
     }
 
     /// Whether it allows at least all channels that another account allows.
     pub(crate) fn keeps_channels_of(&self, other: &Account) -> bool {
-        let own = |text: &[u8]| {
-            self.rights.iter().any(|rights| rights.all_channels || rights.channels.has(text))
-        };
-        let has_all = self.rights.iter().any(|rights| rights.all_channels);
-        has_all
-            || other.rights.iter().all(|rights| {
-                !rights.all_channels && rights.channels.iter().all(|channel| own(&channel.text))
-            })
+        let keeps =
+            |pattern: &[u8]| self.all_rights().any(|rights| rights.allows_channel(pattern, true));
+        self.all_rights().any(|rights| rights.all_channels)
+            || other
+                .all_rights()
+                .all(|rights| !rights.all_channels && rights.channel_patterns().all(keeps))
     }
-}
-
-/// What a selector allows, as ACL GETUSER shows it.
-pub struct ShownRights {
-    /// Rules of commands.
-    pub commands: Vec<u8>,
-    /// Rules of keys.
-    pub keys: Vec<u8>,
-    /// Rules of channels.
-    pub channels: Vec<u8>,
-    /// The rule of databases, if not all are allowed.
-    pub databases: Option<Vec<u8>>,
 }
 
 /// Joins words that belong to one selector: those from `(` up to `)`. The error is the word that

@@ -15,6 +15,12 @@ pub enum RuleError {
     AllKeys,
     /// A pattern after the one that allows all channels.
     AllChannels,
+    /// The number of a database is too small or too large.
+    DatabaseRange,
+    /// There is no such role.
+    UnknownRole,
+    /// It is about users, and was given for a role.
+    OfUsers,
     /// A first argument can be allowed for whole commands alone.
     FirstArgumentOfSubcommand,
 }
@@ -41,6 +47,9 @@ impl RuleError {
                  does not have any effect. Try 'resetchannels' to start with an empty list of \
                  channels"
             }
+            RuleError::DatabaseRange => "The provided database ID is out of range",
+            RuleError::UnknownRole => "There is no such role",
+            RuleError::OfUsers => "This rule is for users, not for roles",
             RuleError::FirstArgumentOfSubcommand => {
                 "Allowing first-arg of a subcommand is not supported"
             }

@@ -3,7 +3,9 @@
 //! | file | what it answers |
 //! |---|---|
 //! | [`account`] | what is known of a user? |
-//! | `rights` | what does one selector of it allow? |
+//! | [`role`] | which rights does a user have by the name of a role? |
+//! | [`sets`] | what do a user or a role and their selectors allow? |
+//! | `rights` | what does one selector allow? |
 //! | `patterns` | which names match some pattern? |
 //! | [`verdict`] | may it run a command? |
 //! | [`catalog`] | which commands and categories can rules name? |
@@ -27,8 +29,11 @@ mod password;
 mod patterns;
 pub mod refusing;
 mod rights;
+pub mod role;
+pub mod sets;
 pub mod verdict;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -42,16 +47,25 @@ pub use account::{Account, DEFAULT_USER};
 pub use file::BadUser;
 pub(crate) use patterns::Access;
 
+use account::Terms;
 use catalog::Catalog;
 use error::RuleError;
-use file::Accounts;
+use file::Loaded;
 use log::{Log, LogEntry, Reason, Refusal};
 use password::Digest;
+use role::{Role, Roles};
+
+/// All users and roles, by their names.
+#[derive(Default)]
+struct Present {
+    accounts: BTreeMap<Vec<u8>, Arc<Account>>,
+    roles: Roles,
+}
 
 /// See the module's text.
 pub struct Users {
     catalog: &'static Catalog,
-    accounts: Mutex<std::collections::BTreeMap<Vec<u8>, Arc<Account>>>,
+    present: Mutex<Present>,
     generation: AtomicU64,
     next_number: AtomicU64,
     /// Whether clients are the default user without saying so.
@@ -60,7 +74,7 @@ pub struct Users {
     refused: [AtomicU64; 5],
 }
 
-/// Why ACL SETUSER fails. Nothing has changed then.
+/// Why ACL SETUSER or ACL SETROLE fails. Nothing has changed then.
 pub struct BadRule {
     /// The rule.
     pub rule: Vec<u8>,
@@ -83,14 +97,14 @@ impl Users {
         default.set_only_password(password);
         let users = Users {
             catalog,
-            accounts: Mutex::default(),
+            present: Mutex::default(),
             generation: AtomicU64::new(1),
             next_number: AtomicU64::new(1),
             is_open: AtomicBool::new(true),
             log: Mutex::default(),
             refused: Default::default(),
         };
-        users.put(default);
+        users.put(&mut users.present.lock(), default);
         users
     }
 
@@ -104,11 +118,13 @@ impl Users {
         let all = self.all();
         let mut plain = Account::default_user(self.catalog);
         plain.set_only_password(&config.requirepass);
-        let is_plain = all.len() == 1 && all[0].line() == plain.line();
+        let roles = self.roles();
+        let is_plain = roles.is_empty() && all.len() == 1 && all[0].line() == plain.line();
         if is_plain || !config.aclfile.is_empty() {
             return Vec::new();
         }
-        all.iter().map(|account| account.line()).collect()
+        let roles = roles.iter().map(|role| role.config_line());
+        roles.chain(all.iter().map(|account| account.config_line())).collect()
     }
 
     /// All commands, as rules name them.
@@ -130,7 +146,7 @@ impl Users {
 
     /// The user of this name.
     pub fn find(&self, name: &[u8]) -> Option<Arc<Account>> {
-        self.accounts.lock().get(name).cloned()
+        self.present.lock().accounts.get(name).cloned()
     }
 
     /// The user that clients are who have said nothing.
@@ -141,7 +157,31 @@ impl Users {
 
     /// All users, sorted by their names.
     pub fn all(&self) -> Vec<Arc<Account>> {
-        self.accounts.lock().values().cloned().collect()
+        self.present.lock().accounts.values().cloned().collect()
+    }
+
+    /// All roles, sorted by their names.
+    pub fn roles(&self) -> Vec<Arc<Role>> {
+        self.present.lock().roles.values().cloned().collect()
+    }
+
+    /// The role of this name.
+    pub fn role(&self, name: &[u8]) -> Option<Arc<Role>> {
+        self.present.lock().roles.get(name).cloned()
+    }
+
+    /// The lines of ACL LIST: those of roles, then those of users.
+    pub fn lines(&self) -> Vec<Vec<u8>> {
+        let (roles, users) = (self.roles(), self.all());
+        let roles = roles.iter().map(|role| role.line());
+        roles.chain(users.iter().map(|account| account.line())).collect()
+    }
+
+    /// A fingerprint of all rules: the SHA-256 of each line of ACL LIST, put together by XOR, in
+    /// hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let digests = self.lines().into_iter().map(|line| Digest::of(&line));
+        digests.reduce(Digest::xor).map(|digest| digest.hexadecimal()).unwrap_or_default()
     }
 
     /// The user whose name and password these are, if it may log in.
@@ -164,44 +204,100 @@ impl Users {
         rules: &[Vec<u8>],
         all_channels: bool,
     ) -> Result<Option<Changed>, BadRule> {
-        let before = self.find(name);
+        let mut present = self.present.lock();
+        let before = present.accounts.get(name).cloned();
         let mut account = match &before {
             Some(account) => Account::clone(account),
             None => Account::new(name, all_channels),
         };
+        let terms = Terms { catalog: self.catalog, all_channels, roles: &present.roles };
         for rule in rules {
-            account
-                .apply(self.catalog, all_channels, rule)
-                .map_err(|error| BadRule { rule: rule.clone(), error })?;
+            account.apply(terms, rule).map_err(|error| BadRule { rule: rule.clone(), error })?;
         }
-        let after = Some(self.put(account));
+        let after = Some(self.put(&mut present, account));
         Ok(before.map(|before| Changed { before, after }))
     }
 
     /// Deletes a user.
     pub fn delete(&self, name: &[u8]) -> Option<Changed> {
-        let before = self.accounts.lock().remove(name)?;
+        let before = self.present.lock().accounts.remove(name)?;
         self.note_change();
         Some(Changed { before, after: None })
     }
 
-    /// Sets `requirepass`.
-    pub fn set_default_password(&self, password: &[u8]) {
-        let mut account = Account::clone(&self.default_user());
-        account.set_only_password(password);
-        self.put(account);
+    /// Whether a role may have this name: those of commands and categories mean something else.
+    pub fn may_name_role(&self, name: &[u8]) -> bool {
+        self.catalog.find(name).is_none() && catalog::category(name).is_none()
     }
 
-    /// Sets the users of the configuration: the words of its lines, each a name and rules.
+    /// Applies rules to a role, all of them or none. The role is made if there is none. Returns the
+    /// users who have it.
+    pub fn set_role(&self, name: &[u8], rules: &[Vec<u8>]) -> Result<Vec<Changed>, BadRule> {
+        let mut present = self.present.lock();
+        let before = present.roles.get(name);
+        let mut role = before.map_or_else(|| Role::new(name), |role| Role::clone(role));
+        for rule in rules {
+            role.apply(self.catalog, rule)
+                .map_err(|error| BadRule { rule: rule.clone(), error })?;
+        }
+        let role = Arc::new(role);
+        present.roles.insert(name.to_vec(), Arc::clone(&role));
+        let mut changed = Vec::new();
+        for before in present.accounts.values().cloned().collect::<Vec<_>>() {
+            let mut account = Account::clone(&before);
+            if account.renew_role(&role) {
+                let after = Some(self.put(&mut present, account));
+                changed.push(Changed { before, after });
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The users who have a role.
+    pub fn users_with(&self, role: &[u8]) -> Vec<Arc<Account>> {
+        let mut all = self.all();
+        all.retain(|account| account.role_names().any(|own| own == role));
+        all
+    }
+
+    /// Deletes roles, and returns how many there were. The error is a role that a user has: then
+    /// none is deleted.
+    pub fn delete_roles<'n>(&self, names: &[&'n [u8]]) -> Result<usize, &'n [u8]> {
+        let mut present = self.present.lock();
+        let is_assigned = |name: &&&[u8]| {
+            let mut all = present.accounts.values();
+            all.any(|account| account.role_names().any(|own| own == **name))
+        };
+        if let Some(name) = names.iter().find(is_assigned) {
+            return Err(*name);
+        }
+        let roles = &mut present.roles;
+        Ok(names.iter().filter(|name| roles.remove(**name).is_some()).count())
+    }
+
+    /// Sets `requirepass`.
+    pub fn set_default_password(&self, password: &[u8]) {
+        let mut present = self.present.lock();
+        let Some(default) = present.accounts.get(DEFAULT_USER) else { return };
+        let mut account = Account::clone(default);
+        account.set_only_password(password);
+        self.put(&mut present, account);
+    }
+
+    /// Sets the users and roles of the configuration: the words of its lines, each `user` or
+    /// `role`, a name, and rules.
     pub fn configure(&self, lines: &[Vec<Vec<u8>>], all_channels: bool) -> Result<(), BadUser> {
-        for account in file::configured(lines, self.catalog, all_channels)? {
-            self.put(account);
+        let Loaded { accounts, roles } = file::configured(lines, self.catalog, all_channels)?;
+        let mut present = self.present.lock();
+        present.roles.extend(roles);
+        for account in accounts.into_values() {
+            self.put(&mut present, account);
         }
         Ok(())
     }
 
-    /// Puts the users of a file in place of all users. The error is all that is wrong with it, in
-    /// one line; nothing has changed then.
+    /// Puts the users and roles of a file in place of all. The error is all that is wrong with it,
+    /// in one line; nothing has changed then.
     pub fn load(
         &self,
         path: &[u8],
@@ -212,47 +308,52 @@ impl Users {
         Ok(self.replace(loaded))
     }
 
-    fn replace(&self, mut loaded: Accounts) -> Vec<Changed> {
+    fn replace(&self, loaded: Loaded) -> Vec<Changed> {
+        let Loaded { accounts: mut loaded, roles } = loaded;
+        let mut present = self.present.lock();
+        present.roles = roles;
         let mut changed = Vec::new();
-        for before in self.all() {
+        for before in present.accounts.values().cloned().collect::<Vec<_>>() {
             let after = match loaded.remove(&*before.name) {
                 // It stays the user that it is.
                 Some(mut account) => {
                     account.number = before.number;
-                    Some(self.put(account))
+                    Some(self.put(&mut present, account))
                 }
                 None => {
-                    self.accounts.lock().remove(&*before.name);
+                    present.accounts.remove(&*before.name);
                     self.note_change();
                     None
                 }
             };
             changed.push(Changed { before, after });
         }
-        loaded.into_values().for_each(|account| drop(self.put(account)));
+        for account in loaded.into_values() {
+            self.put(&mut present, account);
+        }
         changed
     }
 
-    /// The users as the text of a file.
+    /// The users and roles as the text of a file.
     pub fn text(&self) -> Vec<u8> {
-        let lines = self.all();
-        lines.iter().flat_map(|account| [account.line(), b"\n".to_vec()].concat()).collect()
+        let lines = self.lines();
+        lines.into_iter().flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
     }
 
-    fn put(&self, mut account: Account) -> Arc<Account> {
-        let mut accounts = self.accounts.lock();
+    /// Puts a user among all of them. No account comes there in another way.
+    fn put(&self, present: &mut Present, mut account: Account) -> Arc<Account> {
         if account.number == 0 {
-            account.number = match accounts.get(&*account.name) {
+            account.number = match present.accounts.get(&*account.name) {
                 Some(before) => before.number,
                 None => self.next_number.fetch_add(1, Relaxed),
             };
         }
+        account.settle(self.catalog);
         let account = Arc::new(account);
         if *account.name == *DEFAULT_USER {
             self.is_open.store(account.is_open(), Relaxed);
         }
-        accounts.insert(account.name.to_vec(), Arc::clone(&account));
-        drop(accounts);
+        present.accounts.insert(account.name.to_vec(), Arc::clone(&account));
         self.note_change();
         account
     }

@@ -2,8 +2,9 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of a password.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The SHA-256 of a password, or of a line of rules. Only who changes a user has it hashed, or
+/// compared by `==`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
@@ -32,6 +33,12 @@ impl Digest {
     /// 64 hexadecimal digits.
     pub(crate) fn hexadecimal(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Both together, in any order.
+    pub(crate) fn xor(mut self, other: Digest) -> Digest {
+        self.0.iter_mut().zip(other.0).for_each(|(one, other)| *one ^= other);
+        self
     }
 
     /// Whether both are of the same password. How long that takes shows nothing of them.

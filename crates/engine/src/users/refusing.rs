@@ -43,6 +43,7 @@ pub fn reason_at_exec(lack: Lack) -> &'static str {
         Lack::Channel(_) => {
             "no permission to access one of the channels used as arguments to the command"
         }
-        Lack::Database(_) => "no permission to access database",
+        // As Valkey says it.
+        Lack::Database(_) => "no permission",
     }
 }

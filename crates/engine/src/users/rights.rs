@@ -1,6 +1,8 @@
 //! What one selector of a user allows: commands, keys, channels and databases, and how these are
 //! written.
 
+use hashbrown::{HashMap, HashSet};
+use indexmap::IndexMap;
 use resp::args::Arguments;
 
 use super::catalog::{Catalog, category};
@@ -45,14 +47,15 @@ pub(crate) struct Rights {
     /// Commands that a later version may have are allowed too.
     future_commands: bool,
     pub(crate) commands: Commands,
-    /// Commands that are allowed with this first argument.
-    first_arguments: Vec<(RowId, Box<[u8]>)>,
-    /// The rules that have made `commands`, as they are shown: whether each allows, and what.
-    command_rules: Vec<(bool, Vec<u8>)>,
+    /// Commands that are allowed with these first arguments, in lower case.
+    first_arguments: HashMap<RowId, HashSet<Vec<u8>>>,
+    /// The rules that have made `commands`, as they are shown, and whether each allows. Rules are
+    /// found by what they say: there may be many of them.
+    command_rules: IndexMap<Vec<u8>, bool>,
     pub(crate) all_keys: bool,
-    pub(crate) keys: Patterns,
+    keys: Patterns,
     pub(crate) all_channels: bool,
-    pub(crate) channels: Patterns,
+    channels: Patterns,
     /// The only databases that are allowed, if not all are.
     pub(crate) databases: Option<Vec<u64>>,
 }
@@ -164,14 +167,15 @@ impl Rights {
         if catalog.spec(id).parent.is_some() {
             return Err(RuleError::FirstArgumentOfSubcommand);
         }
-        if argument.is_empty() {
+        // No line of a file could show one with white space.
+        if argument.is_empty() || has_spaces(argument) {
             return Err(RuleError::Syntax);
         }
         if catalog.has_subcommands(id) {
             let id = catalog.find(name).ok_or(RuleError::UnknownCommand)?;
             self.set_command(id, true);
-        } else if !self.allows_with(id, argument) {
-            self.first_arguments.push((id, argument.into()));
+        } else {
+            self.first_arguments.entry(id).or_default().insert(argument.to_ascii_lowercase());
         }
         self.note_rule(true, name);
         Ok(())
@@ -179,22 +183,20 @@ impl Rights {
 
     fn set_command(&mut self, id: RowId, allows: bool) {
         self.commands.set(id, allows);
-        self.first_arguments.retain(|(own, _)| *own != id);
+        self.first_arguments.remove(&id);
     }
 
     /// Shows a rule from now on, in place of those that it replaces.
     fn note_rule(&mut self, allows: bool, rule: &[u8]) {
         let rule = rule.to_ascii_lowercase();
-        self.command_rules.retain(|(_, own)| {
-            let rest = own.strip_prefix(&rule[..]);
-            !rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'|')
-        });
-        self.command_rules.push((allows, rule));
-    }
-
-    fn allows_with(&self, id: RowId, argument: &[u8]) -> bool {
-        let mut own = self.first_arguments.iter();
-        own.any(|(own, wanted)| *own == id && wanted.eq_ignore_ascii_case(argument))
+        self.command_rules.shift_remove(&rule);
+        if !rule.contains(&b'|') {
+            self.command_rules.retain(|own, _| {
+                let rest = own.strip_prefix(&rule[..]);
+                !rest.is_some_and(|rest| rest.starts_with(b"|"))
+            });
+        }
+        self.command_rules.insert(rule, allows);
     }
 
     fn add_keys(&mut self, access: Access, text: &[u8]) -> Result<(), RuleError> {
@@ -221,11 +223,16 @@ impl Rights {
 
     /// `db=0,1`: these databases and no others.
     fn set_databases(&mut self, text: &[u8]) -> Result<(), RuleError> {
-        let mut databases = Vec::new();
-        for number in text.split(|byte| *byte == b',') {
-            let number = base::num::parse_i64(number).and_then(|own| u64::try_from(own).ok());
-            let number = number.filter(|own| *own <= i32::MAX as u64).ok_or(RuleError::Syntax)?;
-            if !databases.contains(&number) {
+        let (mut databases, mut seen) = (Vec::new(), HashSet::new());
+        for word in text.split(|byte| *byte == b',') {
+            let digits = word.strip_prefix(b"-").unwrap_or(word);
+            if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+                return Err(RuleError::Syntax);
+            }
+            let number = base::num::parse_i64(word).and_then(|number| i32::try_from(number).ok());
+            let number = number.and_then(|number| u64::try_from(number).ok());
+            let number = number.ok_or(RuleError::DatabaseRange)?;
+            if seen.insert(number) {
                 databases.push(number);
             }
         }
@@ -238,7 +245,9 @@ impl Rights {
     pub(crate) fn allows_command(&self, id: RowId, argv: Arguments<'_>) -> bool {
         self.commands.has(id)
             || (!self.first_arguments.is_empty()
-                && argv.get(1).is_some_and(|argument| self.allows_with(id, argument)))
+                && self.first_arguments.get(&id).is_some_and(|own| {
+                    argv.get(1).is_some_and(|argument| own.contains(&argument.to_ascii_lowercase()))
+                }))
     }
 
     /// Whether all this may be done with a key.
@@ -262,6 +271,11 @@ impl Rights {
             }
     }
 
+    /// The patterns of channels.
+    pub(crate) fn channel_patterns(&self) -> impl Iterator<Item = &[u8]> {
+        self.channels.iter().map(|own| &*own.text)
+    }
+
     /// Whether a database may be used.
     #[inline]
     pub(crate) fn allows_database(&self, database: u64) -> bool {
@@ -269,38 +283,40 @@ impl Rights {
     }
 
     /// The rules of commands as ACL LIST and ACL GETUSER show them.
-    pub(crate) fn shown_commands(&self) -> Vec<u8> {
-        let mut text = if self.future_commands { b"+@all".to_vec() } else { b"-@all".to_vec() };
-        for (allows, rule) in &self.command_rules {
-            text.extend_from_slice(if *allows { b" +" } else { b" -" });
-            text.extend_from_slice(rule);
-        }
-        text
+    pub(crate) fn shown_commands(&self) -> Vec<Vec<u8>> {
+        let first = if self.future_commands { b"+@all" } else { b"-@all" };
+        let others = self.command_rules.iter().map(|(rule, allows)| {
+            let sign: &[u8] = if *allows { b"+" } else { b"-" };
+            [sign, rule].concat()
+        });
+        std::iter::once(first.to_vec()).chain(others).collect()
     }
 
-    /// The rules of keys, separated by spaces.
-    pub(crate) fn shown_keys(&self) -> Vec<u8> {
+    /// The rules of keys as ACL LIST and ACL GETUSER show them.
+    pub(crate) fn shown_keys(&self) -> Vec<Vec<u8>> {
         if self.all_keys {
-            return b"~*".to_vec();
+            return vec![b"~*".to_vec()];
         }
+        let count = self.keys.iter().count();
         let rules = self.keys.iter().map(|own| {
             let sign: &[u8] = match own.access {
                 READ => b"%R~",
                 WRITE => b"%W~",
+                // Written otherwise, it would leave no room for the other patterns.
+                _ if *own.text == *b"*" && count > 1 => b"%RW~",
                 _ => b"~",
             };
             [sign, &own.text].concat()
         });
-        rules.collect::<Vec<_>>().join(&b' ')
+        rules.collect()
     }
 
-    /// The rules of channels, separated by spaces.
-    pub(crate) fn shown_channels(&self) -> Vec<u8> {
+    /// The rules of channels as ACL GETUSER shows them.
+    pub(crate) fn shown_channels(&self) -> Vec<Vec<u8>> {
         if self.all_channels {
-            return b"&*".to_vec();
+            return vec![b"&*".to_vec()];
         }
-        let rules = self.channels.iter().map(|own| [b"&", &*own.text].concat());
-        rules.collect::<Vec<_>>().join(&b' ')
+        self.channels.iter().map(|own| [b"&", &*own.text].concat()).collect()
     }
 
     /// The rule of databases, if not all are allowed.
@@ -313,17 +329,26 @@ impl Rights {
         Some(format!("db={}", numbers.join(",")).into_bytes())
     }
 
-    /// All rules in one line, which make the same rights of those of a new user.
-    pub(crate) fn shown(&self) -> Vec<u8> {
-        let mut rules = vec![self.shown_keys()];
-        match self.all_channels {
-            true => rules.push(b"&*".to_vec()),
-            false => rules.extend([b"resetchannels".to_vec(), self.shown_channels()]),
+    /// All rules, which make the same rights of those of a new user.
+    pub(crate) fn shown(&self) -> Vec<Vec<u8>> {
+        let mut rules = self.shown_keys();
+        if !self.all_channels {
+            rules.push(b"resetchannels".to_vec());
         }
+        rules.extend(self.shown_channels());
         rules.extend(self.shown_databases());
-        rules.push(self.shown_commands());
-        rules.retain(|rule| !rule.is_empty());
-        rules.join(&b' ')
+        rules.extend(self.shown_commands());
+        rules
+    }
+
+    /// The same as the rule that makes a selector of them. What would end it too early, or begin a
+    /// quotation, is in quotation marks.
+    pub(crate) fn shown_as_selector(&self) -> Vec<u8> {
+        let ends =
+            |rule: &[u8]| rule.ends_with(b")") || rule.iter().any(|byte| b"\"'".contains(byte));
+        let rules = self.shown().into_iter();
+        let rules = rules.map(|rule| if ends(&rule) { config::quote(&rule) } else { rule });
+        [b"(", &*rules.collect::<Vec<_>>().join(&b' '), b")"].concat()
     }
 }
 

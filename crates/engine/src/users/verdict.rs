@@ -12,7 +12,7 @@ use crate::command;
 use crate::command::args::KeyAt;
 use crate::command::keys::each_key;
 use crate::command::{
-    ACCESS, DELETE, INSERT, KeyFlags, NO_AUTH, NamesChannels, RowId, Spec, UPDATE,
+    ACCESS, DELETE, INSERT, KeyFlags, NO_AUTH, NOT_KEY, NamesChannels, RowId, Spec, UPDATE,
 };
 
 /// A command that asks whether it may run.
@@ -28,17 +28,17 @@ pub struct CheckedCommand<'a> {
     pub database: usize,
 }
 
-/// What a user lacks.
+/// What a user lacks, in the order in which it is looked for: as by Valkey.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Lack {
+    /// The right to the database at this argument; to the selected one if it is the name.
+    Database(usize),
     /// The right to run the command.
     Command,
     /// The right to the key at this argument.
     Key(usize),
     /// The right to the channel at this argument.
     Channel(usize),
-    /// The right to the database at this argument; to the selected one if it is the name.
-    Database(usize),
 }
 
 impl Lack {
@@ -66,8 +66,8 @@ impl Account {
         if self.is_unrestricted {
             return Ok(());
         }
-        let mut worst = Lack::Command;
-        for rights in &self.rights {
+        let mut worst = Lack::Database(0);
+        for rights in self.all_rights() {
             match rights.check(asked) {
                 Ok(()) => return Ok(()),
                 Err(lack) => worst = worst.max(lack),
@@ -86,7 +86,7 @@ impl Account {
         keys: &[KeyAt],
     ) -> bool {
         let CheckedCommand { id, argv, database, .. } = asked;
-        self.rights.iter().any(|rights| {
+        self.all_rights().any(|rights| {
             let mut names = keys.iter().map(|key| argv.at(key.index as usize));
             rights.commands.has(id)
                 && names.all(|name| rights.allows_key(name, access))
@@ -99,49 +99,55 @@ impl Account {
     pub fn may_read_unnamed(&self, asked: CheckedCommand<'_>) -> bool {
         self.is_unrestricted
             || self
-                .rights
-                .iter()
+                .all_rights()
                 .any(|rights| rights.allows_keys_below(b"", READ) && rights.check(asked).is_ok())
     }
 
     /// Whether it may run a command with some arguments.
     pub fn may_call(&self, id: RowId) -> bool {
-        self.is_unrestricted || self.rights.iter().any(|rights| rights.commands.has(id))
+        self.is_unrestricted || self.all_rights().any(|rights| rights.commands.has(id))
     }
 
-    /// Whether it may read all keys, whatever their names are.
-    pub fn reads_all_keys(&self) -> bool {
-        self.reads_keys_below(b"", None)
+    /// Whether it may read all keys with a command, whatever their names are.
+    pub fn reads_all_keys(&self, id: RowId) -> bool {
+        self.reads_keys_below(id, b"", None)
     }
 
-    /// Whether it may read all keys of a database that begin with this; of all databases, if none
-    /// is named.
-    pub fn reads_keys_below(&self, prefix: &[u8], database: Option<usize>) -> bool {
+    /// Whether it may read all keys of a database that begin with this, with a command; of all
+    /// databases, if none is named. A selector must allow both.
+    pub fn reads_keys_below(&self, id: RowId, prefix: &[u8], database: Option<usize>) -> bool {
         self.is_unrestricted
-            || self.rights.iter().any(|rights| {
-                rights.allows_keys_below(prefix, READ) && rights.allows_databases(database)
+            || self.all_rights().any(|rights| {
+                rights.commands.has(id)
+                    && rights.allows_keys_below(prefix, READ)
+                    && rights.allows_databases(database)
             })
     }
 
-    /// Whether it may read a key of a database; of all databases, if none is named.
-    pub fn reads_key(&self, key: &[u8], database: Option<usize>) -> bool {
+    /// Whether it may read a key of a database with a command; of all databases, if none is named.
+    /// A selector must allow both.
+    pub fn reads_key(&self, id: RowId, key: &[u8], database: Option<usize>) -> bool {
         self.is_unrestricted
-            || self
-                .rights
-                .iter()
-                .any(|rights| rights.allows_key(key, READ) && rights.allows_databases(database))
+            || self.all_rights().any(|rights| {
+                rights.commands.has(id)
+                    && rights.allows_key(key, READ)
+                    && rights.allows_databases(database)
+            })
     }
 
     /// Whether it may listen to a channel, or to a pattern of channels.
     pub(crate) fn hears(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.is_unrestricted
-            || self.rights.iter().any(|rights| rights.allows_channel(channel, is_pattern))
+            || self.all_rights().any(|rights| rights.allows_channel(channel, is_pattern))
     }
 }
 
 impl Rights {
     fn check(&self, asked: CheckedCommand<'_>) -> Result<(), Lack> {
         let CheckedCommand { id, spec, argv, database } = asked;
+        if self.databases.is_some() {
+            self.check_databases(spec, argv, database)?;
+        }
         if !spec.has(NO_AUTH) && !self.allows_command(id, argv) {
             return Err(Lack::Command);
         }
@@ -173,9 +179,6 @@ impl Rights {
                 }
             }
         }
-        if self.databases.is_some() {
-            self.check_databases(spec, argv, database)?;
-        }
         Ok(())
     }
 
@@ -189,10 +192,8 @@ impl Rights {
         // Whatever is selected, another database may be. A command without keys that names
         // databases uses no others.
         let uses_data = spec.has(command::READONLY | command::WRITE | command::WHOLE_KEYSPACE);
-        let uses_selected = !spec.keys.is_empty() || (uses_data && spec.databases.is_none());
-        if uses_selected && !self.allows_database(selected as u64) {
-            return Err(Lack::Database(0));
-        }
+        let has_keys = spec.keys.iter().any(|own| own.flags & NOT_KEY == 0);
+        let uses_selected = has_keys || (uses_data && spec.databases.is_none());
         let mut lack = None;
         let mut check = |index: Option<usize>| {
             let allowed = match index {
@@ -208,8 +209,12 @@ impl Rights {
                 lack = Some(Lack::Database(index.unwrap_or(0)));
             }
         };
+        // Those that it names are told first, as by Valkey.
         if let Some(finder) = spec.databases {
             finder(argv, &mut check);
+        }
+        if uses_selected && lack.is_none() && !self.allows_database(selected as u64) {
+            lack = Some(Lack::Database(0));
         }
         lack.map_or(Ok(()), Err)
     }

@@ -584,8 +584,8 @@ fn answer_spoilt(why: &[u8], envelope: &Envelope, now: u64, output: &mut Output)
     let Some(Piece::Error(why)) = Pieces::new(why).next() else {
         return answer_error(Pieces::new(why), envelope, now, output);
     };
-    let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
-    Answer::begin(output, envelope, status_of(why), now).error(&in_own_words(&text));
+    let text = [DISCARDED, why].concat();
+    Answer::begin(output, envelope, status_of(&text), now).error(&in_own_words(&text));
 }
 
 /// Takes names of keys; the answer has all of them.
@@ -655,8 +655,12 @@ fn answer_count(
     Some(())
 }
 
+/// The words before the reason why a transaction was discarded.
+const DISCARDED: &[u8] = b"EXECABORT Transaction discarded because of: ";
+
 /// The status that corresponds to an error.
 fn status_of(text: &[u8]) -> u16 {
+    let text = text.strip_prefix(DISCARDED).unwrap_or(text);
     match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
         b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" | b"STOPPING" | b"STALE" => 503,
         b"NODURABLE" => 504,

@@ -113,6 +113,7 @@ impl Worker {
             self.engine.end_wait(inside.pinned(), &connection.session, &wait);
             drop(inside);
             self.engine.note_waited(&self.turn, &connection.session, &wait);
+            connection.session.close |= connection.session.client.ends_with_reply();
             let is_written = connection.held.as_mut().is_some_and(|held| held.close_last());
             if connection.deferred_from.take().is_none() && !is_written {
                 connection.reply((&self.engine, &self.turn), |_, output| {
