@@ -91,7 +91,7 @@ simulate:
 mutants:
 	scripts/mutants
 
-# A fuzzer invents input for the readers of files, payloads and requests, and looks for input that takes
+# A fuzzer invents input for the readers of files, payloads, requests and rules, and looks for input that takes
 # new paths through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. It keeps such input in
 # fuzz/corpus and goes on from there the next time. Input that fails is in fuzz/artifacts, and
 # `cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run TARGET FILE` plays it again. The first build takes minutes.
@@ -102,7 +102,7 @@ mutants:
 # or an allocation of more than 16 MB (for an argument that is announced as large), so 5 seconds and
 # 64 MB are failures. The process may be larger, because the sanitizer keeps freed memory.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request link \
+FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request link acl_rules \
 	lua_json lua_msgpack lua_struct lua_pattern
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -timeout=5 -malloc_limit_mb=64 -rss_limit_mb=1024 \
 	-dict=dictionary -print_final_stats=1

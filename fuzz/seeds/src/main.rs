@@ -55,6 +55,7 @@ fn main() -> Outcome {
     links(corpus)?;
     libraries(corpus)?;
     scripts(corpus)?;
+    rules(corpus)?;
     commands(corpus, &files[0].1)
 }
 
@@ -132,6 +133,13 @@ fn scripts(corpus: &Path) -> Outcome {
         write(corpus, "lua_pattern", name, &input)?;
     }
     Ok(())
+}
+
+/// Rules of users, one in each line.
+fn rules(corpus: &Path) -> Outcome {
+    let all = b"on\n>p\n#0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n~a\n%R~b*\n\
+        %W~*\n&c\n+@read\n-config|get\n+select|1\ndb=0,1\n(+set ~x\n\"~y)\" alldbs)\nnopass\nreset\n";
+    write(corpus, "acl_rules", "all", all)
 }
 
 fn requests(corpus: &Path) -> Outcome {
