@@ -24,7 +24,7 @@ struct Options {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs experiments and writes a report.
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Waits for loads that another machine spreads over several.
     Agent(agent::AgentOptions),
     /// Answers all requests alike: the least that a server can do.
