@@ -769,7 +769,7 @@ fn the_title_names_the_address() -> Result<()> {
     drop(server);
     let server = start(&[("set-proc-title", "no")])?;
     let shown = text(&fs::read(format!("/proc/{}/cmdline", server.pid()))?);
-    ensure!(shown.contains("\0serve\0--port\0"), "{shown}");
+    ensure!(shown.contains("\0serve\0--dir\0"), "{shown}");
     Ok(())
 }
 
