@@ -387,11 +387,12 @@ fn the_file_of_a_writable_replica_has_all_writes_in_their_order() -> Result<()> 
     for target in [Target::Dunlin, Target::Reference] {
         let primary = start(target, &[])?;
         let mut replica = writable(&primary)?;
-        let write = |server: &Server, name: &str, kinds: usize| -> Result<()> {
+        // The primary's writes come in long rows, within which the others fall.
+        let write = |server: &Server, name: &str, kinds: usize, rounds: usize, row: usize| {
             let mut client = server.connect()?;
-            for round in 0..400 {
+            for round in 0..rounds {
                 let mut commands = Vec::new();
-                for number in 0..20 {
+                for number in 0..row {
                     let (key, text) = (format!("k{}", number % 3), format!("{name}{round},"));
                     match (number + round) % kinds {
                         0 => encode(&["APPEND", &key, &text], &mut commands),
@@ -403,15 +404,16 @@ fn the_file_of_a_writable_replica_has_all_writes_in_their_order() -> Result<()> 
                     }
                 }
                 client.send_raw(&commands)?;
-                for _ in 0..20 {
+                for _ in 0..row {
                     client.receive()?;
                 }
             }
-            Ok(())
+            Ok::<_, anyhow::Error>(())
         };
         thread::scope(|scope| {
-            let own = scope.spawn(|| write(&primary, "p", 4));
-            let others: Vec<_> = (0..2).map(|_| scope.spawn(|| write(&replica, "r", 3))).collect();
+            let own = scope.spawn(|| write(&primary, "p", 4, 60, 2000));
+            let others: Vec<_> =
+                (0..2).map(|_| scope.spawn(|| write(&replica, "r", 3, 150, 20))).collect();
             for writer in others.into_iter().chain([own]) {
                 writer.join().expect("it does not panic")?;
             }
