@@ -33,7 +33,6 @@ mod list;
 mod memory;
 mod module;
 mod pubsub;
-mod replicas;
 mod replication;
 mod saving;
 mod script;
@@ -69,7 +68,7 @@ pub fn move_rows() -> &'static MoveRows {
 
 /// The internal command that takes in the data of a primary.
 pub fn take_in_row() -> &'static Row {
-    replication::take_in_row(registry().rows())
+    replication::primary::take_in_row(registry().rows())
 }
 
 /// The row of the internal command by which a thread of the host goes on with a FAILOVER.
@@ -103,15 +102,15 @@ const FAMILIES: &[Family] = &[
     info::FAMILY,
     cluster::FAMILY,
     server::FAMILY,
-    replication::FAMILY,
-    replication::INTERNALS,
+    replication::primary::FAMILY,
+    replication::primary::INTERNALS,
     replication::failover::FAMILY,
     replication::failover::INTERNALS,
     module::FAMILY,
     saving::FAMILY,
     append_only::FAMILY,
     append_only::WAITING,
-    replicas::FAMILY,
+    replication::replicas::FAMILY,
     latency::FAMILY,
     command_log::FAMILY,
     memory::FAMILY,

@@ -7,7 +7,7 @@
 //! | [`host`] | what does the engine get when it asks for the world outside? |
 //! | [`listen`] | on which sockets does it listen? |
 //! | `encryption` | what do the settings say of TLS? |
-//! | [`replication`] | how does a replica follow its primary? |
+//! | [`primary`] | how does a replica follow its primary? |
 //! | [`threads`] | what do threads do beside the workers? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
 //! | [`users`] | which users does a server start with? |
@@ -20,6 +20,6 @@ pub mod files;
 pub mod host;
 pub mod listen;
 pub mod net;
-pub mod replication;
+pub mod primary;
 pub mod threads;
 pub mod users;

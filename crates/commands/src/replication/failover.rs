@@ -14,7 +14,7 @@ use engine::handler::flush::stopped_world;
 use engine::host::LogLevel;
 use engine::session::failover::{Next, Plan};
 
-use super::{UNBLOCKED, lead};
+use super::primary::{UNBLOCKED, lead};
 
 /// The options of FAILOVER as they are given.
 #[derive(Default)]

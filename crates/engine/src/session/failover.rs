@@ -148,8 +148,8 @@ mod tests {
 
     use super::*;
     use crate::session::client::Client;
-    use crate::session::replica::Introduction;
     use crate::session::replicas::Standing;
+    use crate::session::replicas::introduction::Introduction;
 
     fn replica(port: u16) -> Arc<Replica> {
         let client = Client::new(1, 0, "127.0.0.1:5".to_owned(), String::new(), 0, 0);

@@ -11,9 +11,8 @@
 //! | [`awaited`] | what does a client wait for, and which thread ends the wait? |
 //! | [`choice`] | how durable are its writes, and how new its reads, if it has chosen? |
 //! | [`sync`] | when are the writes durable for which a client waits? |
-//! | [`replica`], [`replicas`] | what do replicas say of themselves, and how far are they? |
+//! | [`replicas`] | what do replicas of this server say of themselves, and how far are they? |
 //! | [`failover`] | which of them takes over, and when? |
-//! | [`slowing`] | how long do writes wait for a replica that falls behind? |
 //! | [`attachment`], `watcher` | what do clients leave at a slot? |
 //! | `left_behind` | what have they left at slots that another thread had locked? |
 //! | `killing` | when are the clients closed that CLIENT KILL has killed? |
@@ -28,9 +27,7 @@ pub(crate) mod killing;
 pub(crate) mod left_behind;
 mod patterns;
 pub mod pubsub;
-pub mod replica;
 pub mod replicas;
-pub mod slowing;
 mod state;
 pub mod sync;
 pub(crate) mod user;

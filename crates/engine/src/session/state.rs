@@ -13,7 +13,7 @@ use crate::session::attachment::Waiter;
 use crate::session::choice::{Durability, Owed, ReadAfter};
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
-use crate::session::replica::{Introduction, SyncRequest};
+use crate::session::replicas::introduction::{Introduction, SyncRequest};
 use crate::session::user::User;
 use crate::session::watcher::Watch;
 use config::Config;

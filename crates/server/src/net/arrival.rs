@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::session::client::Client;
-use engine::session::replica::SyncRequest;
+use engine::session::replicas::introduction::SyncRequest;
 
 use super::protocol::Speaks;
 use super::transport::{AnyTransport, Origin};

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use engine::host::LogLevel;
 use engine::journal::backlog::{Position, Since};
 use engine::session::client::flag;
-use engine::session::replica::{SyncRequest, capability};
 use engine::session::replicas::Replica;
+use engine::session::replicas::introduction::{SyncRequest, capability};
 use mio::Token;
 
 use super::Serving;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use config::Config;
 use engine::host::LogLevel;
 use engine::journal::backlog::Backlog;
-use engine::session::replica::Loads;
 use engine::session::replicas::Standing;
+use engine::session::replicas::introduction::Loads;
 use persist::cuts;
 use persist::full_copy::{Begun, NoCopy, Wanted};
 

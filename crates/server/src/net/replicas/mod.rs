@@ -1,4 +1,4 @@
-//! The thread that serves replicas.
+//! The primary's side: the thread that serves the replicas of this server.
 //!
 //! A connection that sends PSYNC or SYNC leaves its worker and comes here ([`Handover`]). Workers
 //! do not serve replicas: a worker whose clients write would then also send what they have written,
@@ -32,7 +32,7 @@ use base::limits;
 use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::journal::backlog::Reader;
-use engine::session::replica::Loads;
+use engine::session::replicas::introduction::Loads;
 use mio::{Events, Poll, Token, Waker};
 use persist::cuts::Cuts;
 use store::gate::Gate;

@@ -1,4 +1,5 @@
-//! The thread that follows a primary, while the server is a replica.
+//! The replica's side: the thread that follows the primary of this server, while it is a replica.
+//! Those who follow this server are served elsewhere (`crate::net`).
 //!
 //! It connects, takes in all data or goes on where it was, and applies the stream of writes: one
 //! thread does all of that, and workers serve reads meanwhile. When the link ends, it says why in

@@ -1,7 +1,16 @@
-//! The replicas of this server, as all threads see them: who they are, and how far they are.
+//! The replicas of this server, as all threads see them: who they are, and how far they are. Whom
+//! this server follows itself is in [`crate::replication`].
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`introduction`] | what does a client say before it becomes one? |
+//! | [`slowing`] | how long do writes wait for one that falls behind? |
 //!
 //! A thread of the server serves them. Commands show them, count those that have a write (WAIT,
 //! WAITAOF), and refuse writes while too few keep up (`min-replicas-to-write`).
+
+pub mod introduction;
+pub mod slowing;
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
@@ -11,8 +20,8 @@ use config::Config;
 use parking_lot::Mutex;
 
 use crate::session::client::Client;
-use crate::session::replica::Introduction;
-use crate::session::slowing::Slowing;
+use crate::session::replicas::introduction::Introduction;
+use crate::session::replicas::slowing::Slowing;
 use crate::session::sync::SyncWait;
 
 /// How a replica stands.

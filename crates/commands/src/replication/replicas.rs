@@ -10,7 +10,9 @@ use engine::command::{
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::handler::flush::stopped_world;
-use engine::session::replica::{Introduction, SyncRequest, capability, parse_version};
+use engine::session::replicas::introduction::{
+    Introduction, SyncRequest, capability, parse_version,
+};
 
 /// An address that a replica announces is shorter than this, as in Redis.
 const LONGEST_ADDRESS: usize = 256;

@@ -1,7 +1,5 @@
 //! REPLICAOF, SLAVEOF and ROLE; and how the data of a primary takes the place of the present data.
 
-pub(crate) mod failover;
-
 use std::sync::OnceLock;
 
 use config::PrimaryAddress;
@@ -20,7 +18,7 @@ use engine::replication::LinkState;
 use engine::script::functions::Policy;
 
 /// The error of clients that wait where they may no longer change anything.
-const UNBLOCKED: &[u8] =
+pub(super) const UNBLOCKED: &[u8] =
     b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 /// REPLICAOF (host port | NO ONE)
@@ -51,7 +49,7 @@ fn replicaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// Becomes a primary, if it is none, because somebody wants that.
-fn lead(cx: &mut Context<'_>, who: &str) {
+pub(super) fn lead(cx: &mut Context<'_>, who: &str) {
     if !cx.engine.replication.is_replica() {
         return;
     }
