@@ -51,7 +51,7 @@ pub use values::{
     AppendFsync, Choice, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit,
     NotifyEvents, OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress,
     PropagationError, PubsubDefault, RenamedCommand, SanitizePayload, SaveRule, ShutdownOptions,
-    Supervised, SyslogFacility, TlsAuthClients,
+    Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 pub use words::{quote, split_words};
 

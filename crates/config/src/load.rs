@@ -22,7 +22,7 @@ const FORGOTTEN: [&[u8]; 3] =
 
 /// Directives of Valkey that mean nothing here, with their defaults: files that state those are
 /// accepted.
-const FOREIGN: [(&[u8], &[u8]); 31] = [
+const FOREIGN: [(&[u8], &[u8]); 30] = [
     (b"active-defrag-cycle-us", b"500"),
     (b"availability-zone", b""),
     (b"cluster-announce-client-ipv4", b""),
@@ -51,7 +51,6 @@ const FOREIGN: [(&[u8], &[u8]); 31] = [
     (b"rdma-rx-size", b"1048576"),
     (b"repl-mptcp", b"no"),
     (b"slot-migration-max-failover-repl-bytes", b"0"),
-    (b"tls-auth-clients-user", b"off"),
     (b"tls-auto-reload-interval", b"0"),
     (b"unixsocketgroup", b""),
 ];

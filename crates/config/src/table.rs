@@ -19,7 +19,7 @@ use super::values::{
     AppendFsync, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit, NotifyEvents,
     OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress, PropagationError,
     PubsubDefault, RenamedCommand, SanitizePayload, SaveRule, ShutdownOptions, Supervised,
-    SyslogFacility, TlsAuthClients,
+    SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
 const ALL_CORES: &str = "every thread serves clients already; see `threads`";
@@ -185,6 +185,11 @@ directives! {
     /// Whether clients must show a certificate.
     tls_auth_clients: TlsAuthClients = TlsAuthClients::Yes
         => named("tls-auth-clients").then(Action::Tls), OneOf;
+    /// What of a client's certificate is the name of its user, who then needs no password: the
+    /// common name of its subject, or the first URI among its other names that a user has. As in
+    /// Redis 8.6 and Valkey 9.1.
+    tls_auth_clients_user: TlsAuthClientsUser = TlsAuthClientsUser::Off
+        => named("tls-auth-clients-user"), OneOf;
     /// Certificate of the server, with those between it and its authority. CONFIG SET reads it
     /// anew, also when the path stays the same; so does SIGHUP, with all files of TLS.
     tls_cert_file: Vec<u8> = Vec::new()

@@ -32,6 +32,7 @@ const OWN: [&str; 24] = [
     "http-host-names",
     "http-require-match",
     "https-port",
+    "tls-auth-clients-user",
     "tls-sni-cert-files",
     "tls-verify-names",
     "views-file",

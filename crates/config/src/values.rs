@@ -168,6 +168,16 @@ choices! {
         Optional = "optional",
     }
 
+    /// What of a TLS client's certificate names its user.
+    TlsAuthClientsUser {
+        /// The common name of its subject.
+        Cn = "CN",
+        /// A URI among its other names.
+        Uri = "URI",
+        /// Nothing: a password shows who it is.
+        Off = "off",
+    }
+
     /// How a cluster node names itself in redirections.
     EndpointType {
         /// Its address.

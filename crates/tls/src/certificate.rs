@@ -51,6 +51,79 @@ pub(crate) fn expiry(kind: &'static str, all: &[CertificateDer<'_>]) -> Option<E
 
 /// Looks into a certificate. Nothing if it is damaged.
 pub(crate) fn contents(certificate: &[u8]) -> Option<Contents> {
+    let Parts { serial, validity, public_key, .. } = parts(certificate)?;
+    let (_, after) = time(validity)?;
+    let (not_after, _) = time(after)?;
+    let digits = serial.iter().skip_while(|byte| **byte == 0);
+    let serial = digits.map(|byte| format!("{byte:02X}")).collect();
+    Some(Contents { not_after, public_key: public_key.to_vec(), serial })
+}
+
+/// Where a certificate has the names of whom it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamePlace {
+    /// The common name of its subject, of which the first counts.
+    CommonName,
+    /// The URIs among its other names (RFC 5280, section 4.2.1.6).
+    Uri,
+}
+
+/// The names that a certificate has there, in their order. One with a NUL is none: programs differ
+/// in where they think that it ends.
+pub fn names(certificate: &[u8], place: NamePlace) -> Vec<Vec<u8>> {
+    let found = parts(certificate).and_then(|parts| match place {
+        NamePlace::CommonName => Some(vec![common_name(parts.subject)?]),
+        NamePlace::Uri => uris(parts.rest),
+    });
+    let found = found.unwrap_or_default().into_iter();
+    found.filter(|name| !name.is_empty() && !name.contains(&0)).map(<[u8]>::to_vec).collect()
+}
+
+/// The first common name of a subject, if it is in a form whose bytes are its text.
+fn common_name(subject: &[u8]) -> Option<&[u8]> {
+    elements(subject, SET).flat_map(|set| elements(set, SEQUENCE)).find_map(|pair| {
+        let (kind, value) = element(pair, OBJECT_IDENTIFIER)?;
+        let text = || TEXTS.iter().find_map(|tag| element(value, *tag)).map(|(text, _)| text);
+        (kind == COMMON_NAME).then(|| text().unwrap_or_default())
+    })
+}
+
+/// The URIs among the other names of a certificate; `rest` comes after its public key.
+fn uris(rest: &[u8]) -> Option<Vec<&[u8]>> {
+    let rest = UNIQUE_IDS.iter().fold(rest, |rest, tag| match element(rest, *tag) {
+        Some((_, rest)) => rest,
+        None => rest,
+    });
+    let (extensions, _) = element(rest, EXTENSIONS)?;
+    let (extensions, _) = element(extensions, SEQUENCE)?;
+    let names = elements(extensions, SEQUENCE).find_map(|extension| {
+        let (kind, rest) = element(extension, OBJECT_IDENTIFIER)?;
+        let rest = element(rest, BOOLEAN).map_or(rest, |(_, rest)| rest);
+        (kind == OTHER_NAMES).then(|| element(rest, OCTET_STRING))?
+    });
+    let (names, _) = element(names?.0, SEQUENCE)?;
+    let mut found = Vec::new();
+    let mut rest = names;
+    while let Some((tag, contents, after)) = any_element(rest) {
+        if tag == URI {
+            found.push(contents);
+        }
+        rest = after;
+    }
+    Some(found)
+}
+
+/// The parts of a certificate, as they stand in it.
+struct Parts<'c> {
+    serial: &'c [u8],
+    validity: &'c [u8],
+    subject: &'c [u8],
+    public_key: &'c [u8],
+    /// What comes after the public key.
+    rest: &'c [u8],
+}
+
+fn parts(certificate: &[u8]) -> Option<Parts<'_>> {
     let (outer, _) = element(certificate, SEQUENCE)?;
     let (body, _) = element(outer, SEQUENCE)?;
     let body = match element(body, VERSION) {
@@ -61,27 +134,52 @@ pub(crate) fn contents(certificate: &[u8]) -> Option<Contents> {
     let (_signature, body) = element(body, SEQUENCE)?;
     let (_issuer, body) = element(body, SEQUENCE)?;
     let (validity, body) = element(body, SEQUENCE)?;
-    let (_subject, body) = element(body, SEQUENCE)?;
+    let (subject, body) = element(body, SEQUENCE)?;
     let (_, rest) = element(body, SEQUENCE)?;
-    let public_key = body[..body.len() - rest.len()].to_vec();
-    let (_, after) = time(validity)?;
-    let (not_after, _) = time(after)?;
-    let digits = serial.iter().skip_while(|byte| **byte == 0);
-    let serial = digits.map(|byte| format!("{byte:02X}")).collect();
-    Some(Contents { not_after, public_key, serial })
+    let public_key = &body[..body.len() - rest.len()];
+    Some(Parts { serial, validity, subject, public_key, rest })
 }
 
+const BOOLEAN: u8 = 0x01;
 const INTEGER: u8 = 0x02;
+const OCTET_STRING: u8 = 0x04;
+const OBJECT_IDENTIFIER: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+/// Strings whose bytes are their text: of UTF-8, and of parts of ASCII.
+const TEXTS: [u8; 4] = [0x0c, 0x12, 0x13, 0x16];
 /// The version of a certificate: a part with the number 0.
 const VERSION: u8 = 0xa0;
+/// Two numbers of issuer and subject that nobody has any more.
+const UNIQUE_IDS: [u8; 2] = [0x81, 0x82];
+const EXTENSIONS: u8 = 0xa3;
+/// A URI among names.
+const URI: u8 = 0x86;
+/// 2.5.4.3
+const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+/// 2.5.29.17, the subject's alternative names.
+const OTHER_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// The contents of an element of DER with this tag, and what comes after it.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (&first, rest) = bytes.split_first().filter(|(first, _)| **first == tag)?;
-    debug_assert_eq!(first, tag);
+    let (own, contents, rest) = any_element(bytes)?;
+    (own == tag).then_some((contents, rest))
+}
+
+/// The contents of the elements with this tag, up to the first that has another one.
+fn elements(mut bytes: &[u8], tag: u8) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (contents, rest) = element(bytes, tag)?;
+        bytes = rest;
+        Some(contents)
+    })
+}
+
+/// The tag and the contents of an element of DER, and what comes after it.
+fn any_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
     let (&length, rest) = rest.split_first()?;
     let (length, rest) = match usize::from(length) {
         short @ 0..=0x7f => (short, rest),
@@ -92,7 +190,8 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
         }
         _ => return None,
     };
-    rest.split_at_checked(length)
+    let (contents, rest) = rest.split_at_checked(length)?;
+    Some((tag, contents, rest))
 }
 
 /// A time in seconds since 1970, and what comes after it.
@@ -128,6 +227,8 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, KeyUsagePurpose, SanType};
+
     use super::*;
 
     #[test]
@@ -150,6 +251,49 @@ mod tests {
         assert_eq!(of(GENERALIZED_TIME, "20500101000000Z"), Some(2_524_608_000));
         for wrong in ["7001010000Z", "700101000001", "7001010000x1Z", "Z", ""] {
             assert_eq!(of(UTC_TIME, wrong), None, "{wrong}");
+        }
+    }
+
+    /// A certificate with these common names and other names.
+    fn certificate(common: &[&str], others: Vec<SanType>) -> Vec<u8> {
+        let key = KeyPair::generate().unwrap();
+        let mut own = CertificateParams::default();
+        own.distinguished_name = DistinguishedName::new();
+        own.distinguished_name.push(DnType::OrganizationName, "somebody");
+        for name in common {
+            own.distinguished_name.push(DnType::CommonName, *name);
+        }
+        own.subject_alt_names = others;
+        own.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        own.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn names_are_where_they_are_looked_for() {
+        let uri = |text: &str| SanType::URI(text.try_into().unwrap());
+        let host = SanType::DnsName("host".try_into().unwrap());
+        let others = vec![uri("urn:a:first"), host, uri("urn:a:second")];
+        let own = certificate(&["alice"], others);
+        assert_eq!(names(&own, NamePlace::CommonName), [b"alice"]);
+        assert_eq!(names(&own, NamePlace::Uri), [&b"urn:a:first"[..], b"urn:a:second"]);
+        let bare = certificate(&[], Vec::new());
+        assert!(names(&bare, NamePlace::CommonName).is_empty());
+        assert!(names(&bare, NamePlace::Uri).is_empty());
+    }
+
+    #[test]
+    fn a_name_that_another_program_may_cut_short_is_none() {
+        let long = certificate(&["admin\0.example"], Vec::new());
+        assert!(names(&long, NamePlace::CommonName).is_empty());
+    }
+
+    #[test]
+    fn certificates_that_are_cut_off_have_no_names() {
+        let uri = SanType::URI("urn:a".try_into().unwrap());
+        let own = certificate(&["alice"], vec![uri]);
+        for length in 0..own.len() {
+            assert!(names(&own[..length], NamePlace::CommonName).is_empty());
+            assert!(names(&own[..length], NamePlace::Uri).is_empty());
         }
     }
 

@@ -250,6 +250,7 @@ const OTHER_SETTINGS: [&str; 30] = [
     "http-port",
     "http-require-match",
     "https-port",
+    "tls-auth-clients-user",
     "tls-sni-cert-files",
     "tls-verify-names",
     "lua-memory-limit",

@@ -11,4 +11,5 @@ mod programs;
 mod settings;
 mod streams;
 mod tools;
+mod users;
 mod wrong_ports;

@@ -62,8 +62,10 @@ fn settings_are_taken_and_refused_as_in_redis() -> Result<()> {
             .map(|own| String::from_utf8_lossy(own.text().unwrap_or_default()).into_owned())
             .collect();
         let pairs = texts.chunks(2).filter(|pair| {
-            !matches!(&pair[0][..], "tls-port" | "tls-sni-cert-files" | "tls-verify-names")
-                && !pair[1].contains("dunlin-")
+            !matches!(
+                &pair[0][..],
+                "tls-port" | "tls-auth-clients-user" | "tls-sni-cert-files" | "tls-verify-names"
+            ) && !pair[1].contains("dunlin-")
         });
         let mut pairs: Vec<String> = pairs.map(|pair| pair.join("=")).collect();
         pairs.sort();

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Page;
+use config::TlsAuthClientsUser;
 use engine::engine::{Context, Engine};
 use engine::observe::stats::{Totals, at_percentile};
 use engine::session::pubsub::Kind;
@@ -64,7 +65,12 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("acl_access_denied_cmd", users.refused(Reason::Command));
     page.field("acl_access_denied_key", users.refused(Reason::Key));
     page.field("acl_access_denied_channel", users.refused(Reason::Channel));
-    let databases = users.refused(Reason::Database);
+    // Where there is nothing to count, the page is that of Redis 8.0.
+    let (databases, certificates) =
+        (users.refused(Reason::Database), users.refused(Reason::Certificate));
+    if certificates > 0 || engine.config.load().tls_auth_clients_user != TlsAuthClientsUser::Off {
+        page.field("acl_access_denied_tls_cert", certificates);
+    }
     if databases > 0 {
         page.field("acl_access_denied_db", databases);
     }

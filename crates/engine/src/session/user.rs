@@ -48,6 +48,13 @@ impl User {
         Some(User { account, standing: Standing::Shown, admitted: true, seen })
     }
 
+    /// The user whom a certificate names, if one of its names is that of a user who may log in.
+    pub fn by_certificate(users: &Users, names: &[Vec<u8>]) -> Option<User> {
+        let seen = users.generation();
+        let account = users.named(names)?;
+        Some(User { account, standing: Standing::Shown, admitted: true, seen })
+    }
+
     /// The server itself, which may do everything.
     pub fn server() -> User {
         static SERVER: LazyLock<Arc<Account>> = LazyLock::new(|| Arc::new(Account::of_server()));

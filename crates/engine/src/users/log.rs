@@ -24,6 +24,8 @@ pub enum Reason {
     Database,
     /// A login.
     Login,
+    /// The name of a certificate, which no user has that may log in.
+    Certificate,
 }
 
 impl Reason {
@@ -35,6 +37,7 @@ impl Reason {
             Reason::Channel => "channel",
             Reason::Database => "database",
             Reason::Login => "auth",
+            Reason::Certificate => "tls-cert",
         }
     }
 }

@@ -71,7 +71,7 @@ pub struct Users {
     /// Whether clients are the default user without saying so.
     is_open: AtomicBool,
     log: Mutex<Log>,
-    refused: [AtomicU64; 5],
+    refused: [AtomicU64; 6],
 }
 
 /// Why ACL SETUSER or ACL SETROLE fails. Nothing has changed then.
@@ -189,6 +189,11 @@ impl Users {
         // The time does not show whether there is such a user.
         let digest = Digest::of(password);
         self.find(name).filter(|account| account.is_shown_by(&digest))
+    }
+
+    /// The first user of these names that may log in, because a certificate has shown the name.
+    pub fn named(&self, names: &[Vec<u8>]) -> Option<Arc<Account>> {
+        names.iter().find_map(|name| self.find(name).filter(|account| account.is_on))
     }
 
     /// The present account of a user that a session knows; one without rights if it is gone.
@@ -395,5 +400,6 @@ fn place_of(reason: Reason) -> usize {
         Reason::Key => 2,
         Reason::Channel => 3,
         Reason::Database => 4,
+        Reason::Certificate => 5,
     }
 }

@@ -252,6 +252,6 @@ impl Accepting {
         }
         self.stats.connections_received.add(1);
         let id = self.engine.next_client_id();
-        self.wakers.deliver(Arrival { transport, origin, speaks, id });
+        self.wakers.deliver(Arrival { transport, origin, speaks, names: Vec::new(), id });
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Arrival {
     pub(super) transport: AnyTransport,
     pub(super) origin: Origin,
     pub(super) speaks: Speaks,
+    /// The names of users that its certificate has, if such a name makes a client that user.
+    pub(super) names: Vec<Vec<u8>>,
     /// The client's number: they follow the order in which connections were accepted.
     pub(super) id: u64,
 }

@@ -11,12 +11,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::{clock, limits};
+use config::TlsAuthClientsUser;
 use engine::engine::Engine;
 use engine::host::{Frequent, LogLevel};
 use engine::observe::stats::ThreadStats;
 use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
 use process::thread;
+use tls::NamePlace;
 
 use super::arrival::Arrival;
 use super::mailbox::{WAKE, Wakers};
@@ -213,15 +215,23 @@ impl Shaker {
     /// Gives a connection to a worker, or refuses it with the reason.
     fn deliver(&self, shaking: Shaking) {
         let Shaking { tls, origin, speaks } = shaking;
-        let mut transport = AnyTransport::Tls(tls);
         let config = self.engine.config.load();
+        let place = match config.tls_auth_clients_user {
+            // Each request of HTTP shows by itself who sends it.
+            _ if speaks.is_http() => None,
+            TlsAuthClientsUser::Off => None,
+            TlsAuthClientsUser::Cn => Some(NamePlace::CommonName),
+            TlsAuthClientsUser::Uri => Some(NamePlace::Uri),
+        };
+        let names = place.map(|place| tls.names(place)).unwrap_or_default();
+        let mut transport = AnyTransport::Tls(tls);
         let settings = (&**config, &self.engine.users);
         if refuse_unprotected(settings, &*self.engine.host, &origin, (&mut transport, speaks)) {
             return self.stats.rejected_connections.add(1);
         }
         self.stats.connections_received.add(1);
         let id = self.engine.next_client_id();
-        self.wakers.deliver(Arrival { transport, origin, speaks, id });
+        self.wakers.deliver(Arrival { transport, origin, speaks, names, id });
     }
 
     fn give_up_late(&mut self, now: u64) {

@@ -15,6 +15,7 @@ use base::limits;
 use mio::{Registry, Token};
 use resp::output::Output;
 use rustls::{Error, InvalidMessage, ServerConfig, ServerConnection};
+use tls::NamePlace;
 
 use super::socket::Socket;
 use super::{Flushed, Received, Sent, Transport};
@@ -164,6 +165,12 @@ impl<C: Carrier> Tls<C> {
                 pause => is_drained = pause == Pause::Drained,
             }
         }
+    }
+
+    /// The names that the client's certificate has there. None if it has shown no certificate.
+    pub(in crate::net) fn names(&self, place: NamePlace) -> Vec<Vec<u8>> {
+        let shown = self.session.peer_certificates().and_then(<[_]>::first);
+        shown.map(|certificate| tls::names(certificate, place)).unwrap_or_default()
     }
 
     /// Reads what the socket has, through the session, until there is no more room.

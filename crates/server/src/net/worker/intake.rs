@@ -5,9 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Ticks;
 use base::limits;
+use config::TlsAuthClientsUser;
 use engine::host::{Frequent, LogLevel};
-use engine::session::Session;
 use engine::session::client::{Client, Served, flag};
+use engine::session::{Session, User};
+use engine::users::log::{Reason, Refusal, RefusalContext};
 use mio::Token;
 
 use super::{NOT_DURABLE, READING_NS, Worker};
@@ -57,7 +59,7 @@ impl Worker {
     }
 
     fn admit(&mut self, arrival: Arrival) {
-        let Arrival { mut transport, origin, speaks, id } = arrival;
+        let Arrival { mut transport, origin, speaks, names, id } = arrival;
         let index = self.free.pop().unwrap_or(self.connections.len());
         if let Err(error) = transport.register(self.poll.registry(), Token(index)) {
             self.engine.host.log_frequent(Frequent::Accept, LogLevel::Warning, &|| {
@@ -79,13 +81,52 @@ impl Worker {
         client.set_flag(speaks.flag(), true);
         self.engine.clients.add(&client);
         self.indexes.insert(client.id, index);
-        let session = Session::new(client, speaks.user_at_first(&self.engine.users));
+        let mut session = Session::new(client, speaks.user_at_first(&self.engine.users));
+        self.recognize(&mut session, names);
         let connection = Connection::new(transport, speaks.open(self.turn.monotonic), session);
         if index == self.connections.len() {
             self.connections.push(None);
         }
         self.connections[index] = Some(Box::new(connection));
         self.schedule(index);
+    }
+
+    /// Makes a client the user whom its certificate names. If there is none who may log in, it is
+    /// what it would be without a certificate.
+    fn recognize(&self, session: &mut Session, mut names: Vec<Vec<u8>>) {
+        let (config, users) = (&self.turn.config, &self.engine.users);
+        let client = Arc::clone(&session.client);
+        let shown = |name: &[u8]| match config.hide_user_data_from_log {
+            true => "*redacted*".into(),
+            false => String::from_utf8_lossy(name).into_owned(),
+        };
+        let line = match (User::by_certificate(users, &names), names.pop()) {
+            (Some(user), _) => {
+                let line = format!("TLS: Auto-authenticated client as {}", shown(user.name()));
+                session.set_user(user);
+                line
+            }
+            // As in Valkey, the last of several names stands for all.
+            (None, Some(user)) => {
+                let line = match config.tls_auth_clients_user {
+                    TlsAuthClientsUser::Uri => {
+                        "TLS: No matching user found in certificate SAN URI fields".to_owned()
+                    }
+                    _ => {
+                        format!("TLS: No matching user found for certificate CN {}", shown(&user))
+                    }
+                };
+                let (reason, context) = (Reason::Certificate, RefusalContext::TopLevel);
+                let refusal = Refusal { reason, context, object: Vec::new(), user };
+                let shown = client.describe(self.turn.monotonic, self.engine.commands);
+                let most = usize::try_from(config.acllog_max_len).unwrap_or(usize::MAX);
+                users.note_refusal(refusal, shown, self.turn.now, most);
+                line
+            }
+            (None, None) => return,
+        };
+        let line = format!("{line} (addr={})", client.address);
+        self.engine.host.log(LogLevel::Verbose, &line);
     }
 
     /// Takes what other threads have left for a client: messages, the reply for which it is
