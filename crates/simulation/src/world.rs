@@ -348,6 +348,19 @@ impl World {
         self.machines[machine].disk.write_back();
     }
 
+    /// Puts a file into the data directory of a machine, where no loss of power takes it away.
+    ///
+    /// # Errors
+    /// It is there already.
+    pub fn give_file(&mut self, machine: MachineNumber, name: &str, bytes: &[u8]) -> Result<()> {
+        let disk = &mut self.machines[machine].disk;
+        let inode = disk.create(name.as_bytes());
+        let written = inode.and_then(|inode| disk.write(inode, 0, bytes.to_vec()));
+        ensure!(written.is_ok(), "{name} cannot be given to machine {machine}");
+        disk.write_back();
+        Ok(())
+    }
+
     /// The files of a machine, with their bytes.
     #[must_use]
     pub fn files(&self, machine: MachineNumber) -> Vec<(String, Vec<u8>)> {

@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::Client;
+use tls::ClientSettings;
+use tls::client::Verification;
 
 use crate::actor::World;
 use crate::data;
@@ -17,6 +19,8 @@ use crate::roles;
 
 /// The port of the server.
 pub(crate) const PORT: u16 = 6379;
+/// Where the server speaks TLS, if it does.
+pub(crate) const ENCRYPTED_PORT: u16 = 6390;
 /// Where the record is left.
 pub(crate) const RECORD: &str = "/data/record";
 /// How often somebody looks whether the server is still there.
@@ -26,7 +30,10 @@ const LOOK: Duration = Duration::from_millis(25);
 pub(crate) fn run(task: &str, words: &[String]) -> ExitCode {
     let words: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let done = match (task, words.as_slice()) {
-        ("work", &[seed, life]) => work(seed, life),
+        ("work", &[seed, life, is_encrypted]) => {
+            let ready = if is_encrypted == 1 { speak_tls(PORT, ENCRYPTED_PORT) } else { Ok(()) };
+            ready.and_then(|()| work(seed, life))
+        }
         ("read", _) => read(),
         _ => Err(anyhow::anyhow!("no such task")),
     };
@@ -38,6 +45,15 @@ pub(crate) fn run(task: &str, words: &[String]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Has every second connection to a port go to another one, and speak TLS there. The authority of
+/// the server is one that nobody knows.
+pub(crate) fn speak_tls(port: u16, encrypted_port: u16) -> Result<()> {
+    let settings = ClientSettings { verification: Verification::None, ..ClientSettings::default() };
+    let config = settings.read().map_err(anyhow::Error::msg)?.config;
+    Client::encrypt_every_second(port, encrypted_port, config);
+    Ok(())
 }
 
 /// Works until the server is gone.

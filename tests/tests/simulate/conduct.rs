@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use simulation::{MachineNumber, ProcessNumber, Program, World};
 
 use crate::check;
-use crate::clients::{PORT, RECORD};
+use crate::clients::{ENCRYPTED_PORT, PORT, RECORD};
 use crate::history::{Action, Life, Promise, State, Time};
 use crate::plan::{self, Ending, Moment, Policy};
 use crate::record::Record;
@@ -88,6 +88,8 @@ struct Conductor {
     server: MachineNumber,
     clients: MachineNumber,
     dunlin: std::path::PathBuf,
+    /// The server has certificates.
+    is_certified: bool,
     /// What the server had when it was read last, and what has happened since.
     before: State,
     past: Option<Past>,
@@ -106,9 +108,21 @@ impl Conductor {
         let mut world = World::new(seed);
         let (server, clients) = (world.add_machine(), world.add_machine());
         world.forward(clients, PORT, server);
+        world.forward(clients, ENCRYPTED_PORT, server);
         let dunlin = tests::server::dunlin_binary()?;
         let (before, past, operations, lives, repairs) = (State::default(), None, 0, 0, 0);
-        Ok(Conductor { world, server, clients, dunlin, before, past, operations, lives, repairs })
+        Ok(Conductor {
+            world,
+            server,
+            clients,
+            dunlin,
+            is_certified: false,
+            before,
+            past,
+            operations,
+            lives,
+            repairs,
+        })
     }
 
     fn start_server(&mut self, life: &plan::Life) -> Result<ProcessNumber> {
@@ -124,11 +138,32 @@ impl Conductor {
             ("--threads", &threads),
         ];
         let mut arguments = vec!["serve".to_owned()];
-        for (name, value) in options {
-            arguments.extend([name.to_owned(), value.to_owned()]);
+        let encrypted_port = ENCRYPTED_PORT.to_string();
+        let encryption = [
+            ("--tls-port", &*encrypted_port),
+            ("--tls-cert-file", "/data/tls/server.crt"),
+            ("--tls-key-file", "/data/tls/server.key"),
+            ("--tls-auth-clients", "no"),
+        ];
+        let encryption = if life.is_encrypted { &encryption[..] } else { &[] };
+        for (name, value) in options.iter().chain(encryption) {
+            arguments.extend([(*name).to_owned(), (*value).to_owned()]);
         }
         let path = self.dunlin.clone();
         self.world.start(self.server, &Program { path, arguments, environment: Vec::new() })
+    }
+
+    /// Makes certificates on the server's machine, which no cut of the power takes away.
+    fn certify(&mut self) -> Result<()> {
+        let arguments = ["tls", "dev", "/data/tls"].map(str::to_owned).to_vec();
+        let program = Program { path: self.dunlin.clone(), arguments, environment: Vec::new() };
+        let made = self.world.start(self.server, &program)?;
+        let has_ended = self.world.run(END, |world| !world.is_running(made))?;
+        let status = self.world.status(made);
+        ensure!(has_ended && status == Some(0), "certificates: {status:?}\n{}", self.log(made));
+        self.world.write_back(self.server);
+        self.is_certified = true;
+        Ok(())
     }
 
     fn start_clients(&mut self, task: &str, words: &[u64]) -> Result<ProcessNumber> {
@@ -176,6 +211,9 @@ impl Conductor {
     fn live(&mut self, number: u64, life: &plan::Life) -> Result<()> {
         // A server whose disk fails at the start does not start, as it should.
         let failing = std::mem::take(&mut self.world.weather().failing_syncs);
+        if life.is_encrypted && !self.is_certified {
+            self.certify()?;
+        }
         for (after, ending) in &life.early {
             let server = self.start_server(life)?;
             self.world.run(*after, |world| !world.is_running(server))?;
@@ -190,7 +228,8 @@ impl Conductor {
         let server = self.begin(life)?;
         self.world.run(life.quiet, |world| !world.is_running(server))?;
         self.world.weather().failing_syncs = failing;
-        let clients = self.start_clients("work", &[life.seed, number])?;
+        let clients =
+            self.start_clients("work", &[life.seed, number, u64::from(life.is_encrypted)])?;
         self.world.run(life.busy, |world| !world.is_running(clients))?;
         ensure!(
             self.world.is_running(server),

@@ -52,6 +52,8 @@ pub(crate) struct Life {
     pub(crate) seed: u64,
     pub(crate) threads: usize,
     pub(crate) policy: Policy,
+    /// Some clients speak TLS.
+    pub(crate) is_encrypted: bool,
     /// How long nobody uses the server before the clients come.
     pub(crate) quiet: Duration,
     /// How long the clients work.
@@ -68,7 +70,8 @@ const LIVES: usize = 10;
 /// The lives of a world.
 pub(crate) fn lives(seed: u64) -> Vec<Life> {
     let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(17));
-    (0..LIVES).map(|_| life(&mut random)).collect()
+    let is_encrypted = |number: usize| (seed + number as u64).is_multiple_of(2);
+    (0..LIVES).map(|number| life(&mut random, is_encrypted(number))).collect()
 }
 
 /// A time from `least` to `most`.
@@ -78,7 +81,7 @@ pub(crate) fn span(random: &mut Random, least: Duration, most: Duration) -> Dura
     Duration::from_nanos(drawn.unsigned_abs())
 }
 
-fn life(random: &mut Random) -> Life {
+fn life(random: &mut Random, is_encrypted: bool) -> Life {
     let policy = match random.below(10) {
         0..6 => Policy::Always,
         6..9 => Policy::EverySecond,
@@ -99,6 +102,7 @@ fn life(random: &mut Random) -> Life {
         seed: random.bits(),
         threads: 1 + random.below(3),
         policy,
+        is_encrypted,
         quiet,
         busy: span(random, short, most),
         ending: if moment == Moment::Renaming { Ending::PowerCut } else { ending(random) },

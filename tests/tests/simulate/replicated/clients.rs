@@ -15,7 +15,7 @@ use tests::client::{Client, Received, Reply};
 use tests::random::Random;
 
 use crate::actor::World;
-use crate::clients::{PORT, RECORD};
+use crate::clients::{ENCRYPTED_PORT, PORT, RECORD, speak_tls};
 use crate::data;
 use crate::history::Clock;
 use crate::record::Record;
@@ -38,6 +38,11 @@ pub(crate) fn port(server: usize) -> u16 {
     PORT + u16::try_from(server).unwrap_or(0)
 }
 
+/// Where it speaks TLS, if it does.
+pub(crate) fn encrypted_port(server: usize) -> u16 {
+    ENCRYPTED_PORT + u16::try_from(server).unwrap_or(0)
+}
+
 /// What writers of an act are promised.
 pub(crate) fn assurances(seed: u64, direct: u64) -> Vec<Assurance> {
     Assurance::draw(&mut Random::new(seed ^ 0x5eed), direct, true)
@@ -53,6 +58,8 @@ pub(crate) struct Work {
     /// Replicas that follow the primary itself.
     pub(crate) direct: usize,
     pub(crate) began_alike: bool,
+    /// Some clients speak TLS.
+    pub(crate) is_encrypted: bool,
     /// How long it lasts, in milliseconds.
     pub(crate) lasts: u64,
 }
@@ -60,20 +67,22 @@ pub(crate) struct Work {
 impl Work {
     /// As arguments of a program.
     pub(crate) fn words(&self) -> Vec<String> {
-        let Work { seed, life, primary, servers, direct, began_alike, lasts } = *self;
-        let counts = [primary, servers, direct, usize::from(began_alike)];
+        let Work { seed, life, primary, servers, direct, began_alike, is_encrypted, lasts } = *self;
+        let flags = [began_alike, is_encrypted].map(usize::from);
+        let counts = [&[primary, servers, direct][..], &flags].concat();
         let counts = counts.iter().map(usize::to_string);
         [seed, life].iter().map(u64::to_string).chain(counts).chain([lasts.to_string()]).collect()
     }
 
     fn read(words: &[String]) -> Result<Work> {
         let numbers: Vec<u64> = words.iter().map(|word| word.parse()).collect::<Result<_, _>>()?;
-        let &[seed, life, primary, servers, direct, alike, lasts] = numbers.as_slice() else {
+        let &[seed, life, primary, servers, direct, alike, tls, lasts] = numbers.as_slice() else {
             bail!("the work has other words: {words:?}")
         };
         let [primary, servers, direct] =
             [primary, servers, direct].map(|number| usize::try_from(number).unwrap_or(0));
-        Ok(Work { seed, life, primary, servers, direct, began_alike: alike == 1, lasts })
+        let [began_alike, is_encrypted] = [alike, tls].map(|flag| flag == 1);
+        Ok(Work { seed, life, primary, servers, direct, began_alike, is_encrypted, lasts })
     }
 }
 
@@ -109,6 +118,9 @@ fn told(answer: Result<String>) -> String {
 fn work(work: Work) -> Result<Record> {
     let begin = Instant::now();
     let port_of_primary = port(work.primary);
+    if work.is_encrypted {
+        speak_tls(port_of_primary, encrypted_port(work.primary))?;
+    }
     let loaded = Client::connect(port_of_primary)
         .and_then(|mut client| client.call(&["FUNCTION", "LOAD", "REPLACE", data::LIBRARY]));
     match loaded {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use simulation::{MachineNumber, ProcessNumber, Program, World};
 
-use super::clients::{ANSWER, Work, assurances, port};
+use super::clients::{ANSWER, Work, assurances, encrypted_port, port};
 use super::plan::{self, Act, Ending, Setting, Trouble};
 use crate::clients::RECORD;
 use crate::conduct::{nanoseconds, promise};
@@ -135,6 +135,7 @@ impl Conductor {
         for (number, to) in machines.iter().enumerate() {
             for from in machines.iter().chain([&clients]).filter(|from| *from != to) {
                 world.forward(*from, port(number), *to);
+                world.forward(*from, encrypted_port(number), *to);
             }
         }
         Ok(Conductor {
@@ -223,8 +224,18 @@ impl Conductor {
             ("durability-timeout", self.setting.durability_timeout.to_string()),
             ("shutdown-timeout", "5".to_owned()),
         ];
+        if self.setting.is_encrypted {
+            options.extend([
+                ("tls-port", encrypted_port(number).to_string()),
+                ("tls-replication", "yes".to_owned()),
+                ("tls-auth-clients", "no".to_owned()),
+                ("tls-cert-file", "/data/server.crt".to_owned()),
+                ("tls-key-file", "/data/server.key".to_owned()),
+                ("tls-ca-cert-file", "/data/ca.crt".to_owned()),
+            ]);
+        }
         if let Some(primary) = self.servers[number].follows {
-            options.push(("replicaof", format!("127.0.0.1 {}", port(primary))));
+            options.push(("replicaof", self.address(primary)));
         }
         let mut arguments = vec!["serve".to_owned()];
         for (name, value) in options {
@@ -232,6 +243,12 @@ impl Conductor {
         }
         let program = Program { path: self.dunlin.clone(), arguments, environment: Vec::new() };
         self.world.start(self.servers[number].machine, &program)
+    }
+
+    /// Where replicas reach a server.
+    fn address(&self, number: usize) -> String {
+        let port = if self.setting.is_encrypted { encrypted_port(number) } else { port(number) };
+        format!("127.0.0.1 {port}")
     }
 
     /// Whether the process of a server runs. One that has ended by itself is an error.
@@ -364,7 +381,27 @@ impl Conductor {
 
     // ---- Acts -----------------------------------------------------------------------------------
 
+    /// Gives all servers certificates of one authority.
+    fn certify(&mut self) -> Result<()> {
+        let machine = self.servers[0].machine;
+        let arguments = ["tls", "dev", "/data/tls"].map(str::to_owned).to_vec();
+        let program = Program { path: self.dunlin.clone(), arguments, environment: Vec::new() };
+        let made = self.world.start(machine, &program)?;
+        ensure!(self.world.run(END, |world| !world.is_running(made))?, "certificates take long");
+        ensure!(self.world.status(made) == Some(0), "{}", self.world.output(made));
+        for (name, bytes) in self.world.files(machine) {
+            let Some(name) = name.strip_prefix("/tls/") else { continue };
+            for server in &self.servers {
+                self.world.give_file(server.machine, name, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     fn begin(&mut self) -> Result<()> {
+        if self.setting.is_encrypted {
+            self.certify()?;
+        }
         for number in 0..self.servers.len() {
             self.start(number)?;
         }
@@ -390,6 +427,7 @@ impl Conductor {
             direct,
             // Where two lead for a while, a replica may follow one and then the other.
             began_alike: self.is_alike && act.ending != Ending::Split,
+            is_encrypted: self.setting.is_encrypted,
             // Most endings come earlier, and end what they do.
             lasts: act.busy.as_millis() as u64 + if act.ending == Ending::Calm { 0 } else { 600 },
         };
@@ -519,7 +557,7 @@ impl Conductor {
                     let follows = act.leads_first.unwrap_or_default();
                     self.world.run(follows, |_| false)?;
                     self.servers[primary].follows = Some(heir);
-                    self.tell(primary, &format!("REPLICAOF 127.0.0.1 {}", port(heir)))?;
+                    self.tell(primary, &format!("REPLICAOF {}", self.address(heir)))?;
                     self.operations(clients)?
                 };
                 reason = Reason::Promoted { until, reads_until, ended, absent };
@@ -527,8 +565,8 @@ impl Conductor {
             }
             (Ending::Failover, Some(heir)) => {
                 let begin = self.now();
-                let asked = self
-                    .tell(primary, &format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 4000", port(heir)));
+                let command = format!("FAILOVER TO {} TIMEOUT 4000", self.address(heir));
+                let asked = self.tell(primary, &command);
                 let is_refused = asked.is_err();
                 operations = self.operations(clients)?;
                 let leads = !is_refused && self.has_handed_over(primary, heir)?;
@@ -589,7 +627,7 @@ impl Conductor {
             self.servers[number].follows = Some(above);
             if self.runs(number)? {
                 if is_new {
-                    self.tell(number, &format!("REPLICAOF 127.0.0.1 {}", port(above)))?;
+                    self.tell(number, &format!("REPLICAOF {}", self.address(above)))?;
                 }
             } else {
                 self.start(number)?;

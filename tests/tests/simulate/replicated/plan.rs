@@ -20,6 +20,8 @@ pub(crate) struct Setting {
     pub(crate) durability_timeout: u64,
     /// `repl-diskless-sync` and `repl-diskless-load`.
     pub(crate) diskless: (bool, &'static str),
+    /// Links speak TLS, and so do some clients.
+    pub(crate) is_encrypted: bool,
 }
 
 /// One server.
@@ -106,6 +108,7 @@ pub(crate) fn world(seed: u64, longest: Duration) -> (Setting, Vec<Act>) {
             random.percent(60),
             *random.pick(&["disabled", "on-empty-db", "swapdb", "swapdb"]),
         ),
+        is_encrypted: !seed.is_multiple_of(2),
     };
     let acts = (0..ACTS).map(|number| act(random, count, longest, number + 1 == ACTS)).collect();
     (setting, acts)
