@@ -289,7 +289,12 @@ fn a_supervised_server_stays_where_it_is() -> Result<()> {
         .stdin(Stdio::null())
         .spawn()?;
     let mut buffer = [0; 512];
-    let told = manager.recv(&mut buffer);
+    let mut told = manager.recv(&mut buffer);
+    while let Ok(length) = told
+        && !buffer[..length].ends_with(b"READY=1\n")
+    {
+        told = manager.recv(&mut buffer);
+    }
     let pid = fs::read_to_string(home.path().join("d.pid")).unwrap_or_default();
     let runs = child.try_wait()?.is_none();
     let own = child.id().to_string();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -770,39 +770,6 @@ fn the_title_names_the_address() -> Result<()> {
     let server = start(&[("set-proc-title", "no")])?;
     let shown = text(&fs::read(format!("/proc/{}/cmdline", server.pid()))?);
     ensure!(shown.contains("\0serve\0--dir\0"), "{shown}");
-    Ok(())
-}
-
-#[test]
-fn systemd_is_told() -> Result<()> {
-    let directory = directory()?;
-    let path = directory.path().join("notify");
-    let manager = UnixDatagram::bind(&path)?;
-    manager.set_read_timeout(Some(PATIENCE))?;
-    let mut child = Command::new(dunlin_binary()?)
-        .args([
-            "serve",
-            "--http-port",
-            "0",
-            "--supervised",
-            "auto",
-            "--port",
-            &free_port()?.to_string(),
-        ])
-        .env("NOTIFY_SOCKET", &path)
-        .env_remove("UPSTART_JOB")
-        .current_dir(directory.path())
-        .stdout(Stdio::null())
-        .spawn()?;
-    let mut messages = Vec::new();
-    let mut buffer = [0; 512];
-    let first = manager.recv(&mut buffer).map(|length| messages.push(text(&buffer[..length])));
-    signal(child.id(), Signal::TERM)?;
-    let second = manager.recv(&mut buffer).map(|length| messages.push(text(&buffer[..length])));
-    wait_for_end(&mut child)?;
-    first.and(second)?;
-    ensure!(messages[0].lines().any(|line| line == "READY=1"), "{messages:?}");
-    ensure!(messages[1].lines().any(|line| line == "STOPPING=1"), "{messages:?}");
     Ok(())
 }
 

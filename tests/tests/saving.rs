@@ -325,7 +325,7 @@ fn the_last_file_has_everything() -> Result<()> {
     let reference = reference_on_file_of(&server)?;
     ensure!(digest(&mut reference.connect()?)? == wanted);
     let mode = fs::metadata(server.directory().join("dump.rdb"))?.permissions().mode();
-    ensure!(mode & 0o777 == 0o644, "{mode:o}");
+    ensure!(mode & 0o777 == 0o640, "{mode:o}");
     Ok(())
 }
 

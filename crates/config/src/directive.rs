@@ -209,6 +209,11 @@ impl<C: Configurable> Directive<C> {
         self.setting.show(C::defaults())
     }
 
+    /// The lines that state its default in a file. None if no line can.
+    pub fn default_lines(&self) -> Vec<Vec<u8>> {
+        self.lines(C::defaults()).into_iter().map(|line| line.text).collect()
+    }
+
     /// Whether and how it changes at run time.
     pub fn change(&self) -> Change {
         self.row.change

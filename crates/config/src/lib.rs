@@ -40,10 +40,10 @@ mod words;
 pub use change::{Apply, ApplyError, Changed, SetContext, SetError, SharedConfig, get, set};
 pub use directive::{Action, Change, Configurable, Effect};
 pub use load::{
-    Invocation, LoadEnvironment, LoadError, Location, Note, Origin, check, load, notes,
+    Invocation, LoadEnvironment, LoadError, Location, Note, Origin, Provided, check, load, notes,
 };
 pub use names::{DirectiveId, directives};
-pub use rewrite::rewrite;
+pub use rewrite::{is_provided, rewrite};
 pub use spelling::nearest;
 pub use table::{Config, Directive};
 pub use title::{TitleVariables, expand_title};

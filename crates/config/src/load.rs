@@ -2,7 +2,8 @@
 //!
 //! All three give the same text, a directive per line. They are read in this order, and of a
 //! directive that is given twice the later value wins (`save` and `client-output-buffer-limit` add
-//! up). Nothing here touches a file: a [`LoadEnvironment`] answers questions about the world
+//! up). Settings that come from elsewhere, such as secrets from the service manager, are read after
+//! the files. Nothing here touches a file: a [`LoadEnvironment`] answers questions about the world
 //! outside.
 
 use std::fmt;
@@ -143,6 +144,24 @@ pub enum Origin {
     Stdin,
     /// In the options of the command line, one per line.
     CommandLine,
+    /// In a file of this path that the service manager has made for a secret.
+    Credential(Vec<u8>),
+    /// In the variable of this name.
+    Variable(String),
+    /// In the program: a default for where it runs.
+    Usual,
+}
+
+/// A setting that comes neither from a configuration file nor from the command line. CONFIG REWRITE
+/// leaves it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provided {
+    /// Where it stands.
+    pub origin: Origin,
+    /// What it sets.
+    pub directive: DirectiveId,
+    /// The values, as a line of a file has them.
+    pub words: Vec<Vec<u8>>,
 }
 
 /// A line of configuration text.
@@ -169,15 +188,30 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "*** FATAL CONFIG FILE ERROR (Dunlin {}) ***", env!("CARGO_PKG_VERSION"))?;
         if let Some(location) = &self.location {
-            write!(f, "Reading the configuration file, at line {}", location.line)?;
-            match &location.origin {
-                Origin::File(path) => writeln!(f, " of {}", String::from_utf8_lossy(path))?,
-                Origin::Stdin => writeln!(f, " of standard input")?,
-                Origin::CommandLine => writeln!(f, " of the command line's options")?,
-            }
-            writeln!(f, ">>> '{}'", String::from_utf8_lossy(&location.text))?;
+            write!(f, "{location}")?;
         }
         f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, text) = (self.line, String::from_utf8_lossy(&self.text));
+        let place = match &self.origin {
+            Origin::File(path) => String::from_utf8_lossy(path),
+            Origin::Stdin => "standard input".into(),
+            Origin::CommandLine => "the command line's options".into(),
+            // Its text is a secret.
+            Origin::Credential(path) => {
+                return writeln!(f, "Reading the credential {}", String::from_utf8_lossy(path));
+            }
+            Origin::Variable(name) => {
+                return writeln!(f, "Reading the environment variable {name}");
+            }
+            Origin::Usual => return writeln!(f, "Setting what is usual here"),
+        };
+        writeln!(f, "Reading the configuration file, at line {line} of {place}")?;
+        writeln!(f, ">>> '{text}'")
     }
 }
 
@@ -211,16 +245,21 @@ pub fn notes(config: &Config) -> Vec<Note> {
 }
 
 /// Loads the configuration that `invocation` asks for. `stdin` is the contents of standard input,
-/// which the caller has read if [`Invocation::reads_stdin`] says so.
+/// which the caller has read if [`Invocation::reads_stdin`] says so. Files go before the first list
+/// of what is `provided`, and the second goes before files.
 pub fn load(
     invocation: &Invocation,
+    provided: (&[Provided], &[Provided]),
     stdin: &[u8],
     environment: &dyn LoadEnvironment,
 ) -> Result<Config, LoadError> {
     let mut loader = Loader::new(environment);
+    let (defaults, provided) = provided;
+    defaults.iter().try_for_each(|own| loader.provided(own))?;
     if let Some(path) = &invocation.config_file {
         loader.file_or_pattern(path).map_err(|failure| failure.at(None))?;
     }
+    provided.iter().try_for_each(|own| loader.provided(own))?;
     loader.text(&Origin::Stdin, stdin)?;
     loader.text(&Origin::CommandLine, &invocation.options)?;
     loader.finish()
@@ -327,6 +366,17 @@ impl<'a> Loader<'a> {
                 None => return Err(error),
             }
         }
+        Ok(())
+    }
+
+    fn provided(&mut self, own: &Provided) -> Result<(), LoadError> {
+        let words: Vec<&[u8]> = own.words.iter().map(Vec::as_slice).collect();
+        self.directive(own.directive, &words).map_err(|message| {
+            let location = Location { origin: own.origin.clone(), line: 1, text: Vec::new() };
+            LoadError { location: Some(location), message }
+        })?;
+        let value = own.directive.directive().value(&self.config);
+        self.config.provided.push((own.directive.name(), value));
         Ok(())
     }
 
@@ -491,7 +541,7 @@ mod tests {
             arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         let invocation = Invocation::parse(&arguments);
         let stdin: &[u8] = if invocation.reads_stdin { b"save 77 7\nhz 33\n" } else { b"" };
-        load(&invocation, stdin, files)
+        load(&invocation, (&[], &[]), stdin, files)
     }
 
     #[test]

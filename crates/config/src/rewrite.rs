@@ -3,13 +3,14 @@
 //! Comments, blank lines and the order of directives stay. A directive in the file is replaced
 //! where it stands; a missing one is added at the end if it differs from its default. A directive
 //! of several lines (`save`) takes the old lines first. Remaining lines of a directive are removed,
-//! and runs of blank lines shrink to one. (Redis also adds a blank line at the end of a file that
-//! it rewrites a second time.)
+//! and runs of blank lines shrink to one. A secret that the service manager hands over stays out of
+//! the file, unless CONFIG SET has replaced it. (Redis also adds a blank line at the end of a file
+//! that it rewrites a second time.)
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::names::{Found, directives};
-use super::table::Config;
+use super::table::{Config, Directive};
 use super::words::split_words;
 
 /// The line above the added ones at the end.
@@ -27,6 +28,10 @@ pub fn rewrite(old: &[u8], config: &Config, users: &[Vec<u8>]) -> Vec<u8> {
     let mut file = File::read(old);
     for directive in directives() {
         let name = directive.name();
+        if is_provided(config, directive) {
+            file.keep(name);
+            continue;
+        }
         for line in directive.lines(config) {
             file.put(name, line.text, line.force);
         }
@@ -35,6 +40,12 @@ pub fn rewrite(old: &[u8], config: &Config, users: &[Vec<u8>]) -> Vec<u8> {
         file.put(USERS[0], line.clone(), true);
     }
     file.finish()
+}
+
+/// Whether a directive has the value that no file gives it.
+pub fn is_provided(config: &Config, directive: &Directive) -> bool {
+    let mut provided = config.provided.iter();
+    provided.any(|(name, value)| *name == directive.name() && directive.value(config) == *value)
 }
 
 #[derive(Default)]
@@ -88,6 +99,11 @@ impl File {
         }
     }
 
+    /// Leaves the old lines of the directive `name` as they are.
+    fn keep(&mut self, name: &str) {
+        self.places.remove(name);
+    }
+
     /// Drops the lines of directives that were not reused and joins the rest, with neither two
     /// blank lines in a row nor a blank line at the end.
     fn finish(mut self) -> Vec<u8> {
@@ -135,7 +151,7 @@ mod tests {
     /// Loads `file`, does CONFIG SET with `arguments`, rewrites; the result loads again to the same
     /// configuration.
     fn rewritten(file: &str, arguments: &[&str]) -> String {
-        let read = |text: &[u8]| load(&Invocation::default(), text, &NoWorld);
+        let read = |text: &[u8]| load(&Invocation::default(), (&[], &[]), text, &NoWorld);
         let mut config = read(file.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         if !arguments.is_empty() {
             let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
@@ -206,7 +222,7 @@ mod tests {
                     oom-score-adj-values 1 2 3\nproc-title-template \"x{title}\"\ndir .\n\
                     slave-priority 7\nlist-max-ziplist-entries 4\nmasterauth x\nport 7614\n\
                     port 7614\n";
-        let config = load(&Invocation::default(), file.as_bytes(), &NoWorld).unwrap();
+        let config = load(&Invocation::default(), (&[], &[]), file.as_bytes(), &NoWorld).unwrap();
         assert_eq!(
             String::from_utf8(rewrite(file.as_bytes(), &config, &[])).unwrap(),
             "save \"\"\nbind 127.0.0.1\nnotify-keyspace-events \"AKE\"\nunixsocketperm 700\n\
@@ -275,7 +291,7 @@ mod tests {
                 KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name))
             });
             prop_assume!(!keeps_keyword);
-            prop_assert_eq!(load(&Invocation::default(), &text, &NoWorld), Ok(config));
+            prop_assert_eq!(load(&Invocation::default(), (&[], &[]), &text, &NoWorld), Ok(config));
         }
     }
 }

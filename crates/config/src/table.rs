@@ -64,11 +64,19 @@ macro_rules! directives {
             pub renamed_commands: Vec<RenamedCommand>,
             /// The lines of users and roles: `user` or `role`, the name, and the rules.
             pub users: Vec<Vec<Vec<u8>>>,
+            /// The names of directives that no file sets, with the values that they were given: see
+            /// [`Provided`](super::load::Provided).
+            pub provided: Vec<(&'static str, Vec<u8>)>,
         }
 
         impl Default for Config {
             fn default() -> Self {
-                Self { $( $field: $default, )+ renamed_commands: Vec::new(), users: Vec::new() }
+                Self {
+                    $( $field: $default, )+
+                    renamed_commands: Vec::new(),
+                    users: Vec::new(),
+                    provided: Vec::new(),
+                }
             }
         }
 

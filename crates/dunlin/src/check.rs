@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 use config::{LoadError, Location, Origin};
 use persist::check::{CheckError, Options, Verdict, check};
+use process::permissions;
 
-const USAGE: &str = "\
+pub(crate) const USAGE: &str = "\
 Shows what an append-only file, its directory or an RDB file contains, and where it is damaged.
 
 Usage: dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
         complain(USAGE);
         return ExitCode::FAILURE;
     };
+    permissions::choose();
     if path.extension().is_some_and(|extension| extension == "conf") {
         return check_configuration(&path);
     }

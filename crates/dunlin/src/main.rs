@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use print::print;
-use server::boot;
+use server::boot::{self, Start};
 
 /// The commands, for hints after a typing error.
 const COMMANDS: [&str; 7] = ["serve", "check", "move", "bench", "lab", "tls", "help"];
@@ -62,10 +62,12 @@ fn main() -> ExitCode {
         (None | Some(b"serve"), [only]) if matches!(&only[..], b"-v" | b"--version") => {
             print(&version())
         }
-        (None | Some(b"serve"), _) => match boot::serve(&program, &arguments) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(boot::Failed) => ExitCode::FAILURE,
-        },
+        (None | Some(b"serve"), _) => {
+            match boot::serve(Start { program, arguments, ..Start::default() }) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(boot::Failed) => ExitCode::FAILURE,
+            }
+        }
         // For `make docs`, not for users: the page is in the repository.
         (Some(b"docs"), [page]) if page == b"compatibility" => {
             print(&commands::compatibility::page(commands::registry()))

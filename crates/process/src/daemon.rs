@@ -1,15 +1,13 @@
-//! The process among others: going into the background, telling the service manager, the pid file,
-//! the out-of-memory score, huge pages.
+//! The process among others: going into the background, the pid file, the out-of-memory score, huge
+//! pages.
 
 use std::fs::{self, File};
 use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use config::{Config, OomScoreAdj, Supervised};
+use config::{Config, OomScoreAdj};
 
 use crate::log::Log;
 use crate::paths;
@@ -17,6 +15,8 @@ use crate::system::{self, Forked};
 
 /// Where a daemon writes its process id by default.
 const USUAL_PID_FILE: &str = "/var/run/dunlin.pid";
+/// Anybody may know the process.
+const PID_FILE_MODE: u32 = 0o644;
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
@@ -37,82 +37,6 @@ pub fn daemonize() -> io::Result<()> {
     Ok(())
 }
 
-/// The service manager that started this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supervisor {
-    /// It waits for a message to `$NOTIFY_SOCKET`.
-    Systemd,
-    /// It waits for the process to stop itself.
-    Upstart,
-}
-
-/// Finds out which supervisor the process has, from the settings and the environment.
-pub fn supervisor(config: &Config, log: &Log) -> Option<Supervisor> {
-    let has = |variable| std::env::var_os(variable).is_some();
-    let found = match config.supervised {
-        Supervised::No => return None,
-        Supervised::Systemd => Supervisor::Systemd,
-        Supervised::Upstart => Supervisor::Upstart,
-        Supervised::Auto if has("UPSTART_JOB") => Supervisor::Upstart,
-        Supervised::Auto if has("NOTIFY_SOCKET") => Supervisor::Systemd,
-        Supervised::Auto => return None,
-    };
-    let manager = found.name();
-    let variable = match found {
-        Supervisor::Systemd => "NOTIFY_SOCKET",
-        Supervisor::Upstart => "UPSTART_JOB",
-    };
-    if !has(variable) {
-        log.warning(format!("{manager} supervision requested, but {variable} not found!"));
-        return None;
-    }
-    log.notice(format!("Supervised by {manager}: telling it when the server is ready"));
-    Some(found)
-}
-
-impl Supervisor {
-    /// Its name in the settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Supervisor::Systemd => "systemd",
-            Supervisor::Upstart => "upstart",
-        }
-    }
-
-    /// Tells it that the server serves.
-    pub fn ready(self, log: &Log) {
-        let told = match self {
-            Supervisor::Systemd => notify(b"STATUS=Ready to accept connections\nREADY=1\n"),
-            Supervisor::Upstart => stop_until_continued(),
-        };
-        if let Err(error) = told {
-            log.warning(format!("Cannot notify the service manager: {}", paths::reason(&error)));
-        }
-    }
-
-    /// Tells it that the server is about to end.
-    pub fn stopping(self) {
-        if self == Supervisor::Systemd {
-            // The service manager learns of the end in any case, from the end itself.
-            let _ = notify(b"STOPPING=1\n");
-        }
-    }
-}
-
-fn notify(message: &[u8]) -> io::Result<()> {
-    let path = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
-    let address = match path.as_bytes().strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name)?,
-        None => SocketAddr::from_pathname(&path)?,
-    };
-    UnixDatagram::unbound()?.send_to_addr(message, &address).map(drop)
-}
-
-fn stop_until_continued() -> io::Result<()> {
-    let own = rustix::process::getpid();
-    Ok(rustix::process::kill_process(own, rustix::process::Signal::STOP)?)
-}
-
 /// The file with the process id while the server runs.
 pub struct PidFile(PathBuf);
 
@@ -126,7 +50,9 @@ impl PidFile {
             given => paths::path(given),
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        match fs::write(&path, format!("{}\n", std::process::id())) {
+        let written = fs::write(&path, format!("{}\n", std::process::id()))
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(PID_FILE_MODE)));
+        match written {
             Ok(()) => Some(PidFile(path)),
             Err(error) => {
                 let reason = paths::reason(&error);

@@ -3,7 +3,9 @@
 //! | file | what it answers |
 //! |---|---|
 //! | [`announce`] | what does the log say when a server starts? |
-//! | [`daemon`] | how does the process go into the background, and tell its supervisor? |
+//! | [`daemon`] | how does the process go into the background, and what does it leave there? |
+//! | [`supervisor`] | what does the service manager give to the process, and what is it told? |
+//! | [`permissions`] | who may read the files that the process makes? |
 //! | [`signal`] | what may an operator ask by signal? |
 //! | [`log`], [`crash`] | what does an operator read, while all is well and at the end? |
 //! | [`title`] | what does `ps` show? |
@@ -22,7 +24,9 @@ pub mod descriptors;
 pub mod log;
 pub mod memory;
 pub mod paths;
+pub mod permissions;
 pub mod signal;
+pub mod supervisor;
 pub mod system;
 pub mod thread;
 pub mod title;

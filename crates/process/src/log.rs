@@ -2,7 +2,8 @@
 //!
 //! `PID:ROLE DD Mon YYYY HH:MM:SS.mmm LEVEL message`. A log file is opened for each line. Lines are
 //! rare, and when logrotate has moved the file away, the next line makes a new one; the server
-//! needs no signal. Logging never fails: a line that cannot be written is lost.
+//! needs no signal. Logging never fails: a line that cannot be written is lost. For the journal of
+//! systemd, `<N>` before each line says how important it is.
 //!
 //! A thread that holds slots, such as one that runs a script, must not wait for the log. Its lines
 //! go into a queue, which a separate thread writes. Lines of other threads follow the queued ones.
@@ -10,11 +11,13 @@
 
 mod frequent;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::fmt::{Display, Formatter};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -45,6 +48,8 @@ pub struct Log {
     threshold: AtomicU8,
     /// Where lines go; standard output without it.
     file: Option<PathBuf>,
+    /// Standard output is read by systemd's journal.
+    in_journal: bool,
     /// Lines go to the system log too.
     to_system_log: bool,
     /// Keeps lines of several threads apart.
@@ -167,6 +172,7 @@ impl Log {
         Ok(Log {
             threshold: AtomicU8::new(level_of(config) as u8),
             file,
+            in_journal: is_journal(stdout()),
             to_system_log: config.syslog_enabled,
             writing: Mutex::new(()),
             queue: Mutex::default(),
@@ -285,7 +291,7 @@ impl Log {
             let Some(line) = queue.take() else { return };
             queue.busy = true;
             drop(queue);
-            self.append_alone(&line.text);
+            self.append_alone(priority(line.level), &line.text);
             self.tell_system_log(line.level, line.message());
             let mut queue = self.queue.lock();
             (queue.busy, queue.done) = (false, queue.done + 1);
@@ -341,6 +347,9 @@ impl Log {
     pub fn last_words(&self, message: &str) {
         let mut line = io::Cursor::new([0; 512]);
         // The part that does not fit is left out.
+        if self.in_journal && self.file.is_none() {
+            let _ = write!(line, "<{}>", libc::LOG_CRIT);
+        }
         let _ = write!(line, "{}", Line::now(LogLevel::Warning, message));
         let length = line.position() as usize;
         let bytes = &line.get_ref()[..length];
@@ -360,16 +369,18 @@ impl Log {
             && let Some(line) = queue.take()
         {
             drop(queue);
-            self.append_alone(&line.text);
+            self.append_alone(priority(line.level), &line.text);
         }
-        self.append_alone(text);
+        self.append_alone(libc::LOG_CRIT, text);
     }
 
-    /// Appends text to the file, or writes it to standard output.
-    fn append_alone(&self, text: &str) {
+    /// Appends text to the file, or writes it to standard output, with its priority in syslog for
+    /// the journal.
+    fn append_alone(&self, priority: i32, text: &str) {
         // Nothing can be done about a log that cannot be written, and nobody could be told.
         let _ = match &self.file {
             Some(path) => append_to(path).and_then(|mut file| file.write_all(text.as_bytes())),
+            None if self.in_journal => write_out(with_priority(priority, text).as_bytes()),
             None => write_out(text.as_bytes()),
         };
     }
@@ -390,6 +401,27 @@ impl LogThread {
         } else {
             queue.writer = Writer::Nobody;
         }
+    }
+}
+
+/// Whether systemd's journal reads what is written there: `$JOURNAL_STREAM` names the device and
+/// the number of its stream.
+fn is_journal(descriptor: impl AsFd) -> bool {
+    let named = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let found = rustix::fs::fstat(descriptor);
+    found.is_ok_and(|found| named == format!("{}:{}", found.st_dev, found.st_ino))
+}
+
+/// The lines of a text, each with its priority for the journal.
+fn with_priority(priority: i32, text: &str) -> String {
+    text.split_inclusive('\n').flat_map(|line| [format!("<{priority}>"), line.to_owned()]).collect()
+}
+
+/// Why the server does not start, as standard error gets it before there is a log.
+pub fn complaint(text: &str) -> Cow<'_, str> {
+    match is_journal(rustix::stdio::stderr()) {
+        true => Cow::Owned(with_priority(libc::LOG_ERR, text)),
+        false => Cow::Borrowed(text),
     }
 }
 
@@ -499,6 +531,11 @@ mod tests {
         let time = LocalTime { year: 2026, month: 10, day: 7, hour: 5, minute: 4, second: 3 };
         let line = Line { pid: 12, time, now: 1009, level: LogLevel::Notice, message: "Ready" };
         assert_eq!(line.to_string(), "12:M 07 Nov 2026 05:04:03.009 * Ready\n");
+    }
+
+    #[test]
+    fn each_line_has_its_priority_in_the_journal() {
+        assert_eq!(with_priority(3, "one\ntwo\n\nrest"), "<3>one\n<3>two\n<3>\n<3>rest");
     }
 
     #[test]

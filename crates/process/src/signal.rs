@@ -38,11 +38,15 @@ pub fn prepare() {
     system::block_signals(&CAUGHT);
 }
 
-/// Waits for the next signal.
-pub fn wait() -> Caught {
-    match system::wait_for_signal(&CAUGHT) {
+/// Waits for the next signal. Also returns whether the process's own parent has sent it, which is
+/// the service manager if there is one.
+pub fn wait() -> (Caught, bool) {
+    let (number, sender) = system::wait_for_signal(&CAUGHT);
+    let caught = match number {
         libc::SIGINT => Caught::Interrupt,
         libc::SIGHUP => Caught::HangUp,
         _ => Caught::Terminate,
-    }
+    };
+    let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+    (caught, sender != 0 && sender == parent)
 }

@@ -1,13 +1,14 @@
 //! System calls that have no safe wrapper among the crates we use: local time, fork, signal masks,
-//! the system log, the memory of the command line, and the allocator's commands.
+//! descriptors that the process began with, the system log, the memory of the command line, and the
+//! allocator's commands.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::time::Duration;
 
 use engine::host::CpuSeconds;
@@ -88,13 +89,40 @@ pub fn block_signals(signals: &[i32]) {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
-/// Waits for one of these signals, which are blocked in all threads, and returns its number.
-pub fn wait_for_signal(signals: &[i32]) -> i32 {
+/// Waits for one of these signals, which are blocked in all threads. Returns its number, and the id
+/// of the process that has sent it; 0 if none has.
+pub fn wait_for_signal(signals: &[i32]) -> (i32, i32) {
     let set = signal_set(signals);
-    let mut number = 0;
-    // SAFETY: both pointers are to live, initialised variables.
-    unsafe { libc::sigwait(&raw const set, &raw mut number) };
-    number
+    let mut details = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live variables of the right types.
+        let number = unsafe { libc::sigwaitinfo(&raw const set, details.as_mut_ptr()) };
+        if number > 0 {
+            // SAFETY: all-zero bytes are a valid value; and every signal that one of these is, if a
+            // process has sent it, comes with the process's id.
+            let sender = unsafe { details.assume_init_ref().si_pid() };
+            return (number, sender);
+        }
+    }
+}
+
+/// Takes a descriptor that was open when the process began.
+///
+/// # Errors
+/// It is not open.
+///
+/// # Panics
+/// When it has been taken before: then its number may be that of something else by now.
+pub fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
+    static TAKEN_BELOW: AtomicI32 = AtomicI32::new(0);
+    assert!(TAKEN_BELOW.fetch_max(descriptor + 1, Relaxed) <= descriptor, "each is taken once");
+    // SAFETY: the call looks at the flags of whatever has this number, and of nothing else.
+    if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open. Only the caller's protocol tells of it, and nothing else in the process
+    // takes descriptors by their numbers; as was checked, it has not been taken before.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Makes the process ignore a signal.
@@ -372,6 +400,7 @@ mod tests {
         block_signals(&[libc::SIGUSR2]);
         // SAFETY: raises a signal that this thread blocks, so no handler runs.
         unsafe { libc::raise(libc::SIGUSR2) };
-        assert_eq!(wait_for_signal(&[libc::SIGUSR2]), libc::SIGUSR2);
+        let own = std::process::id().cast_signed();
+        assert_eq!(wait_for_signal(&[libc::SIGUSR2]), (libc::SIGUSR2, own));
     }
 }

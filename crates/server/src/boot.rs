@@ -10,17 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use config::{Config, Invocation, LoadError, ShutdownOptions};
+use config::{Config, Invocation, LoadError, Provided, ShutdownOptions};
 use engine::engine::Engine;
 use engine::host::{ProcessInfo, Shutdown};
 use engine::journal::backlog::Position;
 use parking_lot::Mutex;
 use views::Views;
 
+use crate::credentials::Credentials;
 use crate::encryption;
 use crate::files::ConfigFiles;
 use crate::host::{Outside, StopRequest};
-use crate::listen::{Listening, NotListening};
+use crate::listen::{Inherited, Listening, NotListening};
 use crate::net::{ChangeEvents, Speaks, Wakers, Workers};
 use crate::primary::ReplicaThread;
 use crate::primary::term::Means;
@@ -28,6 +29,7 @@ use crate::threads::changes::ChangeDelivery;
 use crate::threads::cron::Cron;
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
+use crate::threads::supervision::Supervision;
 use crate::threads::views::Keeper;
 use crate::threads::{background, node_reader};
 use crate::users;
@@ -37,14 +39,15 @@ use persist::disk::{Disk, RealDisk};
 use persist::load::{self, Load};
 use persist::rdb::saver::Saver;
 use process::announce::{Served, announce};
-use process::daemon::{self, OomScore, PidFile, Supervisor};
+use process::daemon::{self, OomScore, PidFile};
 use process::log::Log;
 use process::memory;
 use process::paths::{path, reason};
 use process::signal::{self, Caught};
+use process::supervisor::{self, Supervisor};
 use process::system::TitleArea;
 use process::title::Title;
-use process::{crash, descriptors, thread};
+use process::{crash, descriptors, log, permissions, thread};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -56,30 +59,59 @@ const REPLICAS_PAUSE: Duration = Duration::from_millis(50);
 /// Milliseconds for which clients wait at most: a slow disk must not leave them without an answer.
 const LOADING_BEFORE_CLIENTS_MS: u64 = 1000;
 
+/// What an operator reads who has said neither that there is a password nor that there is none.
+const HOW_OTHERS_COME_IN: &str = "There is no password, so that all clients of other machines would \
+    be refused. Set one with REDIS_PASSWORD, REDIS_PASSWORD_FILE or --requirepass, or users with an \
+    aclfile. Where nobody can reach this server who may not, say ALLOW_EMPTY_PASSWORD=yes or \
+    --protected-mode no. Or let only this machine in with --bind 127.0.0.1. Exiting.";
+
 /// Why the server did not start. The reason was written to the log or to standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// Serves until the server is told to stop. `program` is the name by which it was started, and
-/// `arguments` are those of `redis-server`: a configuration file, options, `-`.
+/// How a server is started.
+#[derive(Default)]
+pub struct Start {
+    /// The name of the program.
+    pub program: Vec<u8>,
+    /// Arguments as for `redis-server`: a configuration file, options, `-`.
+    pub arguments: Vec<Vec<u8>>,
+    /// Settings that a configuration file changes.
+    pub defaults: Vec<Provided>,
+    /// Settings that change those of a configuration file, besides the secrets that the service
+    /// manager hands over.
+    pub provided: Vec<Provided>,
+    /// Other machines shall reach it: it does not start while all of them would be refused because
+    /// nobody has said how they come in.
+    pub is_public: bool,
+}
+
+/// Serves until the server is told to stop.
 ///
 /// # Errors
 /// The server cannot start.
-pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
-    let (config, config_file) = configure(arguments).map_err(|error| complain(&error))?;
+pub fn serve(start: Start) -> Result<(), Failed> {
+    let Start { program, arguments, defaults, provided, is_public } = start;
+    permissions::choose();
+    let Configured { config, config_file, unknown_credentials } =
+        configure(&arguments, (&defaults, provided)).map_err(|error| complain(&error))?;
     let log = open_log(&config)?;
-    let supervisor = daemon::supervisor(&config, &log);
+    let supervisor = supervisor::find(&config, &log);
     if is_daemon(&config, supervisor) {
         daemon::daemonize().map_err(|error| {
             log.warning(format!("Cannot go into the background: {}", reason(&error)));
             Failed
         })?;
     }
-    crash::install(Arc::clone(&log), &config, command_line(program, arguments));
+    crash::install(Arc::clone(&log), &config, command_line(&program, &arguments));
     signal::prepare();
     greet(&config, &log);
+    for name in unknown_credentials {
+        log.notice(format!("The credential {name} is no setting's"));
+    }
+    let surroundings = (supervisor, is_public);
     let served =
-        Running::start(config, config_file, program, supervisor, &log).and_then(|running| {
+        Running::start(config, config_file, &program, surroundings, &log).and_then(|running| {
             running.load()?;
             running.wait();
             running.stop();
@@ -96,9 +128,20 @@ fn is_daemon(config: &Config, supervisor: Option<Supervisor>) -> bool {
     config.daemonize && supervisor.is_none()
 }
 
-/// Reads the configuration from all its sources, and goes to its directory. The second
-/// result is the absolute path of its file.
-fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadError> {
+/// A configuration, from all its sources.
+struct Configured {
+    config: Config,
+    /// The absolute path of its file.
+    config_file: Option<PathBuf>,
+    /// Names of credentials that no directive has.
+    unknown_credentials: Vec<String>,
+}
+
+/// Reads the configuration, and goes to its directory.
+fn configure(
+    arguments: &[Vec<u8>],
+    (defaults, mut provided): (&[Provided], Vec<Provided>),
+) -> Result<Configured, LoadError> {
     let failed = |message| LoadError { location: None, message };
     let invocation = Invocation::parse(arguments);
     let mut stdin = Vec::new();
@@ -106,14 +149,16 @@ fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadErr
         io::Read::read_to_end(&mut io::stdin().lock(), &mut stdin)
             .map_err(|error| failed(format!("Standard input: {}", reason(&error))))?;
     }
-    let config = config::load(&invocation, &stdin, &ConfigFiles)?;
+    let credentials = Credentials::read()?;
+    provided.extend(credentials.settings);
+    let config = config::load(&invocation, (defaults, &provided), &stdin, &ConfigFiles)?;
     let file = invocation.config_file.map(|file| path(&file).to_owned());
     let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
     std::env::set_current_dir(path(&config.dir)).map_err(|error| {
         let directory = String::from_utf8_lossy(&config.dir);
         failed(format!("Can't chdir to '{directory}': {}", reason(&error)))
     })?;
-    Ok((config, file))
+    Ok(Configured { config, config_file: file, unknown_credentials: credentials.others })
 }
 
 fn open_log(config: &Config) -> Result<Arc<Log>, Failed> {
@@ -126,7 +171,8 @@ fn open_log(config: &Config) -> Result<Arc<Log>, Failed> {
 /// Tells the user at the terminal; there is no log yet.
 fn complain(error: &LoadError) -> Failed {
     // If this fails, nobody else can be told.
-    let _ = writeln!(io::stderr(), "\n{error}");
+    let text = format!("\n{error}\n");
+    let _ = io::stderr().write_all(log::complaint(&text).as_bytes());
     Failed
 }
 
@@ -189,6 +235,7 @@ struct Running {
     /// Written when the files of the data are this server's.
     pid_file: OnceCell<PidFile>,
     supervisor: Option<Supervisor>,
+    supervision: Arc<Supervision>,
     stop: Stop,
     /// Clients are accepted.
     accepts: Cell<bool>,
@@ -220,9 +267,13 @@ impl Running {
         mut config: Config,
         config_file: Option<PathBuf>,
         program: &[u8],
-        supervisor: Option<Supervisor>,
+        (supervisor, is_public): (Option<Supervisor>, bool),
         log: &Arc<Log>,
     ) -> Result<Running, Failed> {
+        let inherited = Inherited::take(&mut config, log).map_err(|error| {
+            log.warning(format!("Cannot use the service manager's sockets: {}", reason(&error)));
+            Failed
+        })?;
         let threads = thread_count(&config);
         config.maxclients = room_for_clients(&config, threads, log)?;
         let active = Arc::new(tls::Active::default());
@@ -234,7 +285,12 @@ impl Running {
             })?;
             active.replace(Some(Arc::new(ends)));
         }
-        let listening = Listening::open(&config, log, &active).map_err(|NotListening| Failed)?;
+        let listening = Listening::open(&config, inherited, log, &active);
+        let listening = listening.map_err(|NotListening| Failed)?;
+        if is_public && refuses_all_others(&config, &listening) {
+            log.warning(HOW_OTHERS_COME_IN);
+            return Err(Failed);
+        }
         let views = Keeper::read(&config).map_err(|error| {
             let file = path(&config.views_file);
             log.warning(format!("Fatal error: views-file {}: {error}. Exiting.", file.display()));
@@ -322,8 +378,10 @@ impl Running {
         outside.views.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
+        let supervision = Supervision::start(supervisor, &engine, log)?;
         let to = SignalThread {
             engine: Arc::clone(&engine),
+            supervision: Arc::clone(&supervision),
             log: Arc::clone(log),
             outside: Arc::clone(&outside),
             stop: stop_sender,
@@ -346,6 +404,7 @@ impl Running {
             replica: OnceCell::new(),
             pid_file: OnceCell::new(),
             supervisor,
+            supervision,
             stop,
             accepts: Cell::new(false),
             begun: base::clock::monotonic_ms(),
@@ -491,9 +550,7 @@ impl Running {
             let path = path.display();
             log.notice(format!("The server is now ready to accept connections at {path}"));
         }
-        if let Some(supervisor) = self.supervisor {
-            supervisor.ready(log);
-        }
+        self.supervision.note_ready();
     }
 
     /// Waits until the server should stop, and the data is saved where it should be.
@@ -505,6 +562,9 @@ impl Running {
         // The sending side lives in `outside`: it cannot be gone.
         while let Ok(request) = self.stop.requests.recv() {
             self.outside.log.warning("User requested shutdown...");
+            if request.by_supervisor {
+                self.tell_of_stop();
+            }
             let mut asked = vec![request];
             if self.save_at_the_end(&mut asked) {
                 return;
@@ -513,6 +573,7 @@ impl Running {
             self.stop.signals.fetch_sub(signals, Ordering::Relaxed);
             let log = &self.outside.log;
             self.engine.scripts.slow.go_on();
+            self.supervision.note_serving_on();
             log.warning(
                 "Errors trying to shut down the server. Check the logs for more information.",
             );
@@ -520,6 +581,13 @@ impl Running {
                 self.engine.answer(&client, b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n");
             }
         }
+    }
+
+    /// Tells the service manager that the server stops. It ends one that does not. So a stop that
+    /// is not its own wish, and that may be refused, is reported only when it is certain.
+    fn tell_of_stop(&self) {
+        let seconds = u64::from(self.engine.config.load().shutdown_timeout);
+        self.supervision.note_stopping(Duration::from_secs(seconds));
     }
 
     /// Suspends writes, which waits for scripts that run. A request with NOSAVE ends them, also if
@@ -636,9 +704,7 @@ impl Running {
     /// server has left in the system.
     fn stop(self) {
         let log = &self.outside.log;
-        if let Some(supervisor) = self.supervisor {
-            supervisor.stopping();
-        }
+        self.tell_of_stop();
         // A worker may be changing the listening sockets: the lock must be free while they end.
         let workers = self.outside.workers.lock().take();
         if let Some(workers) = workers {
@@ -671,6 +737,15 @@ impl Running {
 /// Whether one of the requests says NOSAVE.
 fn without_saving(asked: &[StopRequest]) -> bool {
     asked.iter().any(|own| own.request.save == Some(false))
+}
+
+/// Whether protected mode refuses each client of another machine, although such clients are
+/// expected.
+fn refuses_all_others(config: &Config, listening: &Listening) -> bool {
+    let has_users =
+        !(config.requirepass.is_empty() && config.aclfile.is_empty() && config.users.is_empty());
+    let mut addresses = Speaks::all().flat_map(|speaks| listening.addresses(speaks));
+    config.protected_mode && !has_users && addresses.any(|address| !address.ip().is_loopback())
 }
 
 /// How many clients there are descriptors for; the settings may ask for more.
@@ -718,6 +793,7 @@ fn thread_count(config: &Config) -> usize {
 /// Receives the signals of an operator.
 struct SignalThread {
     engine: Arc<Engine>,
+    supervision: Arc<Supervision>,
     log: Arc<Log>,
     outside: Arc<Outside>,
     stop: Sender<StopRequest>,
@@ -732,10 +808,13 @@ impl SignalThread {
 
     fn receive(&self) {
         loop {
-            let caught = signal::wait();
+            let (caught, by_supervisor) = signal::wait();
             if caught == Caught::HangUp {
                 // Between two changes of settings.
-                self.engine.config.update(|config| self.outside.reload_certificates(config));
+                let change = || {
+                    self.engine.config.update(|config| self.outside.reload_certificates(config));
+                };
+                self.supervision.reload(change);
                 continue;
             }
             if self.signals.load(Ordering::Relaxed) > 0 && caught == Caught::Interrupt {
@@ -753,7 +832,8 @@ impl SignalThread {
             };
             let request = shutdown(options);
             // Sending fails only when the server is stopping already.
-            let _ = self.stop.send(StopRequest { request, client: None, by_signal: true });
+            let asked = StopRequest { request, client: None, by_signal: true, by_supervisor };
+            let _ = self.stop.send(asked);
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct StopRequest {
     pub client: Option<Waiter>,
     /// A signal asked for it.
     pub by_signal: bool,
+    /// That signal was the service manager's.
+    pub by_supervisor: bool,
 }
 
 /// See the module's text.
@@ -200,7 +202,8 @@ impl Process for Outside {
 
     fn shut_down(&self, request: Shutdown, client: Option<Waiter>) {
         // Sending fails only when the server is stopping already.
-        let _ = self.stop.send(StopRequest { request, client, by_signal: false });
+        let asked = StopRequest { request, client, by_signal: false, by_supervisor: false };
+        let _ = self.stop.send(asked);
     }
 
     fn crash(&self, reason: &str) -> ! {

@@ -1,5 +1,7 @@
 //! Listening sockets: which addresses, and which clients may connect before a password is set.
 
+mod inherited;
+
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -13,6 +15,9 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use crate::net::{Listener, Speaks};
 use process::log::Log;
 use process::paths::{self, reason};
+use process::permissions;
+
+pub use inherited::Inherited;
 
 /// The kernel's own bound of the queue of connections that were not accepted yet.
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
@@ -26,6 +31,8 @@ pub struct NotListening;
 pub struct Listening {
     tcp: Vec<TcpSocket>,
     unix: Option<UnixSocket>,
+    /// Those that the service manager has opened. They stay until the end.
+    inherited: Inherited,
     /// What encrypts the connections of some of them.
     active: Arc<tls::Active>,
 }
@@ -48,16 +55,19 @@ struct UnixSocket {
 }
 
 impl Listening {
-    /// Opens the sockets that the settings ask for. `active` is what encrypts connections.
+    /// Opens the sockets that the settings ask for, besides those that are there already. `active`
+    /// is what encrypts connections.
     ///
     /// # Errors
     /// One of them cannot be opened, or none is asked for.
     pub fn open(
         config: &Config,
+        inherited: Inherited,
         log: &Log,
         active: &Arc<tls::Active>,
     ) -> Result<Listening, NotListening> {
-        let mut listening = Listening { active: Arc::clone(active), ..Listening::default() };
+        let active = Arc::clone(active);
+        let mut listening = Listening { inherited, active, ..Listening::default() };
         for speaks in Speaks::all() {
             let (name, port) = (speaks.name(), speaks.port(config));
             match listening.bind_missing(config, speaks, log) {
@@ -81,7 +91,7 @@ impl Listening {
                 }
             }
         }
-        if listening.tcp.is_empty() && listening.unix.is_none() {
+        if listening.handles().is_empty() {
             log.warning("Configured to not listen anywhere, exiting.");
             return Err(NotListening);
         }
@@ -104,6 +114,12 @@ impl Listening {
     ) -> Result<(), NotListening> {
         let is_served = |speaks| self.tcp.iter().any(|own| own.speaks == speaks);
         let is_to_change = |speaks: Speaks| speaks.port(old) != speaks.port(config);
+        let mut inherited = Speaks::all().filter(|&speaks| self.inherited.has(speaks));
+        if let Some(speaks) = inherited.find(|&speaks| is_to_change(speaks)) {
+            let name = speaks.name();
+            log.warning(format!("The service manager chooses the port for {name}"));
+            return Err(NotListening);
+        }
         let needed: Vec<Speaks> = Speaks::all()
             .filter(|&own| own.is_needed() || is_served(own) || is_to_change(own))
             .collect();
@@ -149,29 +165,36 @@ impl Listening {
 
     /// The sockets, for the acceptor of connections.
     pub fn handles(&self) -> Vec<Listener> {
-        let tcp = self.tcp.iter().filter_map(|own| {
-            let listener = own.listener.try_clone().ok()?;
-            Some(match own.speaks.is_encrypted() {
-                true => Listener::tls(listener, own.speaks, &self.active),
-                false => Listener::tcp(listener, own.speaks),
+        let inherited = self.inherited.tcp.iter().map(|(_, speaks, listener)| (*speaks, listener));
+        let tcp = self.tcp.iter().map(|own| (own.speaks, &own.listener)).chain(inherited);
+        let tcp = tcp.filter_map(|(speaks, listener)| {
+            let listener = listener.try_clone().ok()?;
+            Some(match speaks.is_encrypted() {
+                true => Listener::tls(listener, speaks, &self.active),
+                false => Listener::tcp(listener, speaks),
             })
         });
-        let unix = self.unix.iter().filter_map(|own| {
-            let listener = own.listener.try_clone().ok()?;
-            Listener::unix(listener, Speaks::RESP).ok()
+        let inherited = self.inherited.unix.iter().map(|(speaks, listener)| (*speaks, listener));
+        let unix = self.unix.iter().map(|own| (Speaks::RESP, &own.listener)).chain(inherited);
+        let unix = unix.filter_map(|(speaks, listener)| {
+            Listener::unix(listener.try_clone().ok()?, speaks).ok()
         });
         tcp.chain(unix).collect()
     }
 
     /// The addresses of the TCP sockets for a protocol.
     pub fn addresses(&self, speaks: Speaks) -> impl Iterator<Item = SocketAddr> {
-        self.tcp.iter().filter(move |own| own.speaks == speaks).map(|own| own.address)
+        let inherited = self.inherited.tcp.iter().map(|own| (own.1, own.0));
+        let all = self.tcp.iter().map(|own| (own.speaks, own.address)).chain(inherited);
+        all.filter(move |own| own.0 == speaks).map(|own| own.1)
     }
 
     /// The words of `bind` at whose addresses this is spoken. The machine may lack others.
     pub fn words(&self, speaks: Speaks) -> Vec<String> {
         let spoken = self.tcp.iter().filter(|own| own.speaks == speaks);
-        spoken.map(|own| own.word.clone()).collect()
+        let inherited = self.inherited.tcp.iter().filter(|own| own.1 == speaks);
+        let inherited = inherited.map(|own| own.0.ip().to_string());
+        spoken.map(|own| own.word.clone()).chain(inherited).collect()
     }
 
     /// The path of the unix socket.
@@ -200,6 +223,9 @@ impl Listening {
         speaks: Speaks,
         log: &Log,
     ) -> Result<(), NotListening> {
+        if self.inherited.has(speaks) {
+            return Ok(());
+        }
         let mut added: Vec<TcpSocket> = Vec::new();
         for address in addresses(config, speaks) {
             let bound = address.resolve().and_then(|at| {
@@ -317,10 +343,11 @@ fn open_unix(config: &Config) -> io::Result<UnixSocket> {
     remove_stale_socket(&path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&socket2::SockAddr::unix(&path)?)?;
-    if config.unixsocketperm != 0 {
-        let mode = std::fs::Permissions::from_mode(config.unixsocketperm);
-        std::fs::set_permissions(&path, mode)?;
-    }
+    let mode = match config.unixsocketperm {
+        0 => permissions::of_socket(),
+        chosen => chosen,
+    };
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
     socket.listen(backlog(config))?;
     socket.set_nonblocking(true)?;
     let file = file_number(&std::fs::symlink_metadata(&path)?);
@@ -366,6 +393,10 @@ mod tests {
         Config { port, http_port: 0, bind, ..Config::default() }
     }
 
+    fn open(config: &Config, log: &Log) -> Result<Listening, NotListening> {
+        Listening::open(config, Inherited::default(), log, &Arc::default())
+    }
+
     fn free_port() -> u16 {
         TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
     }
@@ -375,12 +406,12 @@ mod tests {
         let port = free_port();
         // 192.0.2.0/24 is for documentation: no machine has it.
         let config = settings(port, &["127.0.0.1", "-192.0.2.1"]);
-        let listening = Listening::open(&config, &log(), &Arc::default()).unwrap();
+        let listening = open(&config, &log()).unwrap();
         assert_eq!(listening.handles().len(), 1);
         assert_eq!(listening.words(Speaks::RESP), ["127.0.0.1"]);
         let config = settings(port, &["192.0.2.1"]);
-        assert!(Listening::open(&config, &log(), &Arc::default()).is_err());
-        assert!(Listening::open(&settings(0, &["127.0.0.1"]), &log(), &Arc::default()).is_err());
+        assert!(open(&config, &log()).is_err());
+        assert!(open(&settings(0, &["127.0.0.1"]), &log()).is_err());
     }
 
     #[test]
@@ -389,8 +420,7 @@ mod tests {
         let log = log();
         let given = RefCell::new(Vec::new());
         let give = |handles| *given.borrow_mut() = handles;
-        let mut listening =
-            Listening::open(&settings(port, &["127.0.0.1"]), &log, &Arc::default()).unwrap();
+        let mut listening = open(&settings(port, &["127.0.0.1"]), &log).unwrap();
         give(listening.handles());
         let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         assert!(connects(port));
@@ -423,7 +453,7 @@ mod tests {
         let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         let (first, second) =
             (with_http(free_port(), http_port), with_http(free_port(), http_port));
-        let mut listening = Listening::open(&first, &log, &Arc::default()).unwrap();
+        let mut listening = open(&first, &log).unwrap();
         listening.change(&first, &second, &log, &give).unwrap();
         assert!(connects(second.port) && !connects(first.port));
         // A client that asks for that port gets an error, and nothing changes.

@@ -4,6 +4,7 @@
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
+use server::boot::Start;
 use tests::client::{Client, Received, Reply};
 use tests::observe::{number, wait_until};
 
@@ -32,7 +33,8 @@ fn a_clock_that_is_set_back_moves_dates_and_nothing_else() -> Result<()> {
     words.extend([b"--save".to_vec(), Vec::new()]);
     // A process that already has threads cannot change its title.
     words.extend([b"--set-proc-title".to_vec(), b"no".to_vec()]);
-    let serving = thread::spawn(move || server::boot::serve(b"dunlin", &words));
+    let start = Start { program: b"dunlin".to_vec(), arguments: words, ..Start::default() };
+    let serving = thread::spawn(move || server::boot::serve(start));
     let mut control = None;
     wait_until("the start", || {
         control = Client::connect(port).ok();

@@ -45,7 +45,10 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("lua", &[]),
     (
         "dunlin",
-        &["config", "engine", "commands", "process", "persist", "server", "lab", "mover", "tls"],
+        &[
+            "resp", "config", "engine", "commands", "process", "persist", "server", "lab", "mover",
+            "tls",
+        ],
     ),
 ];
 
@@ -183,6 +186,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
         &[
             ("memory", &[]),
             ("paths", &[]),
+            ("permissions", &[]),
             ("system", &[]),
             ("descriptors", &["paths"]),
             ("signal", &["system"]),
@@ -192,6 +196,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
             ("announce", &["paths", "log"]),
             ("crash", &["system", "log"]),
             ("daemon", &["paths", "system", "log"]),
+            ("supervisor", &["paths", "system", "log"]),
         ],
     ),
     (
@@ -218,6 +223,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
     (
         "server",
         &[
+            ("credentials", &[]),
             ("encryption", &[]),
             ("files", &[]),
             ("net", &[]),
@@ -228,7 +234,17 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
             ("users", &[]),
             (
                 "boot",
-                &["encryption", "files", "net", "primary", "threads", "listen", "host", "users"],
+                &[
+                    "credentials",
+                    "encryption",
+                    "files",
+                    "net",
+                    "primary",
+                    "threads",
+                    "listen",
+                    "host",
+                    "users",
+                ],
             ),
         ],
     ),

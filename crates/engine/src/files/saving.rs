@@ -200,6 +200,11 @@ impl Saving {
         }
     }
 
+    /// Whether a file is being written for which a client waits, or the server.
+    pub fn is_in_foreground(&self) -> bool {
+        self.in_progress.load(Relaxed) && !self.in_background.load(Relaxed)
+    }
+
     /// When the last file was complete, in Unix seconds: LASTSAVE.
     pub fn last_save(&self) -> u64 {
         self.last_save.load(Relaxed)

@@ -123,8 +123,13 @@ impl Users {
         if is_plain || !config.aclfile.is_empty() {
             return Vec::new();
         }
+        // A password that stays out of the file stays out as a hash, too.
+        let is_provided = config::DirectiveId::find(b"requirepass")
+            .is_some_and(|own| config::is_provided(config, own.directive()));
+        let is_left_out = |line: &Vec<u8>| is_provided && *line == plain.config_line();
         let roles = roles.iter().map(|role| role.config_line());
-        roles.chain(all.iter().map(|account| account.config_line())).collect()
+        let accounts = all.iter().map(|account| account.config_line());
+        roles.chain(accounts.filter(|line| !is_left_out(line))).collect()
     }
 
     /// All commands, as rules name them.

@@ -30,6 +30,8 @@ struct Row {
     name: &'static str,
     /// The port where it is spoken, 0 for none.
     port: fn(&Config) -> u16,
+    /// The same, to be changed.
+    port_mut: fn(&mut Config) -> &mut u16,
     /// Whether connections there are encrypted.
     is_encrypted: bool,
     /// Whether the server does not start when it cannot listen for it.
@@ -47,6 +49,7 @@ struct Row {
 const RESP: Row = Row {
     name: "RESP",
     port: |config| config.port,
+    port_mut: |config| &mut config.port,
     is_encrypted: false,
     is_needed: true,
     user_at_first: User::at_first,
@@ -60,6 +63,7 @@ const RESP: Row = Row {
 const HTTP: Row = Row {
     name: "HTTP",
     port: |config| config.http_port,
+    port_mut: |config| &mut config.http_port,
     is_encrypted: false,
     is_needed: false,
     // Each request shows by itself who sends it.
@@ -73,11 +77,18 @@ const HTTP: Row = Row {
 static ROWS: [Row; 4] = [
     RESP,
     HTTP,
-    Row { name: "RESP over TLS", port: |config| config.tls_port, is_encrypted: true, ..RESP },
+    Row {
+        name: "RESP over TLS",
+        port: |config| config.tls_port,
+        port_mut: |config| &mut config.tls_port,
+        is_encrypted: true,
+        ..RESP
+    },
     // There is no default port for it that another server might have: who asks for it needs it.
     Row {
         name: "HTTPS",
         port: |config| config.https_port,
+        port_mut: |config| &mut config.https_port,
         is_encrypted: true,
         is_needed: true,
         ..HTTP
@@ -117,6 +128,11 @@ impl Speaks {
     /// The port where it is spoken, 0 for none.
     pub fn port(self, config: &Config) -> u16 {
         (self.0.port)(config)
+    }
+
+    /// Has the settings name another port for it.
+    pub fn set_port(self, config: &mut Config, port: u16) {
+        *(self.0.port_mut)(config) = port;
     }
 
     /// Whether connections are encrypted.
