@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::print::print;
 
-const USAGE: &str = "\
+pub(crate) const USAGE: &str = "\
 Usage: dunlin tls dev DIRECTORY [NAME...]
 
 Makes certificates for trials: those of an authority, of a server and of a client. The server's is
