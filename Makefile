@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static check test lint docs memcheck miri explore crashes storm links failovers simulate mutants fuzz bench lab results peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers simulate mutants fuzz bench lab results peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -16,6 +16,11 @@ static: peers
 	cp $${CARGO_TARGET_DIR:-target}/$(STATIC_TARGET)/release/dunlin $${CARGO_TARGET_DIR:-target}/static/
 	PATH="$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/peers/trixie/bin:$$PATH" \
 		scripts/check-static $${CARGO_TARGET_DIR:-target}/static/dunlin
+
+# All files of a release, in target/release-VERSION: docs/releases.md says what they are, and how to make one.
+# It takes a clean tree, and builds with the profile that takes long.
+release: peers
+	scripts/make-release
 
 # The quick tier: needs nothing but Rust and a C compiler, installs nothing, and takes a few minutes. The
 # transcripts' expectations are the reference's answers, so no reference has to run.
