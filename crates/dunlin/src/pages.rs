@@ -78,8 +78,8 @@ fn configuration() -> String {
 "
     .to_owned();
     for directive in directives() {
-        text.push_str(&wrapped(directive.doc(), "# ", COLUMNS));
-        text.push_str(&format!("# Values: {}\n", directive.values()));
+        let explained = format!("{} Values: {}", directive.doc(), directive.values());
+        text.push_str(&wrapped(&explained, "# ", COLUMNS));
         let lines = directive.default_lines();
         if lines.is_empty() {
             text.push_str(&format!("# {} is not set.\n", directive.name()));

@@ -1,6 +1,7 @@
 //! A service manager, and a service of its.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -64,7 +65,13 @@ impl Manager {
     /// The next message.
     pub(crate) fn next(&self) -> Result<String> {
         let mut buffer = [0; 4096];
-        let length = self.socket.recv(&mut buffer).context("a message of the service")?;
+        // A signal interrupts a wait with an end.
+        let length = loop {
+            match self.socket.recv(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received.context("a message of the service")?,
+            }
+        };
         Ok(String::from_utf8(buffer[..length].to_vec())?)
     }
 
