@@ -758,7 +758,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_loads_or_is_refused(stdin: Vec<u8>, arguments: Vec<Vec<u8>>) {
-            let _ = load(&Invocation::parse(&arguments), &stdin, &Files::default());
+            let _ = load(&Invocation::parse(&arguments), (&[], &[]), &stdin, &Files::default());
         }
 
         #[test]
@@ -768,7 +768,7 @@ mod tests {
         ) {
             let id = DirectiveId::all().nth(index).unwrap();
             let stdin = format!("{} {}", id.name(), words.join(" "));
-            let _ = load(&Invocation::default(), stdin.as_bytes(), &Files::default());
+            let _ = load(&Invocation::default(), (&[], &[]), stdin.as_bytes(), &Files::default());
         }
     }
 }

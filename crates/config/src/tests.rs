@@ -10,7 +10,7 @@ use super::*;
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have, or does not list: our own, those of Valkey, and one
 /// that it hides.
-const OWN: [&str; 24] = [
+const OWN: [&str; 25] = [
     "enable-debug-assert",
     "commandlog-execution-slower-than",
     "commandlog-slow-execution-max-len",

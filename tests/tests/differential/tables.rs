@@ -221,7 +221,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 30] = [
+const OTHER_SETTINGS: [&str; 32] = [
     "bind",
     "port",
     "dir",

@@ -78,7 +78,7 @@ fn a_common_name_is_that_of_a_user() -> Result<()> {
 fn a_session_that_is_resumed_is_of_the_same_user() -> Result<()> {
     let (house, alice, mut control) = open(&[("tls-auth-clients-user", "cn")])?;
     let shown = control.call_text("CONFIG GET tls-auth-clients-user")?.elements();
-    ensure!(shown.context("a pair")?[1].text() == Some(b"CN"));
+    ensure!(shown.context("a pair")?[1].text() == Some(&b"CN"[..]));
     set(&mut control, "ACL SETUSER alice on ~* +@all")?;
     for version in ["TLSv1.2", "TLSv1.3"] {
         set(&mut control, &format!("CONFIG SET tls-protocols {version}"))?;

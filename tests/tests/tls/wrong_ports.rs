@@ -46,7 +46,7 @@ fn a_client_of_tls_at_an_open_port_is_answered() -> Result<()> {
     // As data, they are bytes like others.
     let mut control = house.control()?;
     control.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\n\x16\x03")?;
-    ensure!(house.control()?.call_text("PING")?.text() == Some(b"PONG"));
+    ensure!(house.control()?.call_text("PING")?.text() == Some(&b"PONG"[..]));
     control.send_raw(b"\x01abc\r\n")?;
     ensure!(control.receive()? == Received::Reply(Reply::Status(b"OK".to_vec())));
     Ok(())
