@@ -622,7 +622,8 @@ mod tests {
                 "wrong number of arguments",
             ),
             (&["--", "--hz", "5"], 1, r#""--hz" "5""#, BAD_DIRECTIVE),
-            (&["--requirepass \"a b"], 1, "requirepass \"a b", UNBALANCED),
+            (&["--requirepass \"a b"], 1, "requirepass (redacted)", UNBALANCED),
+            (&["--loglevel \"a b"], 1, "loglevel \"a b", UNBALANCED),
             (&["--save", "a", "--hz"], 1, r#"save "a""#, "Invalid save parameters"),
             (&["--save ", "--hz", "5"], 1, r#"save  "--hz" "5""#, "Invalid save parameters"),
         ] {

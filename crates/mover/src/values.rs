@@ -27,6 +27,9 @@ pub(crate) type Difference = &'static str;
 const REFUSED: Difference = "a server refuses to show it";
 const VALUE: Difference = "value";
 
+/// Whether a value is the same, of a key, with its length, by pieces of so many elements.
+type ComparePieces = fn(&mut Pair<'_>, &[u8], (i64, i64)) -> Result<bool, String>;
+
 /// A type, and how its values are asked for.
 struct Kind {
     name: &'static [u8],
@@ -36,8 +39,7 @@ struct Kind {
     /// How long a piece is at most.
     piece: i64,
     seen: fn(Value) -> Seen,
-    /// Whether a value is the same, of a key, with its length, by pieces of so many elements.
-    pieces: fn(&mut Pair<'_>, &[u8], (i64, i64)) -> Result<bool, String>,
+    pieces: ComparePieces,
 }
 
 const KINDS: [Kind; 6] = [

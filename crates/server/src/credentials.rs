@@ -54,7 +54,7 @@ impl Credentials {
             credentials.add(&path)?;
         }
         // The order in a directory says nothing.
-        credentials.settings.sort_by(|one, other| one.directive.cmp(&other.directive));
+        credentials.settings.sort_by_key(|one| one.directive);
         credentials.others.sort();
         Ok(credentials)
     }
