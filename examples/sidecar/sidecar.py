@@ -10,6 +10,7 @@ It starts everything on free ports, shows what readers see, and ends it all when
 
 import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -27,8 +28,11 @@ PRICES = 20
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    # Below those that the system gives to other programs meanwhile.
+    while True:
+        port = random.randrange(20000, 30000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @contextlib.contextmanager

@@ -117,8 +117,8 @@ fn skip_stream(input: &mut impl Input, form: Layout) -> Result<(), ReadError> {
 }
 
 /// Name and last delivered id; since the second form the number of entries read; then the pending
-/// entries with their delivery times and counts, and the consumers; since the fifth form the pending
-/// entries that no consumer has.
+/// entries with their delivery times and counts, and the consumers; since the fifth form the
+/// pending entries that no consumer has.
 fn skip_group(input: &mut impl Input, form: Layout) -> Result<(), ReadError> {
     input.skip_string()?;
     skip_lengths(input, if form == Layout::Stream1 { 2 } else { 3 })?;

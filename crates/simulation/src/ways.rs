@@ -57,8 +57,8 @@ impl World {
         }
     }
 
-    /// The connection that one machine uses next to send more than a few bytes to another one breaks
-    /// meanwhile: a part of them arrives, which ends at any byte.
+    /// The connection that one machine uses next to send more than a few bytes to another one
+    /// breaks meanwhile: a part of them arrives, which ends at any byte.
     pub fn tear(&mut self, from: MachineNumber, to: MachineNumber) {
         self.trace.say(self.now, &format!("a message from {from} to {to} will break off"));
         self.ways.entry((from, to)).or_default().tears = true;

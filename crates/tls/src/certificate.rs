@@ -61,7 +61,7 @@ pub(crate) fn contents(certificate: &[u8]) -> Option<Contents> {
 
 /// Where a certificate has the names of whom it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamePlace {
+pub enum NameSource {
     /// The common name of its subject, of which the first counts.
     CommonName,
     /// The URIs among its other names (RFC 5280, section 4.2.1.6).
@@ -70,10 +70,10 @@ pub enum NamePlace {
 
 /// The names that a certificate has there, in their order. One with a NUL is none: programs differ
 /// in where they think that it ends.
-pub fn names(certificate: &[u8], place: NamePlace) -> Vec<Vec<u8>> {
-    let found = parts(certificate).and_then(|parts| match place {
-        NamePlace::CommonName => Some(vec![common_name(parts.subject)?]),
-        NamePlace::Uri => uris(parts.rest),
+pub fn names(certificate: &[u8], source: NameSource) -> Vec<Vec<u8>> {
+    let found = parts(certificate).and_then(|parts| match source {
+        NameSource::CommonName => Some(vec![common_name(parts.subject)?]),
+        NameSource::Uri => uris(parts.rest),
     });
     let found = found.unwrap_or_default().into_iter();
     found.filter(|name| !name.is_empty() && !name.contains(&0)).map(<[u8]>::to_vec).collect()
@@ -274,17 +274,17 @@ mod tests {
         let host = SanType::DnsName("host".try_into().unwrap());
         let others = vec![uri("urn:a:first"), host, uri("urn:a:second")];
         let own = certificate(&["alice"], others);
-        assert_eq!(names(&own, NamePlace::CommonName), [b"alice"]);
-        assert_eq!(names(&own, NamePlace::Uri), [&b"urn:a:first"[..], b"urn:a:second"]);
+        assert_eq!(names(&own, NameSource::CommonName), [b"alice"]);
+        assert_eq!(names(&own, NameSource::Uri), [&b"urn:a:first"[..], b"urn:a:second"]);
         let bare = certificate(&[], Vec::new());
-        assert!(names(&bare, NamePlace::CommonName).is_empty());
-        assert!(names(&bare, NamePlace::Uri).is_empty());
+        assert!(names(&bare, NameSource::CommonName).is_empty());
+        assert!(names(&bare, NameSource::Uri).is_empty());
     }
 
     #[test]
     fn a_name_that_another_program_may_cut_short_is_none() {
         let long = certificate(&["admin\0.example"], Vec::new());
-        assert!(names(&long, NamePlace::CommonName).is_empty());
+        assert!(names(&long, NameSource::CommonName).is_empty());
     }
 
     #[test]
@@ -292,8 +292,8 @@ mod tests {
         let uri = SanType::URI("urn:a".try_into().unwrap());
         let own = certificate(&["alice"], vec![uri]);
         for length in 0..own.len() {
-            assert!(names(&own[..length], NamePlace::CommonName).is_empty());
-            assert!(names(&own[..length], NamePlace::Uri).is_empty());
+            assert!(names(&own[..length], NameSource::CommonName).is_empty());
+            assert!(names(&own[..length], NameSource::Uri).is_empty());
         }
     }
 

@@ -32,8 +32,9 @@ pub enum Verification {
 /// The settings of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// Whom it believes: those that are named alone, or else those that the public believes. If both
-    /// were, anybody with a certificate could pretend to be a server whose name is not looked at.
+    /// Whom it believes: those that are named alone, or else those that the public believes. If
+    /// both were, anybody with a certificate could pretend to be a server whose name is not looked
+    /// at.
     pub trust: TrustFiles,
     /// Who it is.
     pub identity: Option<IdentityFiles>,

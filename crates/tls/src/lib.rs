@@ -26,7 +26,7 @@ pub mod stream;
 mod trust;
 
 pub use active::{Active, Ends};
-pub use certificate::{Expiry, NamePlace, names};
+pub use certificate::{Expiry, NameSource, names};
 pub use client::ClientSettings;
 pub use server::{ClientCertificates, ServerSettings};
 pub use stream::Stream;

@@ -22,9 +22,9 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Encrypts a connection that was just opened. Ends the handshake before it returns. Between two
-    /// pieces of it, and when the socket's time for a read or a write is over, it goes on unless
-    /// `is_over` says that it has taken too long.
+    /// Encrypts a connection that was just opened. Ends the handshake before it returns. Between
+    /// two pieces of it, and when the socket's time for a read or a write is over, it goes on
+    /// unless `is_over` says that it has taken too long.
     ///
     /// # Errors
     /// The handshake fails: the error says why, and what that most likely means.

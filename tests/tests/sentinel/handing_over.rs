@@ -129,7 +129,8 @@ fn hand_over(from: Target, to: Target) -> Result<()> {
                 Ok(client.call_text("EXISTS counter")? == Reply::Integer(1))
             })?;
             let command = format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 20000", new.port());
-            ensure!(said(&mut client, &command)? == "OK");
+            // It is refused until the primary knows that the replica has all.
+            wait_until("it hands over", || Ok(said(&mut client, &command)? == "OK"))?;
             wait_until("the replica leads", || is(new, "role", "master"))
         })();
         if asked.is_err() {

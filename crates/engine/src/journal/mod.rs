@@ -53,8 +53,8 @@ pub trait Journal: Send + Sync {
 
     /// Appends bytes of another server's stream as they are: whole effects, from MULTI to EXEC,
     /// after which this database is selected, if one is known to be. Of those that stand by
-    /// themselves only the first may be a SELECT, so that a file can announce it. Returns the offset
-    /// after them.
+    /// themselves only the first may be a SELECT, so that a file can announce it. Returns the
+    /// offset after them.
     fn append_raw(&self, _bytes: &[u8], _selected_after: Option<usize>) -> u64 {
         0
     }

@@ -31,8 +31,8 @@ pub const HISTORY: &[u8] = b"#CHANGES:";
 /// selected in the stream there, or -1 if none is known to be.
 pub const SELECTED: &[u8] = b"#SELECTED:";
 
-/// The annotation before a SELECT of the stream that stands by itself. A server of another kind that
-/// uses the file in between begins with a SELECT, and without this.
+/// The annotation before a SELECT of the stream that stands by itself. A server of another kind
+/// that uses the file in between begins with a SELECT, and without this.
 pub const COUNTED: &[u8] = b"#COUNTED";
 
 /// The annotation before a command that is the file's own: it is no part of the stream.

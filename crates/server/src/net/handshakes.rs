@@ -18,7 +18,7 @@ use engine::observe::stats::ThreadStats;
 use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
 use process::thread;
-use tls::NamePlace;
+use tls::NameSource;
 
 use super::arrival::Arrival;
 use super::mailbox::{WAKE, Wakers};
@@ -216,14 +216,14 @@ impl Shaker {
     fn deliver(&self, shaking: Shaking) {
         let Shaking { tls, origin, speaks } = shaking;
         let config = self.engine.config.load();
-        let place = match config.tls_auth_clients_user {
+        let source = match config.tls_auth_clients_user {
             // Each request of HTTP shows by itself who sends it.
             _ if speaks.is_http() => None,
             TlsAuthClientsUser::Off => None,
-            TlsAuthClientsUser::Cn => Some(NamePlace::CommonName),
-            TlsAuthClientsUser::Uri => Some(NamePlace::Uri),
+            TlsAuthClientsUser::Cn => Some(NameSource::CommonName),
+            TlsAuthClientsUser::Uri => Some(NameSource::Uri),
         };
-        let names = place.map(|place| tls.names(place)).unwrap_or_default();
+        let names = source.map(|source| tls.names(source)).unwrap_or_default();
         let mut transport = AnyTransport::Tls(tls);
         let settings = (&**config, &self.engine.users);
         if refuse_unprotected(settings, &*self.engine.host, &origin, (&mut transport, speaks)) {

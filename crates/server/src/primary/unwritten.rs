@@ -71,8 +71,8 @@ impl Unwritten {
         }
     }
 
-    /// What the journal is to get of a unit before its slots are unlocked. None for one that selects
-    /// a database alone, or one that this server does not have.
+    /// What the journal is to get of a unit before its slots are unlocked. None for one that
+    /// selects a database alone, or one that this server does not have.
     pub(super) fn unit_of(
         &self,
         unit: &Unit<'_>,

@@ -4,6 +4,7 @@ mod choice;
 mod choosing;
 mod get_request;
 mod next;
+mod range;
 mod streaming;
 mod view;
 mod walks;
@@ -913,7 +914,7 @@ fn write_string(
         let version = state.metadata.version;
         get.range.filter(|_| get.if_range.as_ref().is_none_or(|tags| tags.has(version)))
     });
-    let part = asked.map(|range| part_of(bytes.len() as u64, range));
+    let part = asked.map(|asked| range::part_of(bytes.len() as u64, asked));
     let status = match part {
         None => 200,
         Some(Some(_)) => 206,
@@ -941,18 +942,6 @@ fn write_string(
             answer.error(b"the range is outside of the value");
         }
     }
-}
-
-/// Where a range begins and ends in a text of this many bytes; `None` when it contains none of
-/// them.
-fn part_of(length: u64, (first, last): (Option<u64>, Option<u64>)) -> Option<(u64, u64)> {
-    let (from, to) = match (first, last) {
-        (Some(first), Some(last)) => (first, last.saturating_add(1).min(length)),
-        (Some(first), None) => (first, length),
-        (None, Some(count)) => (length - count.min(length), length),
-        (None, None) => (0, length),
-    };
-    (from < to).then_some((from, to))
 }
 
 /// The answer to a write of a key.
@@ -984,21 +973,4 @@ fn answer_write(
         answer.error(reason)
     }
     Some(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_cut_to_what_is_there() {
-        assert_eq!(part_of(10, (Some(0), Some(4))), Some((0, 5)));
-        assert_eq!(part_of(10, (Some(5), None)), Some((5, 10)));
-        assert_eq!(part_of(10, (Some(5), Some(u64::MAX))), Some((5, 10)));
-        assert_eq!(part_of(10, (None, Some(3))), Some((7, 10)));
-        assert_eq!(part_of(10, (None, Some(30))), Some((0, 10)));
-        assert_eq!(part_of(10, (Some(10), None)), None);
-        assert_eq!(part_of(0, (None, Some(3))), None);
-        assert_eq!(part_of(10, (None, Some(0))), None);
-    }
 }

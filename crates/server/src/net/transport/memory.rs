@@ -9,7 +9,7 @@ use mio::{Registry, Token};
 use parking_lot::Mutex;
 use resp::output::Output;
 
-use super::tls::Carrier;
+use super::carrier::Carrier;
 use super::{AnyTransport, Flushed, Readiness, Received, Sent, Transport};
 
 /// One direction.

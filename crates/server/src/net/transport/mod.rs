@@ -18,6 +18,7 @@
 //! their own ([`super::handshakes`]): a connection has ended its handshake when it begins.
 
 mod any;
+mod carrier;
 #[cfg(test)]
 pub(super) mod memory;
 mod socket;

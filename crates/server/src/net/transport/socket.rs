@@ -10,7 +10,7 @@ use resp::output::Output;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-use super::tls::Carrier;
+use super::carrier::Carrier;
 use super::{Received, Sent, Transport};
 
 /// A connected socket that does not block.

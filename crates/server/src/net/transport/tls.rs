@@ -15,8 +15,9 @@ use base::limits;
 use mio::{Registry, Token};
 use resp::output::Output;
 use rustls::{Error, InvalidMessage, ServerConfig, ServerConnection};
-use tls::NamePlace;
+use tls::NameSource;
 
+use super::carrier::Carrier;
 use super::socket::Socket;
 use super::{Flushed, Received, Sent, Transport};
 
@@ -36,16 +37,6 @@ pub(in crate::net) enum Progress {
     Waits,
     /// It has failed, for this reason.
     Failed(String),
-}
-
-/// What carries the encrypted bytes: a socket, or the end of a link in memory.
-pub(in crate::net) trait Carrier: Transport {
-    /// Reads into the buffer. Returns how many bytes: 0 at the end of the stream, and fewer than
-    /// there is room for only when no more are there now.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
-
-    /// Writes the first of these bytes. Returns how many.
-    fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
 /// Why nothing more is read now.
@@ -168,9 +159,9 @@ impl<C: Carrier> Tls<C> {
     }
 
     /// The names that the client's certificate has there. None if it has shown no certificate.
-    pub(in crate::net) fn names(&self, place: NamePlace) -> Vec<Vec<u8>> {
+    pub(in crate::net) fn names(&self, source: NameSource) -> Vec<Vec<u8>> {
         let shown = self.session.peer_certificates().and_then(<[_]>::first);
-        shown.map(|certificate| tls::names(certificate, place)).unwrap_or_default()
+        shown.map(|certificate| tls::names(certificate, source)).unwrap_or_default()
     }
 
     /// Reads what the socket has, through the session, until there is no more room.

@@ -99,7 +99,7 @@ static CONFIGS: LazyLock<Configs> = LazyLock::new(|| {
 
 /// Bytes of a stream from a position on.
 fn stream(from: usize, count: usize) -> Vec<u8> {
-    (from..from + count).map(|place| (place % 251) as u8).collect()
+    (from..from + count).map(|position| (position % 251) as u8).collect()
 }
 
 /// One direction of data, as its two ends see it.
