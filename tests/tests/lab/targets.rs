@@ -82,9 +82,6 @@ fn a_service_and_its_store_are_one_target() -> Result<()> {
     let command = experiment.runs[0].command.join(" ");
     ensure!(command.contains("redis-server") && command.contains(" & "), "{command}");
     ensure!(command.ends_with(&last_port(&command)?), "the service asks the store: {command}");
-    // One process that serves both protocols needs less than two.
-    let memory = |at: usize| experiment.runs[at].figures.get("base_memory_bytes").copied();
-    ensure!(memory(0) > memory(1), "{:?} {:?}", memory(0), memory(1));
     bench.is_left_clean()
 }
 
