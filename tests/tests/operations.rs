@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use regex_lite::Regex;
 use tests::certificates::Certificates;
 use tests::client::{Client, Reply, encode};
+use tests::observe::wait_until;
 use tests::peers;
 use tests::process::scheduled_nanoseconds;
 use tests::server::{Server, Target, repository};
@@ -224,28 +226,20 @@ fn a_prometheus_collects_the_figures() -> Result<()> {
             4.0,
         ),
     ] {
-        let values = query(&mut web, expression)?;
-        ensure!(values == [expected], "{expression}: {values:?}\n{}", figures(port)?);
+        // A scrape that was too slow for its interval leaves no figures until the next one.
+        let mut values = Vec::new();
+        let seen = wait_until(expression, || {
+            values = query(&mut web, expression)?;
+            Ok(values == [expected])
+        });
+        seen.with_context(|| format!("{values:?}\n{}", figures(port).unwrap_or_default()))?;
     }
     Ok(())
 }
 
-/// As many keys of all types as a small service has: the figures cost about what they cost without.
-#[test]
-fn figures_are_cheap_beside_many_keys() -> Result<()> {
-    let (server, port) = Server::start_with_http(&[("threads", "1")])?;
-    let mut web = Web::connect(port)?;
-    let mut cost = |keys: &str| -> Result<u64> {
-        let begun = scheduled_nanoseconds(server.pid())?;
-        for _ in 0..50 {
-            let answer = web.ask("GET /metrics", &[], b"")?;
-            ensure!(answer.text().contains(keys), "{}", answer.text());
-        }
-        Ok(scheduled_nanoseconds(server.pid())? - begun)
-    };
-    let without = cost("dunlin_keys")?;
-    let mut client = server.connect()?;
-    for first in (0..100_000).step_by(500) {
+/// Keys of all types, as many as a small service has.
+fn fill(client: &mut Client, numbers: Range<usize>) -> Result<()> {
+    for first in numbers.step_by(500) {
         let mut commands = Vec::new();
         for number in first..first + 500 {
             let key = format!("key:{number}");
@@ -264,8 +258,31 @@ fn figures_are_cheap_beside_many_keys() -> Result<()> {
             client.receive()?;
         }
     }
-    let with = cost("dunlin_keys{database=\"0\"} 100000\n")?;
-    ensure!(with < 4 * without, "{with} ns of processor time beside {without} ns");
+    Ok(())
+}
+
+/// The figures come from counters and from a sample of the keys: twenty times as many keys cost them
+/// nothing more.
+#[test]
+fn figures_are_cheap_beside_many_keys() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "1")])?;
+    let mut web = Web::connect(port)?;
+    // The least of many: other processes on the same processors make the others cost more.
+    let mut cost = |keys: &str| -> Result<u64> {
+        let mut costs = (0..100).map(|_| {
+            let begun = scheduled_nanoseconds(server.pid())?;
+            let answer = web.ask("GET /metrics", &[], b"")?;
+            ensure!(answer.text().contains(keys), "{}", answer.text());
+            Ok(scheduled_nanoseconds(server.pid())? - begun)
+        });
+        costs.try_fold(u64::MAX, |least, cost: Result<u64>| Ok(least.min(cost?)))
+    };
+    let mut client = server.connect()?;
+    fill(&mut client, 0..5000)?;
+    let few = cost("dunlin_keys{database=\"0\"} 5000\n")?;
+    fill(&mut client, 5000..100_000)?;
+    let many = cost("dunlin_keys{database=\"0\"} 100000\n")?;
+    ensure!(many < 4 * few, "{many} ns of processor time beside {few} ns");
     Ok(())
 }
 
@@ -293,12 +310,15 @@ fn memory_is_told_by_type_and_prefix() -> Result<()> {
     }
     let mut web = Web::connect(port)?;
     // A look takes no longer than it may, and on a busy machine may not get through.
-    let mut whole = json(&mut web, "GET /v1/memory?samples=10000")?;
-    let until = Instant::now() + PATIENCE;
-    while whole["complete"] != true {
-        ensure!(Instant::now() < until, "{whole}");
-        whole = json(&mut web, "GET /v1/memory?samples=10000")?;
-    }
+    let mut look = |line: &str, seen: fn(&serde_json::Value) -> bool| {
+        let mut last = serde_json::Value::Null;
+        let through = wait_until("a look that gets through", || {
+            last = json(&mut web, line)?;
+            Ok(seen(&last))
+        });
+        through.with_context(|| last.to_string()).map(|()| last)
+    };
+    let whole = look("GET /v1/memory?samples=10000", |seen| seen["complete"] == true)?;
     ensure!(whole["keys"] == 4001 && whole["sampled"] == 4001, "{whole}");
     let sum = |what: &str| -> i64 {
         let rows = whole[what].as_array().into_iter().flatten();
@@ -308,7 +328,8 @@ fn memory_is_told_by_type_and_prefix() -> Result<()> {
     ensure!(whole["largest"][0]["key"] == "large" && whole["largest"][0]["elements"] == 5_000_000);
     ensure!(whole["largest"][0]["ttl"].as_i64().is_some_and(|ttl| (90..=100).contains(&ttl)));
     // A sample is near the truth, and says what it is.
-    let some = json(&mut web, "GET /v1/memory?samples=500&separator=%2F")?;
+    let sample = "GET /v1/memory?samples=500&separator=%2F";
+    let some = look(sample, |seen| seen["sampled"].as_u64().is_some_and(|keys| keys >= 450))?;
     ensure!(some["complete"] == false && some["keys"] == 4001, "{some}");
     let tags =
         some["prefixes"].as_array().into_iter().flatten().find(|row| row["prefix"] == "tags/");
