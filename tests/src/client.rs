@@ -138,9 +138,21 @@ impl Client {
         Self::open(port, encryption.map(Encryption::config))
     }
 
+    /// Connects to a port of an address that this machine has.
+    ///
+    /// # Errors
+    /// The connection is refused.
+    pub fn connect_to(host: &str, port: u16) -> Result<Self> {
+        Self::over((host, port), None)
+    }
+
     fn open(port: u16, encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
-        let socket = TcpStream::connect(("127.0.0.1", port))
-            .with_context(|| format!("connecting to port {port}"))?;
+        Self::over(("127.0.0.1", port), encryption)
+    }
+
+    fn over(place: (&str, u16), encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
+        let socket =
+            TcpStream::connect(place).with_context(|| format!("connecting to {place:?}"))?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;

@@ -10,6 +10,7 @@
 //! * [`notation`] prints a reply the way redis-cli prints it;
 //! * [`transcript`] reads `suite/*.t` and writes them back;
 //! * [`play`] plays one section of a transcript;
+//! * [`blocks`] finds the commands in a document, [`shown`] compares what it shows with what came;
 //! * [`observe`] watches a server until a condition holds;
 //! * [`peers`] says where the programs of Redis and Valkey are;
 //! * [`etcd`] starts an etcd, and makes its answers and ours comparable;
@@ -24,6 +25,7 @@
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
 pub mod allocation;
+pub mod blocks;
 pub mod certificates;
 pub mod client;
 pub mod etcd;
@@ -43,6 +45,7 @@ pub mod random;
 pub mod replication;
 pub mod sentinel;
 pub mod server;
+pub mod shown;
 pub mod transcript;
 pub mod volume;
 pub mod web;
