@@ -56,18 +56,6 @@ fn upstash_redis() -> Result<()> {
     play_at(server, port, node, "upstash.js", &[])
 }
 
-/// The example of a repository with optimistic locking, which tries out what it shows.
-#[test]
-fn the_repository_in_java() -> Result<()> {
-    let (server, port) = Server::start_with_http(&[("threads", "4")])?;
-    let mut java = Command::new("java");
-    java.arg(repository().join("examples/repository-java/Repository.java"));
-    let output = java.arg(format!("http://127.0.0.1:{port}")).stdin(Stdio::null()).output()?;
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.stdout == b"ok\n", "{complaints}\nthe server's log:\n{}", server.log_tail());
-    Ok(())
-}
-
 #[test]
 fn ioredis() -> Result<()> {
     let mut node = Command::new("node");
