@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers simulate mutants fuzz bench lab results peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers simulate mutants fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -145,6 +145,16 @@ docs:
 	cargo build --profile ci --package dunlin
 	cd $${CARGO_TARGET_DIR:-target}/ci && ./dunlin docs compatibility > COMPATIBILITY.md
 	mv $${CARGO_TARGET_DIR:-target}/ci/COMPATIBILITY.md docs/COMPATIBILITY.md
+
+# The documents as a site with search, in target/site. A broken link is an error.
+site: peers
+	scripts/make-site
+
+# Measures the bytes per item of docs/sizing.md again, and writes them there and into the page's calculator.
+sizing: peers
+	cargo build --release --package dunlin
+	$${CARGO_TARGET_DIR:-target}/peers/python/bin/python scripts/measure-sizing \
+		$${CARGO_TARGET_DIR:-target}/release/dunlin --write
 
 # The store's tests under valgrind, because most unsafe code is there. Valgrind finds reads of memory that
 # was freed or never written, and leaks. Random tests take few cases, because valgrind is slow.

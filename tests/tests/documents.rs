@@ -1,4 +1,4 @@
-//! Documents that the program prints are up to date.
+//! Documents that the program prints are up to date, the site is whole, its calculator is right.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use tests::client::Reply;
+use tests::peers;
 use tests::server::{Server, Target, dunlin_binary, repository};
 
 #[test]
@@ -14,6 +15,52 @@ fn the_compatibility_page_is_what_the_program_prints() -> Result<()> {
     ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let kept = fs::read(repository().join("docs/COMPATIBILITY.md"))?;
     ensure!(printed.stdout == kept, "docs/COMPATIBILITY.md is out of date: make docs");
+    Ok(())
+}
+
+#[test]
+fn the_site_has_no_broken_links() -> Result<()> {
+    let output = Command::new(repository().join("scripts/make-site")).output()?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    ensure!(output.status.success(), "{said}");
+    Ok(())
+}
+
+#[test]
+fn the_calculator_fits_what_is_measured() -> Result<()> {
+    let python = peers::directory().join("python/bin/python");
+    let script = repository().join("scripts/measure-sizing");
+    let output = Command::new(python).arg(script).arg(dunlin_binary()?).arg("--quick").output()?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    ensure!(output.status.success(), "{said}");
+    Ok(())
+}
+
+/// The page's table, by the page's own script.
+#[test]
+fn the_calculator_fits_the_table() -> Result<()> {
+    let page = fs::read_to_string(repository().join("docs/sizing.md"))?;
+    let rows = page.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split('|').map(str::trim).collect();
+        let numbers: Vec<f64> = words.get(2..5)?.iter().flat_map(|word| word.parse()).collect();
+        (numbers.len() == 3).then(|| (words[1].to_owned(), numbers))
+    });
+    let rows: Vec<_> = rows.collect();
+    ensure!(rows.len() > 30, "{} rows", rows.len());
+    let mut program = fs::read_to_string(repository().join("docs/sizing.js"))?;
+    for (kind, numbers) in &rows {
+        let own = if matches!(&**kind, "hash" | "stream") { 8.0 } else { 0.0 };
+        let (count, size) = (numbers[0], numbers[1] + own);
+        program += &format!("console.log(sizingBytes('{kind}', 1, 16, {count}, {size}));\n");
+    }
+    let output = Command::new("node").args(["-e", &program]).output()?;
+    let printed = String::from_utf8(output.stdout)?;
+    let estimates: Vec<f64> = printed.lines().flat_map(str::parse).collect();
+    ensure!(estimates.len() == rows.len(), "{printed}");
+    for ((kind, numbers), estimate) in rows.iter().zip(estimates) {
+        let off = estimate / numbers[2] - 1.0;
+        ensure!(off.abs() < 0.25, "{kind} {numbers:?}: {estimate}");
+    }
     Ok(())
 }
 

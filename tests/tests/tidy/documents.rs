@@ -29,6 +29,22 @@ fn what_documents_name_exists() {
     assert!(checked > 100, "only {checked} paths were found");
 }
 
+/// A page that the site does not list is not in it.
+#[test]
+fn every_page_is_in_the_summary() {
+    let root = repository();
+    let summary = fs::read_to_string(root.join("docs/SUMMARY.md")).expect("it is text");
+    let listed: Vec<_> = links(&summary).map(|link| root.join("docs").join(link)).collect();
+    let is_listed = |page: &PathBuf| {
+        let same = |other: &PathBuf| other.canonicalize().ok() == page.canonicalize().ok();
+        page.ends_with("SUMMARY.md") || listed.iter().any(same)
+    };
+    let mut pages = all(&root);
+    find_documents(&root.join("examples"), &mut pages);
+    pages.retain(|page| !is_listed(page));
+    assert!(pages.is_empty(), "not in docs/SUMMARY.md: {pages:?}");
+}
+
 /// All documents.
 pub(crate) fn all(root: &Path) -> Vec<PathBuf> {
     let names = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
@@ -40,7 +56,7 @@ pub(crate) fn all(root: &Path) -> Vec<PathBuf> {
 fn find_documents(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("it can be read").path();
-        if path.is_dir() {
+        if path.is_dir() && !path.ends_with("node_modules") {
             find_documents(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "md") {
             found.push(path);
