@@ -73,7 +73,7 @@ impl Running {
     }
 
     fn kill(mut self) -> Result<()> {
-        // The wrapper is gone with the next line; its child has to go first.
+        // It is a child of the program that bounds its time, and that ends when its child has.
         let pid = self.0.id().to_string();
         Command::new("pkill").args(["-KILL", "-P", &pid]).status()?;
         self.0.wait()?;
@@ -205,7 +205,7 @@ fn jobs_outlive_workers_and_the_server() -> Result<()> {
         let owner = pending.elements().and_then(|all| all.into_iter().next()?.elements());
         Ok(owner.is_some_and(|job| job[1].text() == Some(b"one")))
     })?;
-    // Its next worker does not wait so long: what the job says is changed, which a stream cannot.
+    // When it is killed, another one takes its job. Meanwhile there is one that cannot be done.
     run(&mut jobs(&["add", "square", "x"])?)?;
     worker.kill()?;
     let taken = || -> Result<bool> {
