@@ -2,86 +2,86 @@
 const sizingCosts = /* costs */ {
   "string": {
     "packed": {
-      "key": 35,
+      "key": 31,
       "element": 0,
-      "byte": 1.15
+      "byte": 1.07
     },
     "table": {
-      "key": 35,
+      "key": 31,
       "element": 0,
-      "byte": 1.15
+      "byte": 1.07
     }
   },
   "expiring string": {
     "packed": {
-      "key": 38,
+      "key": 35,
       "element": 0,
-      "byte": 1.2
+      "byte": 1.1
     },
     "table": {
-      "key": 38,
+      "key": 35,
       "element": 0,
-      "byte": 1.2
+      "byte": 1.1
     }
   },
   "hash": {
     "packed": {
-      "key": 23,
-      "element": 9.7,
-      "byte": 1.17
+      "key": 15,
+      "element": 11.1,
+      "byte": 0.98
     },
     "table": {
-      "key": 2038,
-      "element": 32.9,
-      "byte": 0.92
+      "key": 919,
+      "element": 32.1,
+      "byte": 0.76
     }
   },
   "list": {
     "packed": {
-      "key": 105,
-      "element": 0.4,
-      "byte": 1.25
+      "key": 101,
+      "element": 0,
+      "byte": 1.13
     },
     "table": {
-      "key": 6555,
-      "element": 1.4,
-      "byte": 1.09
+      "key": 4822,
+      "element": 0,
+      "byte": 1.03
     }
   },
   "set": {
     "packed": {
-      "key": 25,
-      "element": 4.2,
-      "byte": 1.32
+      "key": 30,
+      "element": 2.4,
+      "byte": 1.29
     },
     "table": {
-      "key": 1928,
-      "element": 21.1,
-      "byte": 1.27
+      "key": 0,
+      "element": 17.7,
+      "byte": 1.23
     }
   },
   "zset": {
     "packed": {
-      "key": 31,
-      "element": 7.4,
-      "byte": 1.26
+      "key": 26,
+      "element": 4.9,
+      "byte": 1.25
     },
     "table": {
-      "key": 2885,
-      "element": 51.2,
-      "byte": 0.91
+      "key": 1686,
+      "element": 47.2,
+      "byte": 0.83
     }
   },
   "stream": {
     "packed": {
-      "key": 299,
-      "element": 0.1,
-      "byte": 1.2
+      "key": 288,
+      "element": 0,
+      "byte": 1.14
     },
     "table": {
-      "key": 2320,
-      "element": 3.1,
-      "byte": 1.18
+      "key": 1262,
+      "element": 1.8,
+      "byte": 1.08
     }
   }
 };
