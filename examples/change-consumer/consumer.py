@@ -7,6 +7,7 @@ lost, and none takes effect twice.
 HTTP_PORT is the server's port for HTTP (8379). It takes no package.
 """
 
+import http.client
 import json
 import os
 import sqlite3
@@ -36,13 +37,21 @@ class Consumer:
         row = self.table.execute("SELECT text FROM position").fetchone()
         return row and row[0]
 
+    def forget(self):
+        """From now on all keys are read anew."""
+        self.table.execute("DELETE FROM position")
+
     def commit(self, changes, position):
         """The effects and the position are one transaction of the table. So after a crash both are there, or neither."""
         self.table.execute("BEGIN IMMEDIATE")
-        for change in changes:
-            self.apply(change)
-        self.table.execute("INSERT OR REPLACE INTO position VALUES (0, ?)", (position,))
-        self.table.execute("COMMIT")
+        try:
+            for change in changes:
+                self.apply(change)
+            self.table.execute("INSERT OR REPLACE INTO position VALUES (0, ?)", (position,))
+            self.table.execute("COMMIT")
+        except BaseException:
+            self.table.execute("ROLLBACK")
+            raise
 
     def apply(self, change):
         """What a change does here. This example keeps a copy, and a list of what it has done."""
@@ -87,14 +96,14 @@ class Consumer:
             together = []
             for event in events(stream):
                 if event.get("event") == "gone":
-                    return self.copy_all(json.loads(event["data"])["newest"])
+                    return self.forget()
                 if "data" in event:
                     together.append(json.loads(event["data"]))
                 # Changes that were made at once (EXEC, MSET) come together, and the last of them has the position.
                 if "id" in event:
                     if any(change["op"] == "swap" for change in together):
                         # Another database is in this one's place now.
-                        return self.copy_all(event["id"])
+                        return self.forget()
                     self.commit(together, event["id"])
                     together = []
 
@@ -103,13 +112,15 @@ class Consumer:
             try:
                 self.follow()
             except urllib.error.HTTPError as refused:
-                if refused.code != 410:
+                if refused.code == 410:
+                    # The server does not keep the changes since our position any more, or has another history.
+                    self.forget()
+                elif refused.code < 500:
                     raise
-                # The server does not keep the changes since our position any more.
-                self.copy_all(json.load(refused)["newest"])
-            except OSError as error:
-                print(f"trying again: {error}", file=sys.stderr)
-                time.sleep(0.2)
+                # Otherwise it loads its data, or is about to stop.
+            except (OSError, http.client.HTTPException) as error:
+                print(f"trying again: {error!r}", file=sys.stderr)
+            time.sleep(0.1)
 
 
 def ask(path):

@@ -73,10 +73,13 @@ class Worker:
 
     def next(self):
         """Returns a job that a worker has left behind or failed to do, or else a new one, with its number of tries."""
-        _, left, _ = self.server.xautoclaim(JOBS, GROUP, self.name, LEASE_MS, count=1)
-        for job, fields in left:
-            pending = self.server.xpending_range(JOBS, GROUP, job, job, 1)
-            return job, fields, pending[0]["times_delivered"] if pending else 1
+        cursor = None
+        while cursor != "0-0":
+            # A call looks at a few jobs that are being done, and says where to go on.
+            cursor, left, _ = self.server.xautoclaim(JOBS, GROUP, self.name, LEASE_MS, cursor or "0-0", count=1)
+            for job, fields in left:
+                pending = self.server.xpending_range(JOBS, GROUP, job, job, 1)
+                return job, fields, pending[0]["times_delivered"] if pending else 1
         for _, new in self.server.xreadgroup(GROUP, self.name, {JOBS: ">"}, count=1, block=LEASE_MS):
             for job, fields in new:
                 return job, fields, 1
