@@ -10,6 +10,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 use tests::blocks::{Kind, steps};
 use tests::client::{Client, Reply};
+use tests::mariadb::Mariadb;
 use tests::observe::wait_until;
 use tests::peers;
 use tests::server::{Server, Target, dunlin_binary, free_port, repository};
@@ -99,7 +100,7 @@ fn every_example_has_a_page_and_a_script() -> Result<()> {
         if path.is_dir() {
             ensure!(list.contains(&format!("[{name}]({name})")), "{name} is not in the list");
             ensure!(path.join("README.md").exists(), "{name} has no README.md");
-            // That one takes a MariaDB: the lab starts it.
+            // That one takes a MariaDB.
             ensure!(path.join("run").exists() || name == "departments-api-go", "{name}/run");
         }
     }
@@ -169,6 +170,32 @@ fn a_read_api_beside_a_replica_outlives_the_central_store() -> Result<()> {
     central.kill();
     ensure!(read(apis[0].0)?.0 >= 500);
     ensure!(reads(apis[1].0)?);
+    Ok(())
+}
+
+/// Rows that the store has are answered without the database.
+#[test]
+fn a_service_keeps_rows_of_a_database() -> Result<()> {
+    let mut database = Mariadb::start()?;
+    let store = Server::start(Target::Dunlin, &[("threads", "2")])?;
+    let port = free_port()?;
+    let mut api = command("departments-api-go", "departments-api")?;
+    api.args(["-listen", &format!("127.0.0.1:{port}")]);
+    api.args(["-redis", &format!("127.0.0.1:{}", store.port())]);
+    let address = format!("dunlin:secret@tcp(127.0.0.1:{})/company", database.port());
+    api.args(["-database", &address]);
+    let _api = Running::start(&mut api)?;
+    let ask = |rows: u16| -> Result<(u16, String)> {
+        let line = format!("GET /v1/views/departments?rows={rows}");
+        let answer = Web::connect(port)?.ask(&line, &[], b"")?;
+        Ok((answer.status, answer.text()))
+    };
+    wait_until("the service answers", || Ok(ask(1).is_ok_and(|answer| answer.0 == 200)))?;
+    let (_, rows) = ask(1)?;
+    ensure!(rows.contains(r#""dept_no":"d1""#), "{rows}");
+    database.kill();
+    ensure!(ask(1)? == (200, rows));
+    ensure!(ask(2)?.0 == 502);
     Ok(())
 }
 
@@ -409,7 +436,7 @@ fn a_consumer_loses_and_repeats_nothing() -> Result<()> {
             running.kill()?;
             running = Running::start(&mut consumer(&[])?)?;
         }
-        if write == 70 {
+        if write == 110 {
             server.kill();
             server.start_again()?;
             client = server.connect()?;

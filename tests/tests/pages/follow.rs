@@ -163,11 +163,11 @@ impl Follower<'_> {
     /// Starts a server in the place of one with the same port.
     fn start_server(&mut self, command: &str) -> Result<()> {
         let ports = ports(command);
-        let (old, others) = std::mem::take(&mut self.servers)
+        let (old, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.servers)
             .into_iter()
             .partition(|(own, _)| own.iter().any(|port| ports.contains(port)));
         self.servers = others;
-        for (_, server) in Vec::from(old) {
+        for (_, server) in old {
             server.end()?;
         }
         self.clients.clear();

@@ -8,7 +8,11 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/tuning.md", "redis-cli --latency", "looks at a terminal"),
     ("examples/change-consumer/README.md", "examples/", "tests/tests/examples.rs runs it"),
     ("examples/departments/README.md", "examples/", "tests/tests/examples.rs runs it"),
-    ("examples/departments-api-go/README.md", "", "needs MariaDB: tests/tests/lab starts it"),
+    (
+        "examples/departments-api-go/README.md",
+        "",
+        "needs MariaDB: tests/tests/examples.rs starts it",
+    ),
     ("examples/go/README.md", "", "tests/tests/examples.rs runs it"),
     ("examples/javascript/README.md", "", "tests/tests/examples.rs runs it"),
     ("examples/job-queue/README.md", "examples/", "tests/tests/examples.rs runs it"),
