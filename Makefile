@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers simulate mutants fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers backups simulate mutants fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -81,6 +81,14 @@ failovers: peers
 	cargo build --profile ci --package dunlin
 	DUNLIN_FAILOVERS=$(COUNT) \
 		cargo test --profile ci --package tests --test sentinel -- --ignored --nocapture many_failovers
+
+# Backs up servers of all kinds under random writers while backups and servers are killed, and restores COUNT
+# positions in all, which have to be exactly what the server had there: make backups COUNT=200 SEED=7.
+backups: COUNT ?= 200
+backups: peers
+	cargo build --profile ci --package dunlin
+	DUNLIN_BACKUPS=$(COUNT) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package tests --test backup -- --nocapture positions
 
 # The server in simulated worlds, with virtual time: make simulate SEED=7 HOURS=2 goes through the seeds from 7
 # on until so many virtual hours have passed, with one server and then with replicas. HOURS=0 plays one world

@@ -1,8 +1,19 @@
 //! What the program can do, in words.
 
 /// The commands, for hints after a typing error.
-pub(crate) const COMMANDS: [&str; 9] =
-    ["serve", "check", "move", "bench", "lab", "health", "container", "tls", "help"];
+pub(crate) const COMMANDS: [&str; 11] = [
+    "serve",
+    "check",
+    "move",
+    "backup",
+    "restore",
+    "bench",
+    "lab",
+    "health",
+    "container",
+    "tls",
+    "help",
+];
 
 /// What `dunlin --help` prints.
 pub(crate) const USAGE: &str = "\
@@ -12,6 +23,8 @@ Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin check CONFIG-FILE
        dunlin move --from URL [--to URL] [OPTIONS]
+       dunlin backup --from URL --to DIRECTORY|s3://BUCKET/PREFIX [OPTIONS]
+       dunlin restore --from STORE --to DATA-DIRECTORY [--at TIME|POSITION]
        dunlin bench [OPTIONS] [COMMAND ARGS...]
        dunlin lab run EXPERIMENT... | list | show NAME | report | compare | agent | limit
        dunlin health [OPTIONS]
@@ -24,6 +37,8 @@ Commands:
   check    Shows what data files contain and where they are damaged, or what is wrong with a
            configuration file
   move     Moves all data of a running Redis, Valkey or Dunlin to another one, without downtime
+  backup   Takes all data of a running server, and the stream of writes behind it
+  restore  Writes the data of a backup as it was at a time or a position
   bench    Measures one server, with redis-benchmark's options and more
   lab      Measures servers side by side, breaks them on purpose, and writes a report
   health   Asks a server whether it serves, for health checks

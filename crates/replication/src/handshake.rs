@@ -30,7 +30,8 @@ pub struct Introduction {
     pub port: u16,
     /// The address at which it is reached; empty to let the primary look at the connection.
     pub address: Vec<u8>,
-    /// The version of Valkey whose files it reads.
+    /// The version of Valkey whose files it reads; empty to be a Redis of version 8, and get the
+    /// files that such a one reads.
     pub version: &'static str,
 }
 
@@ -125,6 +126,10 @@ pub fn acknowledgement(offset: u64, synced: Option<u64>) -> Vec<u8> {
     }
 }
 
+/// What Redis says from version 8 on. Such a primary answers it with a protocol of its own, so it
+/// is for a Dunlin, which recognises by it who reads which files.
+const REDIS_8: &[u8] = b"rdb-channel-repl";
+
 /// Words with which a primary refuses PSYNC for a while.
 const NOT_YET: [&[u8]; 2] = [b"-NOMASTERLINK", b"-LOADING"];
 
@@ -197,8 +202,8 @@ impl Handshake {
             Answers::Ping | Answers::Auth => Answers::Port,
             Answers::Port if !own.address.is_empty() => Answers::Address,
             Answers::Port | Answers::Address => Answers::Abilities,
-            Answers::Abilities => Answers::Version,
-            Answers::Version | Answers::Psync => Answers::Psync,
+            Answers::Abilities if !own.version.is_empty() => Answers::Version,
+            Answers::Abilities | Answers::Version | Answers::Psync => Answers::Psync,
         };
         self.answers = next;
         match next {
@@ -207,7 +212,13 @@ impl Handshake {
             Answers::Auth => command(&[b"AUTH", &own.user, &own.password]),
             Answers::Port => command(&[b"REPLCONF", b"listening-port", port.as_bytes()]),
             Answers::Address => command(&[b"REPLCONF", b"ip-address", &own.address]),
-            Answers::Abilities => command(&[b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]),
+            Answers::Abilities => {
+                let words: [&[u8]; 5] = [b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"];
+                match own.version.is_empty() {
+                    true => command(&[&words[..], &[b"capa", REDIS_8]].concat()),
+                    false => command(&words),
+                }
+            }
             Answers::Version => command(&[b"REPLCONF", b"version", own.version.as_bytes()]),
             Answers::Psync => match self.wanted {
                 Wanted::All => command(&[b"PSYNC", b"?", b"-1"]),
@@ -344,6 +355,14 @@ mod tests {
         );
         let (_, last) = sent(own, wanted, &["+PONG", "-WRONGPASS invalid"]);
         assert_eq!(last, Err(LinkError::Refused("AUTH: WRONGPASS invalid".into())));
+    }
+
+    #[test]
+    fn a_replica_without_a_version_of_valkey_reads_what_redis_8_does() {
+        let own = Introduction { version: "", ..introduction() };
+        let (words, _) = sent(own, Wanted::All, &["+PONG", "+OK", "+OK"]);
+        let expected = "REPLCONF capa eof capa psync2 capa rdb-channel-repl PSYNC ? -1";
+        assert!(words.ends_with(expected), "{words}");
     }
 
     #[test]

@@ -12,10 +12,11 @@ use crate::manager::Manager;
 
 /// The services, with names under which templates can be looked at, and how much each is exposed
 /// at most.
-const SERVICES: [(&str, &str, f64); 3] = [
+const SERVICES: [(&str, &str, f64); 4] = [
     ("dunlin.service", "dunlin.service", 2.0),
     ("dunlin@.service", "dunlin@one.service", 2.0),
     ("dunlin-sentinel@.service", "dunlin-sentinel@one.service", 2.0),
+    ("dunlin-backup@.service", "dunlin-backup@one.service", 2.0),
 ];
 
 fn unit(name: &str) -> PathBuf {

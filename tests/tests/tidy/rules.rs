@@ -42,12 +42,13 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("views", &["tls"]),
     ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
+    ("backup", &["base", "resp", "rdb", "replication", "tls", "lab"]),
     ("lua", &[]),
     (
         "dunlin",
         &[
             "resp", "config", "engine", "commands", "process", "persist", "server", "lab", "mover",
-            "tls",
+            "backup", "tls",
         ],
     ),
 ];
@@ -298,6 +299,9 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
         "an entry has a collection, which knows the snapshot that reads it, which may own a removed entry",
     ),
 ];
+
+/// The file that syncs data besides the server's room for that: a tool's own files.
+pub(crate) const SYNCS_ITS_OWN: &str = "crates/backup/src/files.rs";
 
 /// Files that read a clock, besides those of the server and the lab, which measure how long they
 /// wait.

@@ -1,0 +1,127 @@
+//! A base that is received, or checked, beside the stream.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use lab::load::Address;
+use lab::targets::Interrupt;
+use replication::handshake::{Offer, Wanted};
+
+use crate::digest::Hashed;
+use crate::link::{Ended, Link, ServerState};
+use crate::manifest::{Base, StoredFile};
+use crate::moment::Moment;
+use crate::position::Position;
+use crate::storage::Store;
+use crate::verify::{self, Contents};
+
+/// The position of the base is not known yet.
+const UNKNOWN: u64 = u64::MAX;
+
+/// See the module's text.
+pub(crate) struct BaseJob {
+    thread: JoinHandle<Result<Base, String>>,
+    /// The offset of the base.
+    offset: Arc<AtomicU64>,
+    /// When the stream has reached that.
+    reached: Option<Moment>,
+}
+
+impl BaseJob {
+    /// Checks a file that was received over the link of the stream.
+    pub(crate) fn verify(
+        store: Arc<dyn Store>,
+        file: StoredFile,
+        product: Option<String>,
+        line: u64,
+        position: Position,
+        time: Moment,
+    ) -> BaseJob {
+        let thread = std::thread::spawn(move || {
+            let contents = verify::check_base(&*store, &file)?;
+            Ok(base_of(file, line, position, time, contents, product))
+        });
+        BaseJob { thread, offset: Arc::new(AtomicU64::new(UNKNOWN)), reached: None }
+    }
+
+    /// Receives all data over a link of its own.
+    pub(crate) fn begin(
+        store: Arc<dyn Store>,
+        address: &Address,
+        told: &ServerState,
+        name: String,
+        line: u64,
+        interrupt: &Interrupt,
+    ) -> BaseJob {
+        let offset = Arc::new(AtomicU64::new(UNKNOWN));
+        let (known, address, told) = (Arc::clone(&offset), address.clone(), told.clone());
+        let interrupt = interrupt.clone();
+        let thread = std::thread::spawn(move || {
+            let text = |ended: Ended| ended.to_string();
+            let opened = Link::open(&address, &told, Wanted::All, &interrupt).map_err(text)?;
+            let (mut link, Offer::All { history, offset }) = opened else {
+                return Err("the server gives no data".to_owned());
+            };
+            known.store(offset, Ordering::Release);
+            let time = Moment::now();
+            let file = receive(&mut link, &store, name).map_err(text)?;
+            drop(link);
+            let contents = verify::check_base(&*store, &file)?;
+            let position = Position { history, offset };
+            Ok(base_of(file, line, position, time, contents, told.product))
+        });
+        BaseJob { thread, offset, reached: None }
+    }
+
+    /// The stream has come so far.
+    pub(crate) fn note_reached(&mut self, offset: u64, now: Moment) {
+        if self.reached.is_none() && offset >= self.offset.load(Ordering::Acquire) {
+            self.reached = Some(now);
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// The base, whose time is not before that which the stream has for its position.
+    pub(crate) fn finish(self) -> Result<Base, String> {
+        let failed = |_| "the thread that received it has failed".to_owned();
+        let mut base = self.thread.join().map_err(failed)??;
+        base.time = base.time.max(self.reached.unwrap_or_default());
+        Ok(base)
+    }
+}
+
+/// Receives a file into the store.
+pub(crate) fn receive(
+    link: &mut Link<'_>,
+    store: &Arc<dyn Store>,
+    name: String,
+) -> Result<StoredFile, Ended> {
+    let in_file = |problem: String| format!("{name}: {problem}");
+    let mut upload = Hashed::new(store.begin(&name).map_err(Ended::Failed)?);
+    link.receive_file(&mut upload).map_err(|ended| match ended {
+        Ended::Failed(problem) => Ended::Failed(in_file(problem)),
+        other => other,
+    })?;
+    let (upload, bytes, sha256) = upload.finish();
+    upload.finish().map_err(Ended::Failed)?;
+    Ok(StoredFile { name, bytes, sha256 })
+}
+
+/// A base for the list.
+pub(crate) fn base_of(
+    file: StoredFile,
+    line: u64,
+    position: Position,
+    time: Moment,
+    contents: Contents,
+    product: Option<String>,
+) -> Base {
+    let Contents { keys, server, selected, .. } = contents;
+    // A Dunlin's files say which version of Redis they are for.
+    let server = product.unwrap_or(server);
+    Base { file, line, position, time, selected, keys, server }
+}

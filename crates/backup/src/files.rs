@@ -1,0 +1,36 @@
+//! Files of this program: who may read them, and when they are durable. No server waits for that.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Creates a file that others of the group may read.
+pub(crate) fn create(path: &Path, replace: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o640);
+    match replace {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    options.open(path)
+}
+
+/// Creates a directory, with those above it, that others of the group may enter.
+pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o750).create(path)
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_names(directory: &Path) -> io::Result<()> {
+    match File::open(directory)?.sync_all() {
+        // Some file systems cannot do it, and say so.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Waits until all that was written into a file is durable.
+pub(crate) fn make_durable(file: &File) -> io::Result<()> {
+    file.sync_all()
+}

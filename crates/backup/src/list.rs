@@ -1,0 +1,88 @@
+//! What a store has, for people and for programs.
+
+use serde_json::json;
+
+use crate::manifest::{Base, Manifest};
+use crate::print::say;
+
+/// Shows the restore points.
+pub(crate) fn show(manifest: &Manifest, as_json: bool) {
+    if as_json {
+        let lines: Vec<_> = manifest.lines().iter().map(|line| in_json(manifest, *line)).collect();
+        say(&json!({ "lines": lines }).to_string());
+        return;
+    }
+    if manifest.bases.is_empty() {
+        say("there is no base yet");
+        return;
+    }
+    let head = ["BASE", "TAKEN", "KEYS", "SIZE", "STREAM", "RESTORES UP TO", "OF"];
+    let mut rows = vec![head.map(str::to_owned)];
+    for line in manifest.lines() {
+        for base in manifest.bases_of(line) {
+            let behind = stream_behind(manifest, base);
+            let end = manifest.end_of(line);
+            rows.push([
+                base.file.name.clone(),
+                base.time.to_string(),
+                base.keys.to_string(),
+                size(base.file.bytes),
+                size(behind),
+                end.map_or_else(String::new, |(position, _)| position.to_string()),
+                end.map_or_else(String::new, |(_, time)| time.to_string()),
+            ]);
+        }
+    }
+    let widths: Vec<usize> =
+        (0..head.len()).map(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0)).collect();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        say(cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+/// The bytes of the files of the stream behind a base.
+fn stream_behind(manifest: &Manifest, base: &Base) -> u64 {
+    let behind = manifest.segments_of(base.line);
+    let behind = behind.filter(|segment| segment.to > base.position.offset);
+    behind.map(|segment| segment.file.bytes).sum()
+}
+
+fn in_json(manifest: &Manifest, line: u64) -> serde_json::Value {
+    let bases: Vec<_> = manifest.bases_of(line);
+    let bases: Vec<_> = bases
+        .into_iter()
+        .map(|base| {
+            json!({
+                "file": base.file.name,
+                "time": base.time,
+                "position": base.position,
+                "keys": base.keys,
+                "bytes": base.file.bytes,
+                "server": base.server,
+                "stream_bytes": stream_behind(manifest, base),
+            })
+        })
+        .collect();
+    let end = manifest.end_of(line);
+    json!({
+        "bases": bases,
+        "segments": manifest.segments_of(line).count(),
+        "end": end.map(|(position, _)| position),
+        "end_time": end.map(|(_, time)| time),
+    })
+}
+
+/// A size as people read it.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+}

@@ -1,0 +1,183 @@
+//! The list of what a store has: `manifest.json`, written after everything that it names.
+//! docs/formats/backup.md explains each field.
+
+use replication::id::HistoryId;
+use serde::{Deserialize, Serialize};
+
+use crate::moment::Moment;
+use crate::position::Position;
+
+/// The name of the list.
+pub(crate) const MANIFEST: &str = "manifest.json";
+const FORMAT: &str = "dunlin-backup";
+/// The version that this program writes, and the newest that it reads.
+const VERSION: u32 = 1;
+
+/// A file of the store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredFile {
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// All data at a position: an RDB file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Base {
+    pub(crate) file: StoredFile,
+    /// Bases and segments of one line belong to one stream without a gap.
+    pub(crate) line: u64,
+    pub(crate) position: Position,
+    /// The data is of this time or earlier.
+    pub(crate) time: Moment,
+    /// The database that is selected in the stream here, if it is known.
+    pub(crate) selected: Option<usize>,
+    /// How many keys it has.
+    pub(crate) keys: u64,
+    /// What has written it, as far as it says.
+    pub(crate) server: String,
+}
+
+/// A piece of the stream of writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Segment {
+    pub(crate) file: StoredFile,
+    pub(crate) line: u64,
+    /// Its bytes are those after this offset of the history, up to `to`.
+    pub(crate) from: Position,
+    pub(crate) to: u64,
+    /// When the first and the last of them arrived.
+    pub(crate) first_time: Moment,
+    pub(crate) last_time: Moment,
+}
+
+impl Segment {
+    /// The position after its last byte.
+    pub(crate) fn end(&self) -> Position {
+        Position { history: self.from.history, offset: self.to }
+    }
+}
+
+/// See the module's text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    format: String,
+    version: u32,
+    /// Grows with each change, so that two programs that write to one store notice each other.
+    pub(crate) generation: u64,
+    pub(crate) written: Moment,
+    /// The number of the next file. None is given twice.
+    pub(crate) next: u64,
+    /// In the order in which they were taken.
+    pub(crate) bases: Vec<Base>,
+    /// In the order of lines, and in each in the order of offsets.
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl Manifest {
+    /// That of a store that has nothing.
+    pub(crate) fn new() -> Manifest {
+        Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            generation: 0,
+            written: Moment::default(),
+            next: 1,
+            bases: Vec::new(),
+            segments: Vec::new(),
+        }
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Manifest, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let head: Head = serde_json::from_slice(bytes)
+            .map_err(|error| format!("{MANIFEST} is none of a backup: {error}"))?;
+        if head.format != FORMAT {
+            return Err(format!("{MANIFEST} is of another program: {}", head.format));
+        }
+        if head.version > VERSION {
+            return Err(format!(
+                "{MANIFEST} has version {}; this program reads up to {VERSION}",
+                head.version
+            ));
+        }
+        let manifest: Manifest = serde_json::from_slice(bytes)
+            .map_err(|error| format!("{MANIFEST} is damaged: {error}"))?;
+        manifest.check().map_err(|problem| format!("{MANIFEST} is damaged: {problem}"))?;
+        Ok(manifest)
+    }
+
+    /// Names lead nowhere else, and offsets go forward.
+    fn check(&self) -> Result<(), String> {
+        let is_plain = |name: &str| {
+            let known = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
+            !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
+        };
+        match self.files().find(|file| !is_plain(&file.name)) {
+            Some(file) => return Err(format!("'{}' is no name of a file", file.name)),
+            None => {}
+        }
+        match self.segments.iter().find(|segment| segment.to < segment.from.offset) {
+            Some(segment) => Err(format!("{} ends before it begins", segment.file.name)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn format(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("it has nothing that JSON lacks");
+        text.push(b'\n');
+        text
+    }
+
+    /// All files that it names.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &StoredFile> {
+        let bases = self.bases.iter().map(|base| &base.file);
+        bases.chain(self.segments.iter().map(|segment| &segment.file))
+    }
+
+    /// The segments of a line, in their order.
+    pub(crate) fn segments_of(&self, line: u64) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().filter(move |segment| segment.line == line)
+    }
+
+    /// The bases of a line, in the order of their positions.
+    pub(crate) fn bases_of(&self, line: u64) -> Vec<&Base> {
+        let mut bases: Vec<_> = self.bases.iter().filter(|base| base.line == line).collect();
+        bases.sort_by_key(|base| base.position.offset);
+        bases
+    }
+
+    /// The lines that have a base, in the order in which they began.
+    pub(crate) fn lines(&self) -> Vec<u64> {
+        let mut lines: Vec<_> = self.bases.iter().map(|base| base.line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// The last line, whether it has a base or not; 0 if there is none.
+    pub(crate) fn last_line(&self) -> u64 {
+        let segments = self.segments.iter().map(|segment| segment.line);
+        self.bases.iter().map(|base| base.line).chain(segments).max().unwrap_or(0)
+    }
+
+    /// How far a line reaches, and when that was; none if it has no base.
+    pub(crate) fn end_of(&self, line: u64) -> Option<(Position, Moment)> {
+        let base = *self.bases_of(line).last()?;
+        let last = self.segments_of(line).last();
+        let last = last.filter(|segment| segment.to >= base.position.offset);
+        Some(match last {
+            Some(segment) => (segment.end(), segment.last_time),
+            None => (base.position, base.time),
+        })
+    }
+}
+
+/// The name of the history of a file that names none: it begins with the file's own sum.
+pub(crate) fn history_of_file(sha256: &str) -> Option<HistoryId> {
+    HistoryId::parse(sha256.as_bytes().get(..replication::id::DIGITS)?)
+}

@@ -1,0 +1,252 @@
+//! What a restore point needs of a store: which base, which segments, and where to stop.
+
+use crate::manifest::{Base, Manifest, Segment};
+use crate::moment::Moment;
+use crate::options::Point;
+use crate::position::Position;
+
+/// Where the stream is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Nowhere,
+    /// After the last unit that ends at this offset or before.
+    Offset(u64),
+    /// After the last unit that had arrived then.
+    Time(Moment),
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Plan<'m> {
+    pub(crate) base: &'m Base,
+    /// Those behind the base, in their order, up to the cut.
+    pub(crate) segments: Vec<&'m Segment>,
+    pub(crate) cut: Cut,
+    /// What the user should know of the point.
+    pub(crate) note: Option<String>,
+}
+
+impl<'m> Plan<'m> {
+    /// The plan for a point.
+    ///
+    /// # Errors
+    /// In words: nothing is known of it.
+    pub(crate) fn of(manifest: &'m Manifest, point: Point) -> Result<Plan<'m>, String> {
+        match point {
+            Point::Newest => {
+                let line = manifest.lines().pop().ok_or("it has no base")?;
+                let base = newest(manifest, line, |_| true).ok_or("it has no base")?;
+                Plan::behind(manifest, base, Cut::Nowhere)
+            }
+            Point::Position(position) => Plan::of_position(manifest, position),
+            Point::Time(time) => Plan::of_time(manifest, time),
+        }
+    }
+
+    fn of_position(manifest: &'m Manifest, wanted: Position) -> Result<Plan<'m>, String> {
+        let Position { history, offset } = wanted;
+        let has = |segment: &&Segment| {
+            segment.from.history == history && (segment.from.offset..=segment.to).contains(&offset)
+        };
+        let mut lines: Vec<_> = manifest.segments.iter().filter(has).map(|own| own.line).collect();
+        let at = manifest.bases.iter().filter(|base| base.position == wanted);
+        lines.extend(at.map(|base| base.line));
+        lines.sort_unstable();
+        let base = lines
+            .iter()
+            .rev()
+            .find_map(|line| newest(manifest, *line, |base| base.position.offset <= offset));
+        if let Some(base) = base {
+            return Plan::behind(manifest, base, Cut::Offset(offset));
+        }
+        if !lines.is_empty() {
+            return Err(format!("{wanted} is before the first base: {}", extent(manifest)));
+        }
+        Err(format!("nothing is known of {wanted}: {}", extent(manifest)))
+    }
+
+    fn of_time(manifest: &'m Manifest, time: Moment) -> Result<Plan<'m>, String> {
+        let lines = manifest.lines();
+        let begins = |line: &u64| newest(manifest, *line, |base| base.time <= time).is_some();
+        let Some(index) = lines.iter().rposition(begins) else {
+            return Err(format!("{time} is before the first base: {}", extent(manifest)));
+        };
+        let line = lines[index];
+        let (end, last_time) = manifest.end_of(line).ok_or("it has no base")?;
+        let base = newest(manifest, line, |base| base.time <= time).ok_or("it has no base")?;
+        if time <= last_time {
+            return Plan::behind(manifest, base, Cut::Time(time));
+        }
+        let next = lines.get(index + 1).and_then(|line| manifest.bases_of(*line).first().copied());
+        if let Some(next) = next {
+            return Err(format!(
+                "{time} is in a gap: nothing is known between {last_time} ({end}) and {} ({}). \
+                 --at with one of these positions restores the end before the gap or the begin \
+                 after it",
+                next.time, next.position
+            ));
+        }
+        let mut plan = Plan::behind(manifest, base, Cut::Nowhere)?;
+        plan.note = Some(format!("nothing has arrived after {last_time}"));
+        Ok(plan)
+    }
+
+    /// The segments behind a base.
+    fn behind(manifest: &'m Manifest, base: &'m Base, cut: Cut) -> Result<Plan<'m>, String> {
+        let begin = base.position.offset;
+        let mut reached = begin;
+        let mut segments = Vec::new();
+        for segment in manifest.segments_of(base.line).filter(|segment| segment.to > begin) {
+            let is_beyond = match cut {
+                Cut::Nowhere => false,
+                Cut::Offset(offset) => reached >= offset,
+                Cut::Time(time) => segment.first_time > time,
+            };
+            if is_beyond {
+                break;
+            }
+            let from = segment.from.offset;
+            if from > reached {
+                return Err(format!(
+                    "there is a gap: the stream from {reached} to {from} is missing before {}",
+                    segment.file.name
+                ));
+            }
+            if from < reached && !segments.is_empty() {
+                return Err(format!("{} has again what is before it", segment.file.name));
+            }
+            reached = segment.to;
+            segments.push(segment);
+        }
+        Ok(Plan { base, segments, cut, note: None })
+    }
+}
+
+/// The base of a line that is furthest behind, among those that are wanted.
+fn newest<'m>(
+    manifest: &'m Manifest,
+    line: u64,
+    is_wanted: impl Fn(&Base) -> bool,
+) -> Option<&'m Base> {
+    manifest.bases_of(line).into_iter().rfind(|base| is_wanted(base))
+}
+
+/// What the store reaches from and to, in words.
+fn extent(manifest: &Manifest) -> String {
+    let lines = manifest.lines();
+    let parts = lines.iter().filter_map(|line| {
+        let first = *manifest.bases_of(*line).first()?;
+        let (end, last) = manifest.end_of(*line)?;
+        Some(format!("{} ({}) to {end} ({last})", first.position, first.time))
+    });
+    let parts: Vec<_> = parts.collect();
+    if parts.is_empty() {
+        return "the backup has no base".to_owned();
+    }
+    format!("the backup reaches from {}", parts.join(", and from "))
+}
+
+#[cfg(test)]
+mod tests {
+    use replication::id::HistoryId;
+
+    use super::*;
+    use crate::manifest::StoredFile;
+
+    fn position(letter: u8, offset: u64) -> Position {
+        Position { history: HistoryId::parse(&[letter; 40]).unwrap(), offset }
+    }
+
+    fn base(name: &str, line: u64, position: Position, time: u64) -> Base {
+        Base {
+            file: file(name),
+            line,
+            position,
+            time: Moment(time),
+            selected: None,
+            keys: 0,
+            server: String::new(),
+        }
+    }
+
+    fn file(name: &str) -> StoredFile {
+        StoredFile { name: name.to_owned(), bytes: 1, sha256: String::new() }
+    }
+
+    fn segment(name: &str, line: u64, from: Position, to: u64, times: (u64, u64)) -> Segment {
+        let (first_time, last_time) = (Moment(times.0), Moment(times.1));
+        Segment { file: file(name), line, from, to, first_time, last_time }
+    }
+
+    /// A line whose stream got another name on its way, and one after a gap.
+    fn manifest() -> Manifest {
+        let mut manifest = Manifest::new();
+        manifest.bases = vec![
+            base("b1", 1, position(b'a', 100), 1000),
+            base("b2", 1, position(b'a', 150), 1500),
+            base("b3", 2, position(b'c', 10), 5000),
+        ];
+        manifest.segments = vec![
+            segment("s1", 1, position(b'a', 100), 140, (1010, 1400)),
+            segment("s2", 1, position(b'a', 140), 200, (1410, 2000)),
+            segment("s3", 1, position(b'b', 200), 300, (2500, 3000)),
+            segment("s4", 2, position(b'c', 10), 20, (5001, 6000)),
+        ];
+        manifest
+    }
+
+    fn plan(point: Point) -> Result<(String, bool), String> {
+        let manifest = manifest();
+        let plan = Plan::of(&manifest, point)?;
+        let names: Vec<_> = plan.segments.iter().map(|segment| &segment.file.name[..]).collect();
+        Ok((format!("{} {}", plan.base.file.name, names.join(" ")), plan.note.is_some()))
+    }
+
+    #[test]
+    fn points_have_a_base_and_what_is_behind_it() {
+        let at = |letter, offset| Point::Position(position(letter, offset));
+        let time = |time| Point::Time(Moment(time));
+        for (point, expected) in [
+            (Point::Newest, "b3 s4"),
+            (at(b'a', 100), "b1 "),
+            (at(b'a', 120), "b1 s1"),
+            (at(b'a', 149), "b1 s1 s2"),
+            (at(b'a', 150), "b2 "),
+            (at(b'a', 200), "b2 s2"),
+            (at(b'b', 200), "b2 s2"),
+            (at(b'b', 250), "b2 s2 s3"),
+            (at(b'c', 10), "b3 "),
+            (at(b'c', 20), "b3 s4"),
+            (time(1000), "b1 "),
+            (time(1499), "b1 s1 s2"),
+            (time(1500), "b2 s2"),
+            (time(2200), "b2 s2"),
+            (time(3000), "b2 s2 s3"),
+            (time(5500), "b3 s4"),
+        ] {
+            assert_eq!(plan(point), Ok((expected.to_owned(), false)), "{point:?}");
+        }
+        assert_eq!(plan(time(9000)), Ok(("b3 s4".to_owned(), true)));
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error() {
+        for (point, text) in [
+            (Point::Time(Moment(999)), "before the first base"),
+            (Point::Time(Moment(3001)), "in a gap"),
+            (Point::Position(position(b'a', 99)), "nothing is known of"),
+            (Point::Position(position(b'a', 201)), "nothing is known of"),
+            (Point::Position(position(b'd', 100)), "nothing is known of"),
+        ] {
+            let problem = plan(point).unwrap_err();
+            assert!(problem.contains(text), "{problem}");
+        }
+        let mut holed = manifest();
+        holed.segments.remove(1);
+        let point = Point::Position(position(b'b', 250));
+        let problem = Plan::of(&holed, point).unwrap_err();
+        assert!(problem.contains("there is a gap"), "{problem}");
+        let point = Point::Position(position(b'a', 100));
+        assert!(Plan::of(&Manifest::new(), point).unwrap_err().contains("no base"));
+    }
+}

@@ -1,0 +1,273 @@
+//! Writing the data of a restore point: a base as an RDB file, and the stream behind it as an
+//! increment of an append-only file, with the manifest that names both.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use replication::stream::Stream;
+use resp::client::encode_command;
+
+use crate::digest::Hashed;
+use crate::files::{create, create_directory, make_durable, sync_names};
+use crate::manifest::StoredFile;
+use crate::moment::Moment;
+use crate::options::{Destination, RestoreOptions};
+use crate::plan::{Cut, Plan};
+use crate::position::Position;
+use crate::print::say;
+use crate::segment::{Block, Blocks, TIMESTAMP};
+use crate::storage::{self, Store, read_listed};
+use crate::take::is_without_effect;
+use crate::verify;
+
+/// How far a restore has come.
+#[derive(Clone, Copy)]
+struct Reached {
+    position: Position,
+    time: Moment,
+}
+
+/// Carries out `dunlin restore`.
+pub(crate) fn restore(store: &dyn Store, options: &RestoreOptions) -> Result<(), String> {
+    let manifest = storage::existing_manifest(store)?;
+    let in_store = |problem| format!("{}: {problem}", store.name());
+    let plan = Plan::of(&manifest, options.at).map_err(in_store)?;
+    match &options.to {
+        Destination::Rdb(file) => write_rdb(store, &plan, file),
+        Destination::Directory { path, folder, prefix } => {
+            write_directory(store, &plan, path, folder, prefix)
+        }
+    }
+}
+
+fn write_rdb(store: &dyn Store, plan: &Plan<'_>, path: &Path) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    verify::check_base(store, &plan.base.file)?;
+    let file = create(path, false).map_err(failed)?;
+    let written =
+        copy(store, &plan.base.file, &file).and_then(|()| make_durable(&file).map_err(failed));
+    if written.is_err() {
+        // What is left of it is of no use to anybody.
+        let _ = fs::remove_file(path);
+        return written;
+    }
+    let base = plan.base;
+    say(&format!(
+        "{} has {} keys at {}, of {}",
+        path.display(),
+        base.keys,
+        base.position,
+        base.time
+    ));
+    Ok(())
+}
+
+/// Copies a file of the store, and compares its sum.
+fn copy(store: &dyn Store, file: &StoredFile, to: &File) -> Result<(), String> {
+    let mut reader = Hashed::new(read_listed(store, &file.name)?);
+    let mut to = to;
+    io::copy(&mut reader, &mut to).map_err(|error| format!("{}: {error}", file.name))?;
+    let (_, bytes, sha256) = reader.finish();
+    verify::compare(file, bytes, &sha256)
+}
+
+fn write_directory(
+    store: &dyn Store,
+    plan: &Plan<'_>,
+    path: &Path,
+    folder: &str,
+    prefix: &str,
+) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let was_there = match fs::read_dir(path) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(format!("{} is not empty", path.display()));
+            }
+            true
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(failed(error)),
+    };
+    verify::check_base(store, &plan.base.file)?;
+    plan.segments.iter().try_for_each(|segment| verify::check_segment(store, segment))?;
+    let inner = path.join(folder);
+    let written = create_directory(&inner).map_err(failed).and_then(|()| {
+        let reached = write_files(store, plan, &inner, prefix)?;
+        give_to_owner(path, &inner).map_err(failed)?;
+        sync_names(&inner).and_then(|()| sync_names(path)).map_err(failed)?;
+        Ok(reached)
+    });
+    match written {
+        Ok(reached) => {
+            say(&format!("restored {}, of {}", reached.position, reached.time));
+            if let Some(note) = &plan.note {
+                say(note);
+            }
+            let shown = path.display();
+            say(&format!("a server loads it: dunlin serve --dir {shown} --appendonly yes"));
+            Ok(())
+        }
+        Err(problem) => {
+            // The directory was empty, and is so again.
+            let _ = fs::remove_dir_all(&inner);
+            if !was_there {
+                let _ = fs::remove_dir(path);
+            }
+            Err(format!("{problem}; nothing was restored"))
+        }
+    }
+}
+
+fn write_files(
+    store: &dyn Store,
+    plan: &Plan<'_>,
+    inner: &Path,
+    prefix: &str,
+) -> Result<Reached, String> {
+    let named = |name: &str| -> (PathBuf, String) { (inner.join(name), name.to_owned()) };
+    let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let (base_path, base_name) = named(&format!("{prefix}.1.base.rdb"));
+    let (path, name) = named(&format!("{prefix}.1.incr.aof"));
+    let base = create(&base_path, false).map_err(|error| failed(&base_path, error))?;
+    copy(store, &plan.base.file, &base)?;
+    make_durable(&base).map_err(|error| failed(&base_path, error))?;
+    let file = create(&path, false).map_err(|error| failed(&path, error))?;
+    let mut increment = Increment::new(BufWriter::with_capacity(1 << 20, file), plan);
+    for segment in &plan.segments {
+        let reader = read_listed(store, &segment.file.name)?;
+        let mut blocks = Blocks::new(reader, segment.from.offset, segment.to);
+        increment.reached.position.history = segment.from.history;
+        loop {
+            let in_segment = |problem| format!("{}: {problem}", segment.file.name);
+            let Some(block) = blocks.next().map_err(in_segment)? else { break };
+            increment.add(&block).map_err(in_segment)?;
+        }
+    }
+    let reached = increment.end().map_err(|error| failed(&path, error))?;
+    let (path, _) = named(&format!("{prefix}.manifest"));
+    let lines = format!("file {base_name} seq 1 type b\nfile {name} seq 1 type i\n");
+    let write = || {
+        let mut file = create(&path, false)?;
+        file.write_all(lines.as_bytes())?;
+        make_durable(&file)
+    };
+    write().map_err(|error| failed(&path, error))?;
+    Ok(reached)
+}
+
+/// A restore by root leaves files that the server may read: they get the owner of the directory
+/// that they lie in.
+fn give_to_owner(path: &Path, inner: &Path) -> io::Result<()> {
+    let owner = fs::metadata(path)?;
+    let own = fs::metadata(inner)?;
+    if (owner.uid(), owner.gid()) == (own.uid(), own.gid()) {
+        return Ok(());
+    }
+    let give = |path: &Path| chown(path, Some(owner.uid()), Some(owner.gid()));
+    for entry in fs::read_dir(inner)? {
+        give(&entry?.path())?;
+    }
+    give(inner)
+}
+
+/// The increment while it is written.
+struct Increment {
+    file: BufWriter<File>,
+    cut: Cut,
+    stream: Stream,
+    /// The stream before this offset is in the base.
+    begin: u64,
+    reached: Reached,
+    second: Option<u64>,
+    is_over: bool,
+    problem: Option<io::Error>,
+}
+
+impl Increment {
+    fn new(file: BufWriter<File>, plan: &Plan<'_>) -> Increment {
+        let base = plan.base;
+        let mut increment = Increment {
+            file,
+            cut: plan.cut,
+            stream: Stream::new(plan.segments.first().map_or(0, |first| first.from.offset)),
+            begin: base.position.offset,
+            reached: Reached { position: base.position, time: base.time },
+            second: None,
+            is_over: false,
+            problem: None,
+        };
+        if let Some(selected) = base.selected {
+            let mut select = Vec::new();
+            encode_command(["SELECT", &selected.to_string()].iter(), &mut select);
+            increment.write(&select);
+        }
+        increment
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.problem.is_none() {
+            self.problem = self.file.write_all(bytes).err();
+        }
+    }
+
+    /// Adds what a block has up to the cut.
+    fn add(&mut self, block: &Block) -> Result<(), String> {
+        let is_late = matches!(self.cut, Cut::Time(time) if block.time > time);
+        if self.is_over || is_late {
+            self.is_over = true;
+            return Ok(());
+        }
+        let mut stream = std::mem::replace(&mut self.stream, Stream::new(0));
+        stream.push(&block.bytes);
+        let added = self.add_units(&mut stream, block);
+        self.stream = stream;
+        added
+    }
+
+    fn add_units(&mut self, stream: &mut Stream, block: &Block) -> Result<(), String> {
+        loop {
+            let units = stream.next_units(1024).map_err(|error| error.to_string())?;
+            if units.is_empty() {
+                break;
+            }
+            for unit in units.iter() {
+                if matches!(self.cut, Cut::Offset(offset) if unit.end > offset) {
+                    self.is_over = true;
+                    return Ok(());
+                }
+                if unit.end <= self.begin {
+                    continue;
+                }
+                if unit.begin() < self.begin {
+                    return Err(format!("the base at {} is within a transaction", self.begin));
+                }
+                (self.reached.position.offset, self.reached.time) = (unit.end, block.time);
+                if is_without_effect(&unit) {
+                    continue;
+                }
+                let second = block.time.0 / 1000;
+                if self.second.replace(second) != Some(second) {
+                    self.write(format!("{TIMESTAMP}{second}\r\n").as_bytes());
+                }
+                self.write(unit.bytes());
+            }
+        }
+        match stream.waiting() {
+            0 => Ok(()),
+            _ => Err(format!("the block at {} ends within a command", block.offset)),
+        }
+    }
+
+    /// Makes the file durable, and returns what it reaches.
+    fn end(mut self) -> io::Result<Reached> {
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
+        self.file.flush()?;
+        make_durable(self.file.get_ref())?;
+        Ok(self.reached)
+    }
+}

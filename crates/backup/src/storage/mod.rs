@@ -1,0 +1,37 @@
+//! Where backups lie: in a directory, or as objects of S3. Names of files have no folder.
+
+mod access;
+mod directory;
+mod interface;
+mod s3;
+
+pub(crate) use access::Access;
+pub(crate) use interface::{Store, read_all, read_listed};
+
+use crate::manifest::{MANIFEST, Manifest};
+
+/// The store at this place.
+pub(crate) fn open(place: &str, access: &Access) -> Result<Box<dyn Store>, String> {
+    match place.strip_prefix("s3://") {
+        Some(rest) => Ok(Box::new(s3::Bucket::open(rest, access)?)),
+        None if place.contains("://") => {
+            Err(format!("'{place}' is neither a directory nor s3://BUCKET/PREFIX"))
+        }
+        None => Ok(Box::new(directory::Directory::new(place.into()))),
+    }
+}
+
+/// The list of a store; none if it has none.
+pub(crate) fn manifest(store: &dyn Store) -> Result<Option<Manifest>, String> {
+    let in_store = |problem| format!("{}: {problem}", store.name());
+    match read_all(store, MANIFEST).map_err(in_store)? {
+        Some(bytes) => Manifest::parse(&bytes).map(Some).map_err(in_store),
+        None => Ok(None),
+    }
+}
+
+/// The list of a store from which something is wanted.
+pub(crate) fn existing_manifest(store: &dyn Store) -> Result<Manifest, String> {
+    let none = || format!("{} has no backup: there is no {MANIFEST}", store.name());
+    manifest(store)?.ok_or_else(none)
+}

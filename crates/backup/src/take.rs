@@ -1,0 +1,454 @@
+//! Taking a backup: a base if one is needed, and the stream of writes behind it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use lab::load::Address;
+use lab::targets::Interrupt;
+use replication::handshake::{Offer, Wanted};
+use replication::stream::Stream;
+
+use crate::base_job::{self, BaseJob, base_of};
+use crate::catalog::Catalog;
+use crate::digest::Hashed;
+use crate::link::{self, Ended, Link, ServerState};
+use crate::manifest::{Base, Segment, StoredFile, history_of_file};
+use crate::moment::Moment;
+use crate::options::Take;
+use crate::position::Position;
+use crate::print::say;
+use crate::segment::Growing;
+use crate::storage::Store;
+use crate::verify::{self, Contents};
+
+/// A segment of fewer bytes goes on growing after it was written, and is written anew then.
+const SMALL_SEGMENT: usize = 4 * 1024 * 1024;
+/// But not for longer than this.
+const SEGMENT_AGE_MS: u64 = 60 * 60 * 1000;
+/// What changes no data may wait so many times longer until it is written.
+const IDLE_FACTOR: u64 = 6;
+/// Units that are taken from the stream at once.
+const UNITS: usize = 1024;
+/// The pauses between two attempts to connect.
+const FIRST_PAUSE_MS: u64 = 500;
+const LONGEST_PAUSE_MS: u64 = 30_000;
+/// The pause before another attempt to take a base beside the stream.
+const AFTER_NO_BASE_MS: u64 = 10 * 60 * 1000;
+/// Where the server does not tell how far it is, its stream is over for now after such a silence.
+const QUIET_MS: u64 = 1000;
+
+/// Commands that change no data: signs of life, questions and messages.
+const WITHOUT_EFFECT: [&str; 4] = ["PING", "REPLCONF", "PUBLISH", "SPUBLISH"];
+
+/// Whether a unit of the stream is one of these, which a restored file does without.
+pub(crate) fn is_without_effect(unit: &replication::stream::Unit<'_>) -> bool {
+    WITHOUT_EFFECT.iter().any(|name| {
+        let first = unit.first();
+        unit.commands().len() == 1 && first.at(0).eq_ignore_ascii_case(name.as_bytes())
+    })
+}
+
+/// Takes a plain RDB file into the store.
+pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> Result<(), String> {
+    let in_file = |problem: String| format!("{}: {problem}", path.display());
+    let mut input = File::open(path).map_err(|error| in_file(error.to_string()))?;
+    let mut catalog = Catalog::open(Arc::clone(&store))?;
+    let name = catalog.new_name("base", "rdb");
+    let mut upload = Hashed::new(store.begin(&name)?);
+    std::io::copy(&mut input, &mut upload).map_err(|error| in_file(error.to_string()))?;
+    let (upload, bytes, sha256) = upload.finish();
+    let contents = read_plain(path).map_err(in_file)?;
+    upload.finish()?;
+    let file = StoredFile { name, bytes, sha256 };
+    verify::check_base(&*store, &file)?;
+    let written = contents.written.map_or_else(Moment::now, |seconds| Moment(seconds * 1000));
+    let position = position_of(&contents, &file);
+    let position = position.ok_or_else(|| in_file("it has no position".to_owned()))?;
+    let line = catalog.manifest.last_line() + 1;
+    let base = base_of(file, line, position, written, contents, None);
+    say(&format!("took {} keys of {} in as {}", base.keys, path.display(), base.file.name));
+    catalog.manifest.bases.push(base);
+    let old = options.retention.apply(&mut catalog.manifest, Moment::now());
+    catalog.save()?;
+    catalog.remove(&old)
+}
+
+fn read_plain(path: &Path) -> Result<Contents, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    verify::read_rdb(&mut std::io::BufReader::new(file) as &mut dyn Read)
+}
+
+/// What the file says, or a position that no other file has.
+fn position_of(contents: &Contents, file: &StoredFile) -> Option<Position> {
+    let own = contents.history.as_deref().zip(contents.offset);
+    let own = own.and_then(|(history, offset)| Position::parse(&format!("{history}:{offset}")));
+    own.or_else(|| Some(Position { history: history_of_file(&file.sha256)?, offset: 0 }))
+}
+
+/// Removes what need not be kept.
+pub(crate) fn prune(options: &Take, store: Arc<dyn Store>) -> Result<(), String> {
+    let mut catalog = Catalog::open(store)?;
+    let old = options.retention.apply(&mut catalog.manifest, Moment::now());
+    catalog.save()?;
+    catalog.remove(&old)?;
+    say(&format!("{} files were removed; {} restore points with a base are left", old.len(), {
+        catalog.manifest.bases.len()
+    }));
+    Ok(())
+}
+
+/// Takes a backup of a server.
+pub(crate) fn take(
+    address: &Address,
+    options: &Take,
+    store: Arc<dyn Store>,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let catalog = Catalog::open(store)?;
+    let mut run = Run::new(address, options, catalog, interrupt);
+    let mut pause = FIRST_PAUSE_MS;
+    loop {
+        let received = run.received;
+        let ended = run.follow_once();
+        // Whatever has arrived counts, and a base that is being checked.
+        let goes_on = options.follow && run.was_linked && matches!(ended, Err(Ended::Lost(_)));
+        let published = run.publish(true);
+        let published = match goes_on {
+            true => published,
+            false => published.and_then(|()| run.finish_job()),
+        };
+        match (ended, published) {
+            (Ok(()), Ok(())) | (Err(Ended::Interrupted), Ok(())) => return run.report(),
+            (Err(Ended::Failed(problem)), _) | (_, Err(problem)) => return Err(problem),
+            (Err(Ended::Lost(problem)), Ok(())) if !goes_on => return Err(problem),
+            (Err(Ended::Lost(problem)), Ok(())) => {
+                if run.received > received {
+                    pause = FIRST_PAUSE_MS;
+                }
+                say(&format!("{}: {problem}; trying again in {pause} ms", Moment::now()));
+                if wait(pause, interrupt) {
+                    return run.report();
+                }
+                pause = (2 * pause).min(LONGEST_PAUSE_MS);
+            }
+        }
+    }
+}
+
+/// Waits, and returns whether the user has asked for the end meanwhile.
+fn wait(ms: u64, interrupt: &Interrupt) -> bool {
+    let end = base::clock::monotonic_ms() + ms;
+    while base::clock::monotonic_ms() < end && !interrupt.is_set() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    interrupt.is_set()
+}
+
+struct Run<'r> {
+    address: &'r Address,
+    options: &'r Take,
+    catalog: Catalog,
+    interrupt: &'r Interrupt,
+    /// The line that grows, and how far it has come; none before there is one.
+    line: u64,
+    reached: Option<Position>,
+    growing: Option<Growing>,
+    /// What the list has of the segment that grows.
+    listed: Option<StoredFile>,
+    begun_ms: u64,
+    published_ms: u64,
+    job: Option<BaseJob>,
+    /// Bytes of the stream, and of bases, that this run has received.
+    received: u64,
+    was_linked: bool,
+    wants_base: bool,
+    /// A base has failed: the next attempt is not before this.
+    no_base_before: Moment,
+    new_bases: usize,
+}
+
+impl<'r> Run<'r> {
+    fn new(
+        address: &'r Address,
+        options: &'r Take,
+        catalog: Catalog,
+        interrupt: &'r Interrupt,
+    ) -> Run<'r> {
+        let manifest = &catalog.manifest;
+        let line = manifest.last_line();
+        // A plain file that was taken in has no stream behind it, but may say where it belongs.
+        let reached = manifest.end_of(line).map(|(position, _)| position);
+        Run {
+            address,
+            options,
+            interrupt,
+            line,
+            reached,
+            growing: None,
+            listed: None,
+            begun_ms: 0,
+            published_ms: base::clock::monotonic_ms(),
+            job: None,
+            received: 0,
+            was_linked: false,
+            wants_base: options.full,
+            no_base_before: Moment::default(),
+            new_bases: 0,
+            catalog,
+        }
+    }
+
+    /// Connects, and follows until the end.
+    fn follow_once(&mut self) -> Result<(), Ended> {
+        let told = link::ask(self.address).map_err(Ended::Lost)?;
+        let wanted = self.reached.map_or(Wanted::All, |reached| Wanted::From {
+            history: reached.history,
+            first: reached.offset + 1,
+        });
+        let (mut link, offer) = Link::open(self.address, &told, wanted, self.interrupt)?;
+        self.was_linked = true;
+        let product = told.product.clone().unwrap_or_else(|| "a server".to_owned());
+        let place = link::place(self.address);
+        match offer {
+            Offer::All { history, offset } => {
+                if let Some(reached) = self.reached {
+                    say(&format!(
+                        "{product} at {place} no longer has the stream after {reached}: a new base \
+                         begins"
+                    ));
+                }
+                self.take_base(&mut link, &told, Position { history, offset })?;
+            }
+            Offer::Rest { history } => {
+                let reached = self.reached.expect("the rest was asked for after this");
+                say(&format!("{product} at {place}: the stream goes on after {reached}"));
+                if let Some(history) = history.filter(|history| *history != reached.history) {
+                    self.end_segment()?;
+                    self.reached = Some(Position { history, offset: reached.offset });
+                }
+            }
+            Offer::AllWithoutOffsets => return Err(Ended::Failed("no offsets".to_owned())),
+        }
+        self.follow(&mut link, &told)
+    }
+
+    /// Receives all data over the link, which begins a line.
+    fn take_base(
+        &mut self,
+        link: &mut Link<'_>,
+        told: &ServerState,
+        position: Position,
+    ) -> Result<(), Ended> {
+        self.end_segment()?;
+        self.finish_job().map_err(Ended::Failed)?;
+        let time = Moment::now();
+        self.line = self.catalog.manifest.last_line().max(self.line) + 1;
+        say(&format!("base at {position} begins"));
+        let name = self.catalog.new_name("base", "rdb");
+        let file = base_job::receive(link, &self.catalog.store, name)?;
+        self.received += file.bytes;
+        self.reached = Some(position);
+        link.acknowledge(position.offset, true)?;
+        self.wants_base = false;
+        let store = Arc::clone(&self.catalog.store);
+        let product = told.product.clone();
+        self.job = Some(BaseJob::verify(store, file, product, self.line, position, time));
+        Ok(())
+    }
+
+    fn follow(&mut self, link: &mut Link<'_>, told: &ServerState) -> Result<(), Ended> {
+        let begin = self.reached.expect("it is known when a link begins");
+        let mut stream = Stream::new(begin.offset);
+        let mut target: Option<u64> = None;
+        let mut heard_ms = base::clock::monotonic_ms();
+        loop {
+            let arrived = link.receive()?;
+            let (now, monotonic) = (Moment::now(), base::clock::monotonic_ms());
+            if !arrived.is_empty() {
+                heard_ms = monotonic;
+                self.take_units(&mut stream, &arrived, now)?;
+            }
+            link.acknowledge(stream.offset(), false)?;
+            self.publish_in_time(monotonic).map_err(Ended::Failed)?;
+            self.look_after_bases(told, stream.offset(), now)?;
+            if self.options.follow || self.job.is_some() || self.wants_base {
+                continue;
+            }
+            // Not before the base is complete: what was written meanwhile counts.
+            let wanted = match target {
+                Some(target) => target,
+                None => {
+                    let told = link::ask(self.address).map_err(Ended::Lost)?;
+                    *target.insert(told.offset.unwrap_or(u64::MAX))
+                }
+            };
+            let is_quiet = wanted == u64::MAX && monotonic >= heard_ms + QUIET_MS;
+            if stream.offset() >= wanted || is_quiet {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take_units(
+        &mut self,
+        stream: &mut Stream,
+        arrived: &[u8],
+        now: Moment,
+    ) -> Result<(), Ended> {
+        let lost = |error: replication::LinkError| Ended::Lost(error.to_string());
+        stream.push(arrived);
+        loop {
+            let before = stream.offset();
+            let units = stream.next_units(UNITS).map_err(lost)?;
+            if units.is_empty() {
+                return Ok(());
+            }
+            let reached = self.reached.as_mut().expect("a stream begins somewhere");
+            debug_assert_eq!(reached.offset, before, "units follow each other");
+            let growing = self.growing.get_or_insert_with(|| {
+                self.begun_ms = base::clock::monotonic_ms();
+                Growing::new(self.line, *reached, now)
+            });
+            for unit in units.iter() {
+                growing.add(unit.bytes(), now);
+                growing.has_effects |= !is_without_effect(&unit);
+            }
+            self.received += growing.to - reached.offset;
+            reached.offset = growing.to;
+            if growing.length() >= self.options.segment_bytes {
+                self.end_segment()?;
+            }
+        }
+    }
+
+    fn end_segment(&mut self) -> Result<(), Ended> {
+        self.publish(true).map_err(Ended::Failed)
+    }
+
+    fn publish_in_time(&mut self, monotonic: u64) -> Result<(), String> {
+        let Some(growing) = &self.growing else { return Ok(()) };
+        let patience = match growing.has_effects {
+            true => self.options.segment_ms,
+            false => IDLE_FACTOR * self.options.segment_ms,
+        };
+        match monotonic >= self.published_ms + patience {
+            true => self.publish(false),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what has arrived into the store. `ends` says that the next units begin a new segment.
+    fn publish(&mut self, ends: bool) -> Result<(), String> {
+        let monotonic = base::clock::monotonic_ms();
+        self.published_ms = monotonic;
+        let Some(growing) = &mut self.growing else { return Ok(()) };
+        // Retention may have taken it out of the list.
+        let listed = |segment: &Segment| Some(&segment.file) == self.listed.as_ref();
+        let listed = self.catalog.manifest.segments.iter().position(listed);
+        let known = listed.map(|index| self.catalog.manifest.segments[index].to);
+        if known != Some(growing.to) {
+            let (line, from, to) = (growing.line, growing.from, growing.to);
+            let (first_time, last_time) = (growing.first_time, growing.last_time);
+            let name = self.catalog.new_name("stream", "aof");
+            let file = self.catalog.put(name, growing.file())?;
+            let old = self.listed.replace(file.clone());
+            if let Some(index) = listed {
+                self.catalog.manifest.segments.remove(index);
+            }
+            let segment = Segment { file, line, from, to, first_time, last_time };
+            self.catalog.manifest.segments.push(segment);
+            self.catalog.save()?;
+            self.catalog.remove(old.as_slice())?;
+        }
+        growing.has_effects = false;
+        let is_old = monotonic >= self.begun_ms + SEGMENT_AGE_MS;
+        if ends || growing.length() >= SMALL_SEGMENT || is_old {
+            (self.growing, self.listed) = (None, None);
+        }
+        Ok(())
+    }
+
+    /// Begins a base when it is time for one, and lists one that is complete.
+    fn look_after_bases(
+        &mut self,
+        told: &ServerState,
+        offset: u64,
+        now: Moment,
+    ) -> Result<(), Ended> {
+        if let Some(job) = &mut self.job {
+            job.note_reached(offset, now);
+            if !job.is_over() {
+                return Ok(());
+            }
+            let job = self.job.take().expect("it is there");
+            match job.finish() {
+                Ok(base) => self.list_base(base).map_err(Ended::Failed)?,
+                Err(problem) if self.options.follow => {
+                    say(&format!("{now}: no base: {problem}"));
+                    self.no_base_before = Moment(now.0 + AFTER_NO_BASE_MS);
+                }
+                Err(problem) => return Err(Ended::Failed(problem)),
+            }
+            return Ok(());
+        }
+        let newest = self.catalog.manifest.bases.last().map(|base| base.time.0);
+        let is_old = self
+            .options
+            .base_every_ms
+            .is_some_and(|every| newest.is_none_or(|newest| now.0 >= newest.saturating_add(every)));
+        if self.wants_base || is_old && now >= self.no_base_before {
+            self.wants_base = false;
+            let name = self.catalog.new_name("base", "rdb");
+            let store = Arc::clone(&self.catalog.store);
+            say(&format!("{now}: a new base begins beside the stream"));
+            let job = BaseJob::begin(store, self.address, told, name, self.line, self.interrupt);
+            self.job = Some(job);
+        }
+        Ok(())
+    }
+
+    /// Waits for a base that is under way, and lists it.
+    fn finish_job(&mut self) -> Result<(), String> {
+        let Some(job) = self.job.take() else { return Ok(()) };
+        match job.finish() {
+            Ok(base) => self.list_base(base),
+            Err(problem) => {
+                say(&format!("{}: no base: {problem}", Moment::now()));
+                Ok(())
+            }
+        }
+    }
+
+    fn list_base(&mut self, base: Base) -> Result<(), String> {
+        say(&format!(
+            "base {} is complete: {} keys, {} bytes at {}",
+            base.file.name, base.keys, base.file.bytes, base.position
+        ));
+        self.catalog.manifest.bases.push(base);
+        self.new_bases += 1;
+        let old = self.options.retention.apply(&mut self.catalog.manifest, Moment::now());
+        self.catalog.save()?;
+        self.catalog.remove(&old)
+    }
+
+    /// The last lines of a run.
+    fn report(&mut self) -> Result<(), String> {
+        if self.new_bases == 0 {
+            let old = self.options.retention.apply(&mut self.catalog.manifest, Moment::now());
+            if !old.is_empty() {
+                self.catalog.save()?;
+                self.catalog.remove(&old)?;
+            }
+        }
+        let manifest = &self.catalog.manifest;
+        match manifest.end_of(self.line) {
+            Some((position, time)) => {
+                say(&format!("the backup reaches {position}, of {time}"));
+                Ok(())
+            }
+            None => Err("the base is not complete: nothing can be restored from this run".into()),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Whether files are what the list says.
+
+use std::io::{self, Read};
+
+use rdb::file::{Checksum, FileReader, Item};
+
+use crate::digest::Hashed;
+use crate::manifest::{Base, Manifest, Segment, StoredFile};
+use crate::segment::Blocks;
+use crate::storage::{Store, read_listed};
+
+/// What an RDB file says of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) keys: u64,
+    pub(crate) server: String,
+    pub(crate) selected: Option<usize>,
+    /// The history and the offset that it belongs to.
+    pub(crate) history: Option<String>,
+    pub(crate) offset: Option<u64>,
+    /// When it was written, in seconds.
+    pub(crate) written: Option<u64>,
+}
+
+/// Reads an RDB file to its end, and checks its checksum.
+pub(crate) fn read_rdb(file: &mut dyn Read) -> Result<Contents, String> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let mut contents = Contents::default();
+    let mut reader = FileReader::open(file, true).map_err(|error| error.to_string())?;
+    let mut has_end = false;
+    for item in &mut reader {
+        match item.map_err(|error| error.to_string())? {
+            Item::Aux { name, value } => {
+                let value = text(&value);
+                match &name[..] {
+                    b"redis-ver" => contents.server = format!("Redis {value}"),
+                    b"valkey-ver" => contents.server = format!("Valkey {value}"),
+                    b"dunlin-ver" => contents.server = format!("Dunlin {value}"),
+                    b"repl-stream-db" => contents.selected = value.parse().ok(),
+                    b"repl-id" => contents.history = Some(value),
+                    b"repl-offset" => contents.offset = value.parse().ok(),
+                    b"ctime" => contents.written = value.parse().ok(),
+                    _ => {}
+                }
+            }
+            Item::Entries(batch) => contents.keys += batch.len() as u64,
+            Item::End(Checksum::Wrong { .. }) => {
+                return Err("the checksum at the end of the RDB file is wrong".to_owned());
+            }
+            Item::End(_) => has_end = true,
+            _ => {}
+        }
+    }
+    let (file, rest) = reader.into_rest();
+    let after = io::copy(file, &mut io::sink()).map_err(|error| error.to_string())?;
+    match has_end && rest.is_empty() && after == 0 {
+        true => Ok(contents),
+        false => Err("something follows the end of the RDB file".to_owned()),
+    }
+}
+
+/// Whether the bytes that were read are those of the file.
+pub(crate) fn compare(file: &StoredFile, bytes: u64, sha256: &str) -> Result<(), String> {
+    match (bytes == file.bytes, sha256 == file.sha256) {
+        (true, true) => Ok(()),
+        (false, _) => Err(format!("{} has {bytes} bytes, not {}", file.name, file.bytes)),
+        _ => Err(format!("{} is damaged: its SHA-256 is {sha256}", file.name)),
+    }
+}
+
+/// Checks a base: its sum, and whether it is a whole RDB file.
+pub(crate) fn check_base(store: &dyn Store, file: &StoredFile) -> Result<Contents, String> {
+    let mut reader = Hashed::new(read_listed(store, &file.name)?);
+    let contents = read_rdb(&mut reader);
+    let drained = io::copy(&mut reader, &mut io::sink());
+    drained.map_err(|error| format!("{}: {error}", file.name))?;
+    let (_, bytes, sha256) = reader.finish();
+    compare(file, bytes, &sha256)?;
+    contents.map_err(|problem| format!("{}: {problem}", file.name))
+}
+
+/// Checks a segment: its sum, and whether its blocks follow each other.
+pub(crate) fn check_segment(store: &dyn Store, segment: &Segment) -> Result<(), String> {
+    let name = &segment.file.name;
+    let mut reader = Hashed::new(read_listed(store, name)?);
+    let mut blocks = Blocks::new(&mut reader, segment.from.offset, segment.to);
+    let read = loop {
+        match blocks.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => break Ok(()),
+            Err(problem) => break Err(format!("{name}: {problem}")),
+        }
+    };
+    let drained = io::copy(&mut reader, &mut io::sink());
+    drained.map_err(|error| format!("{name}: {error}"))?;
+    let (_, bytes, sha256) = reader.finish();
+    compare(&segment.file, bytes, &sha256)?;
+    read
+}
+
+/// Where a line has a hole, in words.
+pub(crate) fn gaps(manifest: &Manifest) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        let bases = manifest.bases_of(line);
+        let Some(Base { position, .. }) = bases.first() else { continue };
+        let mut reached = position.offset;
+        for segment in manifest.segments_of(line) {
+            if segment.from.offset > reached {
+                found.push(format!(
+                    "the stream from {reached} to {} is missing before {}",
+                    segment.from.offset, segment.file.name
+                ));
+            }
+            reached = reached.max(segment.to);
+        }
+    }
+    found
+}
+
+/// Checks everything. Returns what is wrong.
+pub(crate) fn check_all(store: &dyn Store, manifest: &Manifest) -> Vec<String> {
+    let mut problems = Vec::new();
+    for base in &manifest.bases {
+        problems.extend(check_base(store, &base.file).err());
+    }
+    for segment in &manifest.segments {
+        problems.extend(check_segment(store, segment).err());
+    }
+    problems.extend(gaps(manifest));
+    problems
+}

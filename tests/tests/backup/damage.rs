@@ -1,0 +1,113 @@
+//! Files of a store that are damaged, missing or cannot be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tests::random::Random;
+use tests::server::Target;
+use tests::volume::Volume;
+
+use crate::program::{about, back_up, directory, restore, start};
+
+/// A store with a base and a segment.
+fn filled(store: &Path) {
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    for number in 0..200 {
+        client.call(&["SET", &format!("key:{number}"), "value"]).unwrap();
+    }
+    back_up(server.port(), store, &[]).good();
+    for number in 0..200 {
+        client.call(&["RPUSH", "list", &number.to_string()]).unwrap();
+    }
+    back_up(server.port(), store, &[]).good();
+}
+
+fn files(store: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> = all.filter(|path| path.file_name().unwrap() != "lock").collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_flipped_bit_is_found_wherever_it_is() {
+    let (store, work) = (directory(), directory());
+    filled(store.path());
+    let mut random = Random::new(1);
+    let all = files(store.path());
+    assert_eq!(all.len(), 3, "{all:?}");
+    for path in all.iter().filter(|path| path.extension().unwrap() != "json") {
+        let good = fs::read(path).unwrap();
+        for _ in 0..10 {
+            let mut damaged = good.clone();
+            damaged[random.below(good.len())] ^= 1 << random.below(8);
+            fs::write(path, &damaged).unwrap();
+            let said = about(store.path(), &["--verify"]).bad();
+            assert!(said.contains(path.file_name().unwrap().to_str().unwrap()), "{said}");
+            let to = work.path().join("to");
+            restore(store.path(), &to, &[]).bad();
+            assert!(!to.exists(), "something was restored");
+        }
+        fs::write(path, &good[..good.len() - 1]).unwrap();
+        about(store.path(), &["--verify"]).bad();
+        fs::remove_file(path).unwrap();
+        assert!(about(store.path(), &["--verify"]).bad().contains("is missing"));
+        assert!(restore(store.path(), &work.path().join("to"), &[]).bad().contains("is missing"));
+        fs::write(path, &good).unwrap();
+        about(store.path(), &["--verify"]).good();
+    }
+}
+
+#[test]
+fn a_list_that_is_none_is_refused() {
+    let (store, work) = (directory(), directory());
+    filled(store.path());
+    let list = store.path().join("manifest.json");
+    let good = fs::read_to_string(&list).unwrap();
+    let to = work.path().join("to");
+    for bad in [
+        good[..good.len() / 2].to_owned(),
+        String::new(),
+        good.replace("dunlin-backup", "other"),
+        good.replace("\"version\": 1", "\"version\": 999"),
+        good.replace("base-00000001", "../../base-1"),
+    ] {
+        assert_ne!(bad, good);
+        fs::write(&list, bad).unwrap();
+        restore(store.path(), &to, &[]).bad();
+        about(store.path(), &["--verify"]).bad();
+        // Nor does a backup throw away what it does not understand.
+        back_up(1, store.path(), &[]).bad();
+        assert_eq!(files(store.path()).len(), 3);
+    }
+    fs::write(&list, good).unwrap();
+    restore(store.path(), &to, &[]).good();
+}
+
+#[test]
+fn a_full_disk_leaves_what_was_there() {
+    let Some(volume) = Volume::mount(4 << 20, "a_full_disk_leaves_what_was_there").unwrap() else {
+        return;
+    };
+    let store = volume.path().join("store");
+    filled(&store);
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    for number in 0..8u32 {
+        // What cannot be compressed.
+        let mut random = Random::new(number.into());
+        let value: Vec<u8> = (0..1 << 20).map(|_| random.below(256) as u8).collect();
+        client.call(&[&b"SET"[..], number.to_string().as_bytes(), &value]).unwrap();
+    }
+    let said = back_up(server.port(), &store, &[]).bad();
+    assert!(said.contains("No space left"), "{said}");
+    about(&store, &["--verify"]).good();
+    assert_eq!(files(&store).len(), 3, "{:?}", files(&store));
+    // A restore that does not fit leaves nothing.
+    let big = directory();
+    back_up(server.port(), big.path(), &[]).good();
+    let to = volume.path().join("to");
+    let said = restore(big.path(), &to, &[]).bad();
+    assert!(said.contains("No space left") && !to.exists(), "{said}");
+}

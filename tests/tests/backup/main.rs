@@ -1,0 +1,12 @@
+//! `dunlin backup` and `dunlin restore` with real servers: what is restored at a position is
+//! exactly what the server had there, whatever was killed, cut, full or damaged meanwhile.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+mod program;
+mod state;
+
+mod damage;
+mod life;
+mod positions;
+mod s3;
+mod store;

@@ -1,0 +1,159 @@
+//! What stays in a store, and files that go in and out.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tests::client::Reply;
+use tests::server::Target;
+
+use crate::program::{
+    Following, about, back_up, directory, dunlin, place, position, restore, serve, start,
+};
+
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
+}
+
+#[test]
+fn a_time_is_restored_as_well_as_a_position() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    let early = now_ms();
+    let mut following =
+        Following::start(server.port(), store.path(), &work.path().join("log"), &[]);
+    following.wait_for("is complete");
+    let mut times = Vec::new();
+    for number in 1..4 {
+        client.call_text(&format!("SET k {number}")).unwrap();
+        // Longer than what a time is precise to, and than the way of a byte.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        times.push(now_ms());
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    following.end();
+    for (index, time) in times.iter().enumerate() {
+        let to = work.path().join(index.to_string());
+        restore(store.path(), &to, &["--at", &time.to_string()]).good();
+        let server = serve(Target::Reference, &to);
+        let reply = server.connect().unwrap().call_text("GET k").unwrap();
+        assert_eq!(reply, Reply::Bulk((index + 1).to_string().into_bytes()));
+    }
+    let to = work.path().join("to");
+    let said = restore(store.path(), &to, &["--at", &(early - 1000).to_string()]).bad();
+    assert!(said.contains("before the first base") && !to.exists(), "{said}");
+    let said = restore(store.path(), &to, &["--at", "2100-01-01T00:00:00+01:00"]).good();
+    assert!(said.contains("nothing has arrived after"), "{said}");
+    // Not over data that is there.
+    let said = restore(store.path(), &to, &[]).bad();
+    assert!(said.contains("is not empty"), "{said}");
+}
+
+#[test]
+fn a_time_in_a_gap_is_refused() {
+    let (store, work) = (directory(), directory());
+    let mut between = 0;
+    for number in 0..2 {
+        let server = start(Target::Dunlin);
+        server.connect().unwrap().call_text("SET k v").unwrap();
+        back_up(server.port(), store.path(), &[]).good();
+        if number == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            between = now_ms();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    let said = restore(store.path(), work.path(), &["--at", &between.to_string()]).bad();
+    assert!(said.contains("is in a gap"), "{said}");
+}
+
+#[test]
+fn old_bases_go_and_what_is_needed_stays() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    let mut places = Vec::new();
+    for number in 0..4 {
+        client.call_text(&format!("SET k {number}")).unwrap();
+        back_up(server.port(), store.path(), &["--full", "--keep", "2"]).good();
+        places.push(place(&position(&mut client)));
+    }
+    about(store.path(), &["--verify"]).good();
+    let names = |kind: &str| {
+        let names = fs::read_dir(store.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_str().unwrap().starts_with(kind)).count()
+    };
+    assert_eq!(names("base-"), 2);
+    let at = |index: usize| {
+        restore(store.path(), &work.path().join(index.to_string()), &["--at", &places[index]])
+    };
+    at(0).bad();
+    at(3).good();
+    at(2).good();
+    let server = serve(Target::Dunlin, &work.path().join("2"));
+    let reply = server.connect().unwrap().call_text("GET k").unwrap();
+    assert_eq!(reply, Reply::Bulk(b"2".to_vec()));
+    let said = about(store.path(), &["--keep", "1"]).good();
+    assert!(said.contains("1 restore points"), "{said}");
+    assert_eq!(names("base-"), 1);
+}
+
+#[test]
+fn a_plain_file_goes_in_and_out() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Reference);
+    let mut client = server.connect().unwrap();
+    client.call_text("SET k v").unwrap();
+    client.call_text("SAVE").unwrap();
+    let dump = server.directory().join("dump.rdb");
+    let to = store.path().to_str().unwrap();
+    let said = dunlin(&["backup", "--from", dump.to_str().unwrap(), "--to", to]).good();
+    assert!(said.contains("took 1 keys"), "{said}");
+    // All data at once is what the store has as a base.
+    let out = work.path().join("out.rdb");
+    let words = ["restore", "--from", to, "--rdb", out.to_str().unwrap()];
+    dunlin(&words).good();
+    assert_eq!(fs::read(&out).unwrap(), fs::read(&dump).unwrap());
+    assert!(dunlin(&words).bad().contains("exists"));
+    let data = work.path().join("data");
+    restore(store.path(), &data, &[]).good();
+    let server = serve(Target::Dunlin, &data);
+    let reply = server.connect().unwrap().call_text("GET k").unwrap();
+    assert_eq!(reply, Reply::Bulk(b"v".to_vec()));
+    fs::write(&out, b"REDIS0011 and then nothing of the kind").unwrap();
+    let words = ["backup", "--from", out.to_str().unwrap(), "--to", to];
+    dunlin(&words).bad();
+    about(store.path(), &["--verify"]).good();
+}
+
+#[test]
+fn two_backups_do_not_write_to_one_store() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut following =
+        Following::start(server.port(), store.path(), &work.path().join("log"), &[]);
+    following.wait_for("is complete");
+    let said = back_up(server.port(), store.path(), &[]).bad();
+    assert!(said.contains("another backup writes there"), "{said}");
+    following.end();
+    back_up(server.port(), store.path(), &[]).good();
+}
+
+#[test]
+fn what_is_asked_wrongly_changes_nothing() {
+    for words in [
+        &["backup"][..],
+        &["backup", "--to", "nowhere"],
+        &["backup", "--from", "redis://h", "--to", "d", "--no-such"],
+        &["backup", "--from", "http://h", "--to", "d"],
+        &["restore"],
+        &["restore", "--from", "d", "--to", "e", "--at", "soon"],
+    ] {
+        let ended = dunlin(words);
+        assert_eq!(ended.code, Some(2), "{words:?}: {}", ended.text);
+        assert!(ended.text.contains("Usage:"), "{words:?}");
+    }
+    let empty = directory();
+    let said = about(empty.path(), &["--list"]).bad();
+    assert!(said.contains("has no backup"), "{said}");
+}
