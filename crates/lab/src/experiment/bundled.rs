@@ -22,6 +22,7 @@ pub const BUNDLED: &[(&str, &str)] = bundled![
     "replication-lag",
     "failover",
     "moving",
+    "backup",
     "blob-batch",
     "blob-connections",
     "blob-memory",

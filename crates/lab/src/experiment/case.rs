@@ -81,6 +81,8 @@ pub enum Action {
     },
     /// All data of the store moves to the target itself.
     Move,
+    /// A backup is taken of the store.
+    Backup,
     /// Many connections that all come at once, ask once, and stay for a while.
     ConnectionStorm {
         /// How many.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::case::{Action, Event, Load};
 use super::running::{self, ActiveLoad};
-use super::{attaching, moving, storm};
+use super::{attaching, backing_up, moving, storm};
 use crate::redact::Redactor;
 use crate::results::{self, LoadRecording};
 use crate::targets::Interrupt;
@@ -275,6 +275,14 @@ impl Events {
                     });
                 (String::new(), Some(PendingEvent::Outcome(thread)))
             }
+            Action::Backup => {
+                let thread =
+                    std::thread::spawn(move || match backing_up::back_up(&endpoint, &halt) {
+                        Ok(text) => Outcome { text, lasts: Lasts::Over },
+                        Err(reason) => Outcome { text: reason, lasts: Lasts::No },
+                    });
+                (String::new(), Some(PendingEvent::Outcome(thread)))
+            }
             Action::Attach { replica, .. } => {
                 let replica = server.endpoint_of(Some(replica)).clone();
                 let thread = std::thread::spawn(move || {
@@ -401,6 +409,7 @@ impl Action {
             Action::Continue => "SIGCONT".to_owned(),
             Action::Cut { .. } => "cut link".to_owned(),
             Action::Move => moving::MOVE.to_owned(),
+            Action::Backup => backing_up::BACKUP.to_owned(),
             Action::Attach { name, .. } => format!("{name}{}", attaching::ATTACHES),
             Action::ConnectionStorm { connections, .. } => format!("{connections} connections"),
             Action::HotKeyBurst(_) => "hot-key burst".to_owned(),

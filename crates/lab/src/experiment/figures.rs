@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::attaching::ATTACHES;
+use super::backing_up::BACKUP;
 use super::lag::Seen;
 use super::moving::{self, MOVE};
 use crate::check::recovery_seconds;
@@ -13,7 +14,7 @@ use crate::results::figure::answers_by_second;
 use crate::results::{Event, Run};
 
 /// All figures that [`of`] may return.
-pub(crate) const NAMES: [&str; 23] = [
+pub(crate) const NAMES: [&str; 24] = [
     "server_cpu_us_per_request",
     "generator_cpu_us_per_request",
     "server_cpu_processors",
@@ -26,6 +27,7 @@ pub(crate) const NAMES: [&str; 23] = [
     "recovery_seconds",
     "online_seconds",
     "moved_seconds",
+    "backed_up_seconds",
     "writes_held_ms",
     "lag_p50_ms",
     "lag_p99_ms",
@@ -89,6 +91,9 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     if let Some(event) = run.events.iter().find(|event| event.name == MOVE && event.done) {
         put("moved_seconds", event.until.map(|end| end - event.at));
         put("writes_held_ms", moving::held_ms(&event.outcome));
+    }
+    if let Some(event) = run.events.iter().find(|event| event.name == BACKUP && event.done) {
+        put("backed_up_seconds", event.until.map(|end| end - event.at));
     }
     if let Some(Seen { lag, unseen }) = &measured.lag {
         put("lag_p50_ms", Some(lag.quantile_ms(0.5)));
@@ -334,6 +339,15 @@ mod tests {
         run.events[0] = Event::new(0.5, None, MOVE, "exit status: 1: the servers differ");
         let figures = of(&run, &Measured::default());
         assert!(!figures.contains_key("moved_seconds") && !figures.contains_key("writes_held_ms"));
+    }
+
+    #[test]
+    fn a_backup_says_how_long_it_took() {
+        let mut run = run(recording(&[100, 100], &[]));
+        run.events = vec![Event::new(0.5, Some(1.75), BACKUP, "the backup reaches 1:2")];
+        assert_eq!(of(&run, &Measured::default())["backed_up_seconds"], 1.25);
+        run.events[0] = Event::new(0.5, None, BACKUP, "exit status: 1: no link");
+        assert!(!of(&run, &Measured::default()).contains_key("backed_up_seconds"));
     }
 
     #[test]

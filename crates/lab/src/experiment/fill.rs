@@ -289,8 +289,17 @@ where
 }
 
 /// The words that are not a command for the server but something that the lab does to it.
-const ACTIONS: [&str; 8] =
-    ["kill", "stop", "continue", "cut", "attach", "move", "connection storm", "hot-key burst"];
+const ACTIONS: [&str; 9] = [
+    "kill",
+    "stop",
+    "continue",
+    "cut",
+    "attach",
+    "move",
+    "backup",
+    "connection storm",
+    "hot-key burst",
+];
 
 fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, FileError> {
     let section = spanned.get_ref();
@@ -303,6 +312,7 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
         "continue" => Action::Continue,
         "cut" => Action::Cut { seconds },
         "move" => Action::Move,
+        "backup" => Action::Backup,
         "attach" => match &section.replica {
             // Its place is known when the target's processes are.
             Some(name) => Action::Attach { replica: 0, name: name.get_ref().clone() },

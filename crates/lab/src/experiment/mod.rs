@@ -4,6 +4,7 @@
 //! [`suite`] runs them one after the other, each as `run` defines.
 
 mod attaching;
+mod backing_up;
 pub mod bundled;
 pub mod case;
 pub mod definition;

@@ -16,7 +16,7 @@ pub(crate) struct Columns {
 }
 
 /// What tables of columns call some figures.
-const HEADS: [(&str, &str); 16] = [
+const HEADS: [(&str, &str); 17] = [
     ("throughput", "TPS"),
     ("server_cpu_processors", "CPU (millicores)"),
     ("store_cpu_processors", "CPU of the store (millicores)"),
@@ -33,6 +33,7 @@ const HEADS: [(&str, &str); 16] = [
     ("p999_during_events_ms", "p99.9 meanwhile"),
     ("recovery_seconds", "recovered after"),
     ("online_seconds", "online after"),
+    ("backed_up_seconds", "backed up after"),
 ];
 
 /// The table that an experiment asks for, if it does.

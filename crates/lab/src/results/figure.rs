@@ -419,6 +419,7 @@ fn named_figure(name: &str) -> Figure {
         "lag_unseen" => "markers that the replica never had".to_owned(),
         "writes_held_ms" => "time for which writes were held".to_owned(),
         "moved_seconds" => "time until all was moved".to_owned(),
+        "backed_up_seconds" => "time until all was backed up".to_owned(),
         _ => format!("{}{suffix}", words.join(" ")),
     };
     Figure {
