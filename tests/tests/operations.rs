@@ -336,7 +336,30 @@ fn memory_is_told_by_type_and_prefix() -> Result<()> {
     let keys = tags.and_then(|row| row["keys"].as_i64()).context("a prefix")?;
     ensure!((700..=1300).contains(&keys), "{some}");
     ensure!(json(&mut web, "GET /v1/memory?db=5")?["keys"] == 0);
-    for wrong in ["samples=0", "samples=10001", "separator=", "depth=9", "else=1"] {
+    // A walk sees every key, in steps that tell what they have seen.
+    let (mut cursor, mut steps, mut keys, mut prefixes, mut largest) = (0.to_string(), 0, 0, 0, 0);
+    loop {
+        let step = json(&mut web, &format!("GET /v1/memory?cursor={cursor}&samples=300"))?;
+        let rows = step["prefixes"].as_array().into_iter().flatten();
+        prefixes += rows.filter_map(|row| row["keys"].as_i64()).sum::<i64>();
+        keys += step["keys"].as_i64().context("a number")?;
+        largest = step["largest"][0]["elements"].as_i64().unwrap_or(0).max(largest);
+        ensure!(step["of"] == 4001 && step["keys"] == step["sampled"], "{step}");
+        ensure!(step["complete"] == step["cursor"].is_null(), "{step}");
+        steps += 1;
+        match step["cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    ensure!(
+        keys == 4001 && prefixes == 4001 && largest == 5_000_000,
+        "{keys} {prefixes} {largest}"
+    );
+    ensure!(steps >= 4001 / 400, "{steps} steps of about 300 keys");
+    let none = json(&mut web, "GET /v1/memory?db=5&cursor=0")?;
+    ensure!(none["keys"] == 0 && none["cursor"].is_null(), "{none}");
+    for wrong in ["samples=0", "samples=10001", "separator=", "depth=9", "else=1", "cursor=x"] {
         let answer = web.ask(&format!("GET /v1/memory?{wrong}"), &[], b"")?;
         ensure!(answer.status == 400, "{wrong}: {answer:?}");
     }

@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 use store::Keyspace;
 use store::gate::{Gates, StoppedWorld};
 
+use crate::command::{INTERNAL, RowId, SKIP_SLOWLOG};
 use crate::content_types::ContentTypes;
 use crate::db::notify::PublicationQueue;
 use crate::engine::client_names::ClientNames;
@@ -48,6 +49,7 @@ use crate::memory::Memory;
 use crate::nodes::hub::Hub;
 use crate::observe::command_log::CommandLogs;
 use crate::observe::debug::DebugConfig;
+use crate::observe::history::{Beside, History, ThreadSeconds};
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::stats::Stats;
 use crate::replication::Replication;
@@ -92,6 +94,8 @@ pub struct Engine {
     pub command_logs: CommandLogs,
     /// LATENCY.
     pub latency: LatencyMonitor,
+    /// The last minutes.
+    pub history: History,
     /// The stream of writes.
     pub journal: Arc<dyn Journal>,
     /// Saving to a file.
@@ -177,6 +181,7 @@ impl Engine {
             stats: Stats::new(commands.rows().len()),
             command_logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
+            history: History::default(),
             journal,
             saving: Saving::new(base::clock::monotonic_ms() / 1000),
             host,
@@ -206,6 +211,25 @@ impl Engine {
             watched_keys: AtomicU64::new(0),
             left_behind: LeftBehind::default(),
         }
+    }
+
+    /// Takes a sample of the last second for [`Engine::history`], if one has passed. `threads`
+    /// tells the processor time of the process's threads.
+    pub fn sample_history(&self, threads: impl FnOnce() -> Option<ThreadSeconds>) {
+        let monotonic_us = base::clock::monotonic_us();
+        if !self.history.wants_sample(monotonic_us) {
+            return;
+        }
+        let is_of_a_page = |row: &&Row| row.command.has(INTERNAL) && row.command.has(SKIP_SLOWLOG);
+        let of_pages: Vec<RowId> =
+            self.commands.rows().iter().filter(is_of_a_page).map(|row| row.id).collect();
+        let beside = Beside {
+            memory: self.host.used_memory() as u64,
+            clients: self.clients.len() as u64,
+            threads: threads(),
+        };
+        let now = (base::clock::now_ms(), monotonic_us);
+        self.history.note(now, &self.stats, &of_pages, beside);
     }
 
     /// Becomes the replica of a primary, or a primary. The data stays. What clients wait for that

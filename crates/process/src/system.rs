@@ -346,6 +346,23 @@ fn main_thread_seconds() -> Option<[f64; 2]> {
     Some([ticks(15)? / per_second, ticks(14)? / per_second])
 }
 
+/// Processor time of each thread of the process, in seconds, with the thread's name; empty where
+/// the system does not tell it.
+pub fn thread_seconds() -> Vec<(String, f64)> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    let seconds = |stat: &str| {
+        let (_, name) = stat.split_once('(')?;
+        let (name, _) = name.rsplit_once(") ")?;
+        let ticks = stat_field(stat, 14)? + stat_field(stat, 15)?;
+        Some((name.to_owned(), ticks as f64 / per_second))
+    };
+    // A thread may end meanwhile.
+    let stats =
+        threads.flatten().filter_map(|own| std::fs::read_to_string(own.path().join("stat")).ok());
+    stats.filter_map(|stat| seconds(&stat)).collect()
+}
+
 /// A field of `/proc/PID/stat` by the number that proc(5) gives it, from 3.
 fn stat_field(stat: &str, number: usize) -> Option<usize> {
     // The name of the process, in parentheses, may contain spaces; fields are counted after it.

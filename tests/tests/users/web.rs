@@ -72,6 +72,8 @@ fn requests_have_the_rights_of_their_user() -> Result<()> {
             ("GET /v1/changes?key=secret", "", 403),
             ("GET /v1/keys/secret?wait=true&timeout=1", "", 403),
             ("GET /v1/memory", "", 403),
+            ("GET /v1/memory?cursor=0", "", 403),
+            ("GET /v1/overview", "", 403),
             ("GET /v1/hotkeys", "", 403),
             ("GET /metrics", "", 403),
             // As etcd answers who may not.

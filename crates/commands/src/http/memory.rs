@@ -1,9 +1,13 @@
-//! What takes memory, by type and by prefix, and the largest keys: from a random sample.
+//! What takes memory, by type and by prefix, and the largest keys: from a random sample, or from a
+//! walk over all keys.
 //!
 //! Each key of the sample is looked at under the lock of its slot alone, one slot at a time. The
 //! whole search ends after [`PATIENCE_NS`], with what was seen until then. The keys are drawn one
 //! by one, so an early end makes the sample smaller but not uneven. A database of no more keys than
 //! the sample is shown as a whole, if time allows.
+//!
+//! A walk has many steps, each a request that says where the last one has ended. A step looks at as
+//! many keys as a sample, and tells in full what it has seen, so that its client can add it up.
 
 use std::collections::HashMap;
 
@@ -15,6 +19,8 @@ use store::{Entry, SlotTable, ValueRef};
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::engine::Context;
+use engine::handler::scan;
+use engine::handler::walk::{Cursor, Walk, walk};
 use engine::reclaim::eviction::entry_memory;
 
 /// Keys that are looked at unless the request gives another number.
@@ -22,6 +28,8 @@ const SAMPLES: usize = 1000;
 /// No further key is looked at after this many nanoseconds: clients of the same worker wait
 /// meanwhile.
 const PATIENCE_NS: u64 = 3_000_000;
+/// Keys that a step of a walk looks at between two looks at the time.
+const STRIDE: usize = 100;
 /// The size of a large collection is estimated from this many members.
 const MEMBERS: usize = 5;
 /// The largest keys, and prefixes, that are shown.
@@ -129,11 +137,14 @@ fn prefix_of<'k>(key: &'k [u8], question: &Question<'_>) -> &'k [u8] {
     end.map_or(b"", |end| &part[..end + question.separator.len()])
 }
 
-/// `[SAMPLES count] [SEPARATOR text] [DEPTH parts]`
+/// `[WALK cursor] [SAMPLES count] [SEPARATOR text] [DEPTH parts]`
 pub(super) fn memory(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut question = Question { samples: SAMPLES, separator: b":", depth: 1 };
+    let mut from = None;
     while !args.is_empty() {
-        if args.word("SAMPLES") {
+        if args.word("WALK") {
+            from = Some(Cursor::from_number(scan::cursor(args)?));
+        } else if args.word("SAMPLES") {
             question.samples = args.at_least(1, CommandError::OUT_OF_RANGE)?;
         } else if args.word("SEPARATOR") {
             question.separator = args.bytes()?;
@@ -148,6 +159,12 @@ pub(super) fn memory(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     }
     let total = cx.db.locked.space().len(cx.db.index);
     let mut seen = Seen::default();
+    if let Some(from) = from {
+        let next = see_next(cx, from, &question, &mut seen)?;
+        let (now, part) = (cx.db.now, Part::Step { of: total, next });
+        reply_seen(&mut cx.reply, &seen, part, now);
+        return Ok(());
+    }
     let whole = total <= question.samples;
     let whole = if whole { see_all(cx, &question, &mut seen) } else { false };
     if !whole {
@@ -158,8 +175,52 @@ pub(super) fn memory(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     cx.db.locked.forgive_missed();
     let now = cx.db.now;
     let total = if whole { seen.all.keys } else { total };
-    reply_seen(&mut cx.reply, &seen, total, whole, now);
+    reply_seen(&mut cx.reply, &seen, Part::Sample { of: total, whole }, now);
     Ok(())
+}
+
+/// What part of the keys was looked at.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Some of all keys, or the whole.
+    Sample { of: usize, whole: bool },
+    /// A step of a walk over all keys, and where the next one begins.
+    Step { of: usize, next: Option<Cursor> },
+}
+
+/// Looks at the next keys of a walk. Returns where to go on, or nothing at the end.
+fn see_next(
+    cx: &Context<'_>,
+    from: Cursor,
+    question: &Question<'_>,
+    seen: &mut Seen,
+) -> Result<Option<Cursor>, CommandError> {
+    let (db, begun) = (&cx.db, Ticks::now());
+    let mut cursor = from;
+    while seen.all.keys < question.samples {
+        let wanted = STRIDE.min(question.samples - seen.all.keys);
+        let end = walk(db, cx.slot_access, cursor, wanted, |table, entry, is_live| {
+            if is_live {
+                seen.add(entry, overhead(table), question);
+            }
+        });
+        cursor = match end {
+            Walk::Finished => return Ok(None),
+            Walk::Paused(next) => next,
+            Walk::Missed(next) => {
+                // Without any progress the command is tried again, when the slot is free.
+                if next == from && seen.all.keys == 0 {
+                    return Err(CommandError::MISSED_SLOT);
+                }
+                db.locked.forgive_missed();
+                return Ok(Some(next));
+            }
+        };
+        if begun.elapsed_ns() > PATIENCE_NS {
+            break;
+        }
+    }
+    Ok(Some(cursor))
 }
 
 /// Looks at all keys of the database. Returns whether there was time for that.
@@ -230,20 +291,38 @@ fn reply_sum(reply: &mut Reply<'_>, sum: Sum, total: usize, seen: usize) {
     reply.integer(scaled(sum.bytes));
 }
 
-fn reply_seen(reply: &mut Reply<'_>, seen: &Seen, total: usize, whole: bool, now: u64) {
+fn reply_seen(reply: &mut Reply<'_>, seen: &Seen, part: Part, now: u64) {
     let count = seen.all.keys;
-    reply.map(8);
+    // What a step has seen stands for nothing else.
+    let (pairs, total, whole) = match part {
+        Part::Sample { of, whole } => (8, of, whole),
+        Part::Step { next, .. } => (10, count, next.is_none()),
+    };
+    reply.map(pairs);
     reply_sum(reply, seen.all, total, count);
     reply.bulk(b"sampled");
     reply.integer(count as i64);
     reply.bulk(b"complete");
     reply.boolean(whole);
+    let most = match part {
+        Part::Sample { .. } => TOLD,
+        Part::Step { of, next } => {
+            reply.bulk(b"of");
+            reply.integer(of as i64);
+            reply.bulk(b"cursor");
+            match next {
+                Some(next) => reply.bulk(next.to_number().to_string().as_bytes()),
+                None => reply.null(),
+            }
+            usize::MAX
+        }
+    };
     reply.bulk(b"types");
     let mut types: Vec<_> = seen.types.iter().map(|(name, sum)| (name.as_bytes(), *sum)).collect();
-    reply_kinds(reply, "type", &mut types, total, count);
+    reply_kinds(reply, ("type", most), &mut types, total, count);
     reply.bulk(b"prefixes");
     let mut prefixes: Vec<_> = seen.prefixes.iter().map(|(name, sum)| (&**name, *sum)).collect();
-    reply_kinds(reply, "prefix", &mut prefixes, total, count);
+    reply_kinds(reply, ("prefix", most), &mut prefixes, total, count);
     reply.bulk(b"sizes");
     reply.array(SIZES.len());
     for (bound, sum) in SIZES.iter().zip(seen.sizes) {
@@ -275,17 +354,17 @@ fn reply_seen(reply: &mut Reply<'_>, seen: &Seen, total: usize, whole: bool, now
     }
 }
 
-/// Answers kinds of keys; those that take most come first.
+/// Answers `most` kinds of keys; those that take most come first.
 fn reply_kinds(
     reply: &mut Reply<'_>,
-    what: &str,
+    (what, most): (&str, usize),
     kinds: &mut [(&[u8], Sum)],
     total: usize,
     seen: usize,
 ) {
     kinds.sort_by_key(|(name, sum)| (std::cmp::Reverse(sum.bytes), *name));
-    reply.array(kinds.len().min(TOLD));
-    for (name, sum) in kinds.iter().take(TOLD) {
+    reply.array(kinds.len().min(most));
+    for (name, sum) in kinds.iter().take(most) {
         reply.map(3);
         reply.bulk(what.as_bytes());
         reply.bulk(name);

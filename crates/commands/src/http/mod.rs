@@ -11,6 +11,7 @@ mod merge;
 pub mod metadata;
 mod metrics;
 mod nodes;
+mod overview;
 pub mod rows;
 mod views;
 
@@ -27,9 +28,9 @@ use store::{
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ACCESS, ArgumentKind, BLOCKING, DELETE, DENYOOM, Docs, FAST, GOES_SHORT, Group, INTERNAL,
-    KeySpec, LOADING, LOOKS, NEVER_QUEUED, NO_KEYS, READONLY, READS_ALL, RO, RW, STALE, UPDATE,
-    WRITE, argument, docs, key,
+    ACCESS, ArgumentKind, BLOCKING, DELETE, DENYOOM, Docs, FAST, Flags, GOES_SHORT, Group,
+    INTERNAL, KeySpec, LOADING, LOOKS, NEVER_QUEUED, NO_KEYS, READONLY, READS_ALL, RO, RW,
+    SKIP_MONITOR, SKIP_SLOWLOG, STALE, UPDATE, WRITE, argument, docs, key,
 };
 use engine::content_types::ContentTypes;
 use engine::db::notify::{Class, Event};
@@ -729,30 +730,6 @@ fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The hot keys are those of all databases.
-fn of_all_databases(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
-    visit(None);
-}
-
-/// The keys that commands name most often.
-fn hot_keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let most = args.at_least(1, CommandError::OUT_OF_RANGE)?;
-    let keys = cx.engine.stats.hot_keys(cx.db.monotonic, most);
-    cx.reply.array(keys.len());
-    for hot in keys {
-        cx.reply.map(4);
-        cx.reply.bulk(b"db");
-        cx.reply.integer(hot.database as i64);
-        cx.reply.bulk(b"key");
-        cx.reply.bulk(&hot.key);
-        cx.reply.bulk(b"commands_per_second");
-        cx.reply.double((hot.per_second * 10.0).round() / 10.0);
-        cx.reply.bulk(b"share");
-        cx.reply.double((hot.share * 1000.0).round() / 1000.0);
-    }
-    Ok(())
-}
-
 /// POST to a key: `LIST`, `FRONT`, `SET`, `HASH` or `ZSET`, or `ITEMS` or `PAIRS` where the type is
 /// that of the key, or a list or a hash; conditions; `VALUES` and the values.
 fn push(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
@@ -876,6 +853,9 @@ const READING: &[&str] = &["get", "hgetall", "lrange", "smembers", "zrange", "xr
 const PUSHING: &[&str] = &["rpush", "lpush", "sadd", "hset", "zadd"];
 /// What may be followed by a wait for copies of it: it tells nothing and changes nothing.
 const AWAITING: &[&str] = &["set", "del", "rpush", "lpush", "sadd", "hset", "zadd", "waitaof"];
+/// What the dashboard asks again and again, for microseconds or a few milliseconds: in logs it
+/// would take the place of what they are read for.
+const UNSEEN: Flags = SKIP_SLOWLOG | SKIP_MONITOR;
 const CHANGES: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
 
 /// The command of this family that clients know.
@@ -896,13 +876,15 @@ const INTERNAL_COMMANDS: &[Command] = &Group::Generic.under("http").rows([
     row("delete", delete, -2, WRITE | INTERNAL, CHANGES).stands_for(&["del"]),
     row("watch", watch, -2, READONLY | FAST | NEVER_QUEUED | INTERNAL, LOOKS)
         .stands_for(&["watch"]),
-    row("memory", memory::memory, -1, READONLY | INTERNAL, NO_KEYS)
+    row("memory", memory::memory, -1, READONLY | INTERNAL | UNSEEN, NO_KEYS)
         .stands_for(&["memory|usage"])
         .below(b"", RO | ACCESS),
-    row("hotkeys", hot_keys, 2, LOADING | STALE | INTERNAL, NO_KEYS)
+    row("overview", overview::overview, 2, LOADING | STALE | INTERNAL | UNSEEN, NO_KEYS)
+        .stands_for(&["info"]),
+    row("hotkeys", overview::hot_keys, 2, LOADING | STALE | INTERNAL, NO_KEYS)
         .stands_for(&["info"])
         .below(b"", RO | ACCESS)
-        .databases(of_all_databases),
+        .databases(overview::of_all_databases),
     row("view", views::view, -4, READONLY | INTERNAL, READS).stands_for(&["get"]),
     row("viewchange", views::change, 3, WRITE | INTERNAL, NO_KEYS)
         .stands_for(&["set"])
@@ -951,6 +933,7 @@ const INTERNAL_DOCS: &[Docs] = &[
     docs("http|delete", "7.0.0", "Deletes a key.").cost(PER_ELEMENT),
     docs("http|watch", "7.0.0", "Decides about a transaction.").cost(PER_ELEMENT),
     docs("http|memory", "7.0.0", "Estimates what takes memory.").cost(PER_ELEMENT),
+    docs("http|overview", "7.0.0", "Answers how the server does.").cost(PER_ELEMENT),
     docs("http|hotkeys", "7.0.0", "Answers hot keys.").cost(PER_ELEMENT),
     docs("http|view", "7.0.0", "Answers a result of a database.").cost(PER_ELEMENT),
     docs("http|viewchange", "7.0.0", "Changes rows of a database.").cost(PER_ELEMENT),

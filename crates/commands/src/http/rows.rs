@@ -18,6 +18,8 @@ pub struct HttpRows {
     pub delete: &'static Row,
     /// Metrics for Prometheus.
     pub metrics: &'static Row,
+    /// How the server does.
+    pub overview: &'static Row,
     /// The condition of a transaction.
     pub watch: &'static Row,
     /// Its memory.
@@ -63,6 +65,7 @@ impl HttpRows {
             push: find("push"),
             delete: find("delete"),
             metrics: find("metrics"),
+            overview: find("overview"),
             watch: find("watch"),
             memory: find("memory"),
             hot_keys: find("hotkeys"),

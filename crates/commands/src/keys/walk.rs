@@ -6,15 +6,8 @@
 //! also have the expired keys removed that they would have shown. When another thread has locked a
 //! slot, SCAN ends with the keys that it has, if it has any. The other commands are tried again
 //! later, and KEYS goes on where it was.
-//!
-//! ```text
-//!  bit 45                                     14 13            0
-//!     +-----------------------------------------+---------------+
-//!     | position: reversed bits of the hash     |     slot      |   the cursor of SCAN
-//!     +-----------------------------------------+---------------+
-//! ```
 
-use base::limits::{RANDOMKEY_TRIES, SLOTS, WALKED_PER_LOCK};
+use base::limits::{RANDOMKEY_TRIES, WALKED_PER_LOCK};
 use store::{Entry, SlotTable};
 
 use engine::command::args::Args;
@@ -23,109 +16,8 @@ use engine::db::Db;
 use engine::db::slot_access::SlotAccess;
 use engine::engine::Context;
 use engine::handler::scan::{self, ScanOptions, Scanned};
+use engine::handler::walk::{Cursor, Walk, walk};
 use engine::session::KeysSoFar;
-
-const SLOT_BITS: u32 = SLOTS.trailing_zeros();
-
-/// Where a walk of a database stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Cursor {
-    slot: u16,
-    position: u32,
-}
-
-impl Cursor {
-    const START: Cursor = Cursor { slot: 0, position: 0 };
-
-    fn from_number(number: u64) -> Cursor {
-        let slot = (number % SLOTS as u64) as u16;
-        Cursor { slot, position: (number >> SLOT_BITS) as u32 }
-    }
-
-    fn to_number(self) -> u64 {
-        u64::from(self.position) << SLOT_BITS | u64::from(self.slot)
-    }
-}
-
-/// How a walk ended.
-enum Walk {
-    /// At the end of the database.
-    Finished,
-    /// It has seen enough: the next call goes on from there.
-    Paused(Cursor),
-    /// Another thread has locked the slot there.
-    Missed(Cursor),
-}
-
-/// Shows the keys from `cursor` on, until at least `wanted` entries were looked at, and whether
-/// each is still alive.
-fn walk(
-    db: &Db<'_>,
-    slot_access: SlotAccess<'_>,
-    mut cursor: Cursor,
-    wanted: usize,
-    mut visit: impl FnMut(Entry<'_>, bool),
-) -> Walk {
-    let database = db.index;
-    let mut seen = 0;
-    loop {
-        let keyspace = db.locked.space();
-        let Some(occupied) = keyspace.next_occupied(database, usize::from(cursor.slot)) else {
-            return Walk::Finished;
-        };
-        if occupied != cursor.slot {
-            cursor = Cursor { slot: occupied, position: 0 };
-        }
-        if seen >= wanted {
-            return Walk::Paused(cursor);
-        }
-        let bound = (wanted - seen).min(WALKED_PER_LOCK);
-        let next = db.with_slot(slot_access, cursor.slot, |locked| {
-            let table = locked.table(database, cursor.slot)?;
-            let (count, next) = walk_slot(table, cursor.position, bound, |entry| {
-                visit(entry, entry.expire_at().is_none_or(|at| !db.has_expired(at)));
-            });
-            seen += count;
-            next
-        });
-        cursor = match next {
-            None => return Walk::Missed(cursor),
-            Some(Some(position)) => Cursor { position, ..cursor },
-            Some(None) => {
-                // Other clients need not wait for the end of the walk.
-                if let Some(reservation) = slot_access.reservation() {
-                    reservation.release(cursor.slot);
-                }
-                if usize::from(cursor.slot) + 1 == SLOTS {
-                    return Walk::Finished;
-                }
-                Cursor { slot: cursor.slot + 1, position: 0 }
-            }
-        };
-    }
-}
-
-/// Shows the entries of a slot from `position` on, at least `bound` of them. Returns how many, and
-/// where to continue.
-fn walk_slot(
-    table: &SlotTable,
-    position: u32,
-    bound: usize,
-    mut visit: impl FnMut(Entry<'_>),
-) -> (usize, Option<u32>) {
-    let (mut seen, mut next) = (0, Some(position));
-    while let Some(at) = next.filter(|_| seen < bound) {
-        // Where a walk resumes, the bucket may have been merged with one that was shown before.
-        let resumed = at == position && at > 0;
-        next = table.walk(at, |entry| {
-            seen += 1;
-            if !resumed || SlotTable::position_of(entry.key()) >= at {
-                visit(entry);
-            }
-        });
-    }
-    (seen, next)
-}
 
 /// KEYS pattern
 pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
@@ -138,7 +30,7 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (cursor, count) = (Cursor::from_number(so_far.cursor), so_far.count);
     }
     let reply = &mut cx.reply;
-    let end = walk(&cx.db, cx.slot_access, cursor, usize::MAX, |entry, is_live| {
+    let end = walk(&cx.db, cx.slot_access, cursor, usize::MAX, |_, entry, is_live| {
         if is_live && (all || base::glob::matches(pattern, entry.key())) {
             reply.bulk(entry.key());
             count += 1;
@@ -164,7 +56,7 @@ pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (db, slot_access) = (&cx.db, cx.slot_access);
     scan::reply_scan(&mut cx.reply, |reply| {
         let (mut count, mut seen, mut hits) = (0, 0, 0);
-        let end = walk(db, slot_access, cursor, options.count, |entry, is_live| {
+        let end = walk(db, slot_access, cursor, options.count, |_, entry, is_live| {
             seen += u64::from(is_live);
             if !options.admits(entry.key()) {
                 return;
@@ -226,7 +118,7 @@ fn random_live_key(
     // Nearly all keys have expired: any live key will do.
     let (mut cursor, mut live) = (Cursor::START, None);
     while live.is_none() {
-        let show = |entry: Entry<'_>, is_live: bool| {
+        let show = |_: &SlotTable, entry: Entry<'_>, is_live: bool| {
             if is_live {
                 live = Some(entry.key().into());
             }
@@ -277,14 +169,6 @@ mod tests {
             server.text(line);
         }
         assert_eq!(server.text("EXEC"), "*2\r\n*2\r\n$1\r\n0\r\n*0\r\n:0\r\n");
-    }
-
-    #[test]
-    fn cursors_are_numbers() {
-        for cursor in [Cursor::START, Cursor { slot: 16_383, position: u32::MAX }] {
-            assert_eq!(Cursor::from_number(cursor.to_number()), cursor);
-        }
-        assert_eq!(Cursor::from_number(u64::MAX), Cursor { slot: 16_383, position: u32::MAX });
     }
 
     /// Scans to the end and returns everything that was shown.

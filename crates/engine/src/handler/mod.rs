@@ -5,3 +5,4 @@ pub mod flush;
 pub mod help;
 pub mod scan;
 pub mod scored;
+pub mod walk;

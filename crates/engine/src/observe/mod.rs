@@ -3,6 +3,7 @@
 
 pub mod command_log;
 pub mod debug;
+pub mod history;
 pub mod hot_keys;
 pub mod latency;
 pub mod redaction;

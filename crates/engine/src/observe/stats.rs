@@ -562,18 +562,30 @@ impl Stats {
     /// One command's durations: (highest nanoseconds of the bucket, count), ascending, without
     /// empty buckets.
     pub fn histogram(&self, row: RowId) -> Vec<(u64, u64)> {
-        self.sum_histograms(|thread| &thread.commands[row].histogram)
+        self.sum_histograms(|thread, add| add(&thread.commands[row].histogram))
     }
 
-    fn sum_histograms(&self, of: impl Fn(&ThreadStats) -> &OnceLock<Histogram>) -> Vec<(u64, u64)> {
+    /// The durations of the commands that are `wanted`, together. As [`Stats::histogram`].
+    pub(super) fn durations(&self, wanted: impl Fn(RowId) -> bool) -> Vec<(u64, u64)> {
+        self.sum_histograms(|thread, add| {
+            let all = thread.commands.iter().enumerate().filter(|(row, _)| wanted(*row));
+            all.for_each(|(_, stats)| add(&stats.histogram));
+        })
+    }
+
+    /// The sums over the histograms that `of` hands over of each thread.
+    fn sum_histograms(
+        &self,
+        of: impl Fn(&ThreadStats, &mut dyn FnMut(&OnceLock<Histogram>)),
+    ) -> Vec<(u64, u64)> {
         let mut counts = vec![0u64; BUCKETS];
-        for thread in self.threads.lock().iter() {
-            if let Some(histogram) = of(thread).get() {
-                for (sum, bucket) in counts.iter_mut().zip(histogram.0.iter()) {
-                    *sum += u64::from(bucket.load(Relaxed));
-                }
+        let mut add = |histogram: &OnceLock<Histogram>| {
+            let buckets = histogram.get().into_iter().flat_map(|own| own.0.iter());
+            for (sum, bucket) in counts.iter_mut().zip(buckets) {
+                *sum += u64::from(bucket.load(Relaxed));
             }
-        }
+        };
+        self.threads.lock().iter().for_each(|thread| of(thread, &mut add));
         let counts = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
         counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count)).collect()
     }
@@ -586,7 +598,8 @@ impl Stats {
             let sums = threads.iter().map(|thread| thread.stages.named()[at].1.nanoseconds.get());
             let nanoseconds = sums.fold(0, u64::wrapping_add);
             drop(threads);
-            let counts = self.sum_histograms(|thread| &thread.stages.named()[at].1.histogram);
+            let counts =
+                self.sum_histograms(|thread, add| add(&thread.stages.named()[at].1.histogram));
             StageTimes { name, nanoseconds, counts }
         });
         times.collect()

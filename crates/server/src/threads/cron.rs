@@ -10,16 +10,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::engine::Engine;
+use engine::observe::history::ThreadSeconds;
 use engine::reclaim::expire::ExpireCycle;
 use engine::turn::Turn;
 use store::gate::Gate;
 
 use persist::aof::append_only::AppendOnly;
 use persist::rdb::saver::Saver;
-use process::thread;
+use process::{system, thread};
 
 /// The longest pause between two rounds, and the time between two samples.
 const ROUND_MAX: Duration = Duration::from_millis(100);
+
+/// No server has this many workers.
+const WORKERS: usize = 1 << 10;
 
 /// How often eviction gets its share of time in one round. Between them the gate is open.
 const EVICTION_STEPS: usize = 16;
@@ -93,6 +97,7 @@ impl Rounds {
         if self.last_sample.elapsed() >= ROUND_MAX {
             self.last_sample = Instant::now();
             engine.sample_rates();
+            engine.sample_history(thread_seconds);
             saver.tick(engine, saver);
             append_only.tick(engine);
             collect_retired_tables(engine);
@@ -114,6 +119,23 @@ impl Rounds {
             }
         }
     }
+}
+
+/// Processor time of the workers and of all other threads.
+fn thread_seconds() -> Option<ThreadSeconds> {
+    let mut seconds = ThreadSeconds::default();
+    for (name, used) in system::thread_seconds() {
+        let number = name.strip_prefix("worker-").and_then(|number| number.parse().ok());
+        match number.filter(|number: &usize| *number < WORKERS) {
+            Some(number) => {
+                let length = seconds.workers.len().max(number + 1);
+                seconds.workers.resize(length, 0.0);
+                seconds.workers[number] += used;
+            }
+            None => seconds.others += used,
+        }
+    }
+    (!seconds.workers.is_empty()).then_some(seconds)
 }
 
 fn collect_retired_tables(engine: &Engine) {

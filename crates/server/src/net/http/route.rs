@@ -326,6 +326,7 @@ impl Route<'_> {
             Resource::Key(key) => self.key(head, target, key, body),
             Resource::Keys => self.keys(target),
             Resource::Transaction(style) => self.transaction(head, target, body, style),
+            Resource::Overview => self.overview(target),
             Resource::Memory => self.memory(target),
             Resource::HotKeys => self.hot_keys(target),
             Resource::Changes => self.changes(head, target),

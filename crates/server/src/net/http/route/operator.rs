@@ -1,4 +1,4 @@
-//! Requests of an operator: what takes memory, and which keys are hot.
+//! Requests of an operator: how the server does, what takes memory, and which keys are hot.
 
 use base::limits;
 use http::target::Target;
@@ -14,6 +14,7 @@ impl Route<'_> {
         self.word(b"MEMORY");
         let database = self.parameters(target, |route, name, value| {
             match name {
+                b"cursor" => route.pair(b"WALK", value)?,
                 b"samples" => route.count(b"SAMPLES", value, limits::HTTP_SAMPLES)?,
                 b"depth" => route.count(b"DEPTH", value, limits::HTTP_PREFIX_DEPTH)?,
                 b"separator" => route.pair(b"SEPARATOR", value)?,
@@ -23,6 +24,24 @@ impl Route<'_> {
         })?;
         self.add(first, self.rows().memory);
         Ok((Kind::Json, database))
+    }
+
+    /// `GET /v1/overview`: how the server does, and its last minutes.
+    pub(super) fn overview(&mut self, target: &Target<'_>) -> Routed<(Kind, usize)> {
+        let mut after = 0;
+        for (name, value) in target.parameters() {
+            if name != b"after" {
+                return Err(UNKNOWN_PARAMETER.into());
+            }
+            // As many seconds as no server runs.
+            let number = base::num::parse_i64(value).and_then(|own| u32::try_from(own).ok());
+            after = number.ok_or((400, "a number from 0 to 4294967295 is meant"))?;
+        }
+        let first = self.begin();
+        self.word(b"OVERVIEW");
+        self.word(after.to_string().as_bytes());
+        self.add(first, self.rows().overview);
+        Ok((Kind::Json, 0))
     }
 
     /// `GET /v1/hotkeys`: the keys that commands name most often.

@@ -22,6 +22,7 @@ pub(super) enum Resource<'t> {
     Readiness,
     Metrics,
     Changes,
+    Overview,
     Memory,
     HotKeys,
     Views,
@@ -54,6 +55,7 @@ impl<'t> Resource<'t> {
             b"/readyz" => Resource::Readiness,
             b"/metrics" => Resource::Metrics,
             b"/v1/changes" => Resource::Changes,
+            b"/v1/overview" => Resource::Overview,
             b"/v1/memory" => Resource::Memory,
             b"/v1/hotkeys" => Resource::HotKeys,
             b"/v1/views" => Resource::Views,
@@ -73,6 +75,7 @@ impl<'t> Resource<'t> {
             | Resource::Health
             | Resource::Readiness
             | Resource::Metrics
+            | Resource::Overview
             | Resource::Memory
             | Resource::HotKeys
             | Resource::Description => "GET, HEAD, OPTIONS",
