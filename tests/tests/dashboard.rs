@@ -44,6 +44,18 @@ fn keys_of_all_types_are_read_and_changed() -> Result<()> {
 }
 
 #[test]
+fn the_last_minutes_are_kept_and_what_is_gone_is_said() -> Result<()> {
+    let (server, port) = start(&[])?;
+    play(&server, port, "life")
+}
+
+#[test]
+fn a_user_sees_what_its_rights_allow() -> Result<()> {
+    let (server, port) = start(&[])?;
+    play(&server, port, "rights")
+}
+
+#[test]
 fn a_password_is_asked_for() -> Result<()> {
     let (server, port) = start(&[("requirepass", "a secret")])?;
     play(&server, port, "password")

@@ -7,7 +7,7 @@ const { chromium } = require("playwright-core");
 
 const [port, part] = process.argv.slice(2);
 const base = `http://127.0.0.1:${port}`;
-const headers = part === "password" ? { Authorization: "Bearer a secret" } : {};
+let headers = part === "password" ? { Authorization: "Bearer a secret" } : {};
 
 async function run(...words) {
   const answer = await fetch(base + "/v1/command", { method: "POST", headers, body: JSON.stringify(words) });
@@ -43,7 +43,7 @@ async function open(browser, options = {}) {
   page.on("pageerror", (error) => page.wrong.push(String(error)));
   page.on("console", (message) => {
     // The browser itself notes statuses that the page expects.
-    const expected = /status of (400|401|404|412)/.test(message.text());
+    const expected = /status of (400|401|403|404|412)|ERR_INTERNET_DISCONNECTED/.test(message.text());
     if (message.type() === "error" && !expected) page.wrong.push(message.text());
   });
   page.answers = [];
@@ -60,10 +60,14 @@ const shot = async (page, name) => {
   if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
 };
 
-/** Whether what is shown fits into the width. */
+/** Whether what is shown fits into the width, and every table into its own. */
 async function fits(page, where) {
-  const [width, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  const [width, room, cut] = await page.evaluate(() => [
+    document.documentElement.scrollWidth, innerWidth,
+    innerWidth < 500 ? [...document.querySelectorAll(".scroll")].filter((own) => own.scrollWidth > own.clientWidth).length : 0,
+  ]);
   assert.ok(width <= room, `${where} is ${width} wide, of ${room}`);
+  assert.strictEqual(cut, 0, `${where}: a table is wider than its place`);
 }
 
 const tab = (page, name) => page.getByRole("tab", { name, exact: true }).click();
@@ -86,9 +90,20 @@ async function sections(browser) {
     await page.locator("td", { hasText: "greeting" }).first().waitFor();
     await page.getByText("Append-only file").waitFor();
     await page.waitForFunction(() => [...document.querySelectorAll(".chart path")].some((path) => path.getAttribute("d").includes("L")));
+    // The axes have times and values, and the pointer shows those of a moment in every chart.
+    const labels = await page.locator(".chart").first().locator("text").allTextContents();
+    assert.ok(labels.some((label) => /^\d\d:\d\d(:\d\d)?$/.test(label)) && labels.includes("0"), labels.join());
+    await page.locator(".chart").first().hover();
+    const moments = await page.locator(".legend .time").allTextContents();
+    assert.ok(/^\d\d:\d\d:\d\d$/.test(moments[0]) && moments.every((one) => one === moments[0]), moments.join());
+    await page.getByText("worker 1").waitFor();
+    assert.strictEqual(await page.getByText("Replication", { exact: true }).count(), 0, "there is none");
     await fits(page, "the overview");
     await shot(page, `${name}-overview`);
     await tab(page, "Memory");
+    // A sample on a busy machine may have no time for all of them.
+    await page.getByRole("button", { name: "Look at all keys" }).click();
+    await page.getByRole("heading", { name: /^Largest keys of all 139 keys, at/ }).waitFor();
     await page.getByText("All keys were looked at.").waitFor();
     await page.locator(".bar", { hasText: "user:" }).first().waitFor();
     await page.locator("td", { hasText: "user:131:profile" }).first().waitFor();
@@ -101,6 +116,8 @@ async function sections(browser) {
     await tab(page, "Slow commands");
     await page.locator("td", { hasText: "GET greeting" }).first().waitFor();
     await fits(page, "the slow commands");
+    const slow = await page.locator("main").textContent();
+    assert.ok(!/OVERVIEW|MEMORY/.test(slow), "what the page asks by itself is there");
     await shot(page, `${name}-slow`);
     await tab(page, "Console");
     const lines = ["SET 'a key' \"line\\none\"", "GET 'a key'", "HGETALL user:1", "NOSUCH", "DEL 'a key'"];
@@ -124,7 +141,9 @@ async function sections(browser) {
     await shot(page, `${name}-keys`);
     await page.getByLabel("Keys that begin with").fill("user:1");
     await page.locator(".list button", { hasText: /^hash/ }).click();
-    await page.getByRole("cell", { name: "Ada", exact: true }).waitFor();
+    // On a narrow screen a cell says its column's name too.
+    await page.locator("td", { hasText: /^Ada$/ }).waitFor();
+    await page.locator(".facts", { hasText: "3 elements" }).waitFor();
     await fits(page, "a key");
     await shot(page, `${name}-hash`);
     assert.deepStrictEqual(page.wrong, []);
@@ -294,6 +313,136 @@ async function keys(browser) {
   assert.deepStrictEqual(page.wrong, []);
 }
 
+/** What the server has kept, addresses, the walk over all keys, and a server that is gone. */
+async function life(browser) {
+  await fill();
+  // A key of which a sample finds only one in ten, and long names before it.
+  const many = Array.from({ length: 500 }, (_, number) => ["SET", `many:${number}`, "z"]);
+  for (let part = 0; part < 50; part += 1) {
+    const list = many.map(([set, key, value]) => [set, `${key}:${part}`, value]);
+    await fetch(base + "/v1/pipeline", { method: "POST", body: JSON.stringify(list) });
+  }
+  await run("SET", "many:", "x".repeat(3e6));
+  // The last seconds are there before the page has been open for one.
+  const history = async () => (await (await fetch(base + "/v1/overview")).json()).history;
+  while ((await history()).at.length < 3) await new Promise((wake) => setTimeout(wake, 100));
+  const page = await open(browser);
+  await page.getByText("commands a second").first().waitFor();
+  const told = await page.evaluate(() => past.at.length);
+  assert.ok(told >= 3, `${told} samples`);
+  const kept = await history();
+  assert.ok(kept.at.every((at, number) => number === 0 || at > kept.at[number - 1]), kept.at.join());
+  assert.strictEqual(kept.workers.length, 2);
+  for (const column of ["commands", "p99_us", "memory", "input"]) assert.strictEqual(kept[column].length, kept.at.length);
+  assert.ok(kept.commands.some((rate) => rate > 0), kept.commands.join());
+  const later = await (await fetch(`${base}/v1/overview?after=${kept.next}`)).json();
+  assert.ok(later.history.at.every((at) => at > kept.at.at(-1)), "only what is new");
+  assert.strictEqual((await fetch(base + "/v1/overview?after=x")).status, 400);
+  assert.strictEqual((await fetch(base + "/v1/overview?nosuch=1")).status, 400);
+
+  // Only a walk over all keys finds the largest one for sure.
+  await tab(page, "Memory");
+  await page.getByText(/^Largest keys in a sample of [\d.]+ %$/).waitFor();
+  await page.getByRole("button", { name: "Look at all keys" }).click();
+  await page.getByText(/^Largest keys of all 25.1 k keys, at/).waitFor();
+  await page.locator("td", { hasText: /^many:$/ }).waitFor();
+  const sums = await page.evaluate(() => [memory.data.keys, memory.data.types.reduce((sum, row) => sum + row.keys, 0)]);
+  const keys = await run("DBSIZE");
+  assert.deepStrictEqual(sums, [keys, keys]);
+  await shot(page, "walk");
+  await page.locator("td a", { hasText: /^many:$/ }).click();
+  await page.locator(".name", { hasText: "many:" }).waitFor();
+  await page.getByText("The value is long").waitFor();
+
+  // Back leads to where one was, and an address to what it names.
+  await page.goBack();
+  await page.getByRole("heading", { name: /^Largest keys/ }).waitFor();
+  await tab(page, "Keys");
+  const input = page.getByLabel("Keys that begin with");
+  await input.fill("many:");
+  // The exact key comes first, and a hundred others follow.
+  const first = page.locator(".list button").first();
+  await first.getByText("many:", { exact: true }).waitFor();
+  await page.locator(".list button").nth(100).waitFor();
+  await first.click();
+  await page.locator(".name", { hasText: /^many:$/ }).waitFor();
+  assert.match(page.url(), /#keys\/0\/many%3A$/);
+  await page.goBack();
+  await page.getByText("Choose a key.").waitFor();
+  assert.strictEqual(await input.inputValue(), "many:");
+  await page.goForward();
+  await page.locator(".name", { hasText: /^many:$/ }).waitFor();
+  // A search for what few keys begin with goes on until it has seen all.
+  await input.fill("user:131:");
+  const only = (text) => page.waitForFunction((text) => {
+    const rows = [...document.querySelectorAll(".list button")].map((row) => row.textContent);
+    return rows.length === 1 && rows[0].includes(text);
+  }, text);
+  await only("user:131:profile2.5 KiB");
+  await input.fill("session:1");
+  await only("session:1300 B · 59 min");
+  // Names in addresses are as hostile as any.
+  for (const [hash, name] of [
+    ["#keys/0/" + encodeURIComponent(HOSTILE), HOSTILE],
+    ["#keys/0/picture%ff", "picture\\xff"],
+  ]) {
+    await page.goto(base + "/" + hash);
+    await page.locator(".name").getByText(name, { exact: true }).waitFor();
+  }
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download" }).click();
+  const bytes = require("node:fs").readFileSync(await (await saved).path());
+  assert.deepStrictEqual([...bytes], [0xff, 0xd8, 0, 1]);
+  await page.goto(base + "/#keys/3/<img src=x onerror=alert(1)>");
+  await page.getByText("There is no key <img src=x onerror=alert(1)> any more.").waitFor();
+  assert.strictEqual(await page.getByLabel("Database").inputValue(), "3");
+  assert.strictEqual(await page.locator("main img").count(), 0);
+  await page.goto(base + "/#nosuch");
+  await page.getByText("commands a second").first().waitFor();
+
+  // The server is out of reach for a while.
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().setOffline(true);
+  const gone = page.locator("#gone");
+  await gone.getByText("The server has not answered since").waitFor();
+  await shot(page, "gone");
+  await page.context().setOffline(false);
+  await gone.waitFor({ state: "hidden" });
+  await page.getByText("The server answers again.").waitFor();
+}
+
+/** A user sees and does what its rights allow, and is told what they do not. */
+async function rights(browser) {
+  await fill();
+  await run("SET", "shop:1", "apples");
+  await run("ACL", "SETUSER", "reader", "on", ">reads", "~shop:*", "+@read", "-@dangerous", "-scan");
+  await run("ACL", "SETUSER", "default", "resetpass", ">a secret");
+  headers = { Authorization: "Bearer a secret" };
+  const page = await open(browser);
+  await page.getByLabel("User").fill("reader");
+  await page.getByLabel("Password").fill("reads");
+  await page.keyboard.press("Enter");
+  await page.getByText(/^You may not see how the server does: /).waitFor();
+  await tab(page, "Keys");
+  await page.getByText("You may not list keys.").waitFor();
+  await page.getByLabel("Keys that begin with").fill("shop:1");
+  await page.locator(".list button", { hasText: "shop:1" }).click();
+  await page.waitForFunction(() => document.querySelector("textarea")?.value === "apples");
+  await page.getByLabel("Value", { exact: true }).fill("pears");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText(/NOPERM/).first().waitFor();
+  for (const name of ["Memory", "Clients", "Slow commands"]) {
+    await tab(page, name);
+    await page.locator("main .warning", { hasText: "NOPERM" }).waitFor();
+  }
+  await tab(page, "Console");
+  await page.getByLabel("Command").fill("GET user:1");
+  await page.keyboard.press("Enter");
+  await page.locator("#console", { hasText: "NOPERM" }).waitFor();
+  assert.ok(!(await page.content()).includes("user:2:profile"), "names of other keys");
+  assert.deepStrictEqual(page.wrong, []);
+}
+
 async function password(browser) {
   await fill();
   const page = await open(browser);
@@ -303,7 +452,7 @@ async function password(browser) {
   assert.ok(!(await page.locator("main").textContent()).includes("user:"), "nothing is shown without the password");
   await field.fill("wrong");
   await page.keyboard.press("Enter");
-  await page.getByText("That is not the password.").waitFor();
+  await page.getByText("That is not right.").waitFor();
   await field.fill("a secret");
   await page.keyboard.press("Enter");
   await page.getByText("commands a second").first().waitFor();
@@ -321,7 +470,7 @@ async function password(browser) {
   // The sandbox needs rights that a container may lack; the pages are this test's own.
   const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
   try {
-    await { sections, keys, password }[part](browser);
+    await { sections, keys, life, rights, password }[part](browser);
   } finally {
     await browser.close();
   }

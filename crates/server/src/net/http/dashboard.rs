@@ -9,7 +9,14 @@ use super::prepared::Prepared;
 
 const PAGE: &str = include_str!("dashboard/page.html");
 const STYLE: &str = include_str!("dashboard/page.css");
-const SCRIPT: &str = include_str!("dashboard/page.js");
+/// One script, written in a file for each part of the page.
+const SCRIPT: &str = concat!(
+    include_str!("dashboard/page.js"),
+    include_str!("dashboard/overview.js"),
+    include_str!("dashboard/memory.js"),
+    include_str!("dashboard/keys.js"),
+    include_str!("dashboard/sections.js"),
+);
 
 /// Only these three files run in the page, and it talks only to this server. A value of a key that
 /// got into it as markup would have no effect.
@@ -44,6 +51,7 @@ pub(super) fn what_is_here() -> Vec<u8> {
         "keys": "/v1/keys/{key}",
         "command": "POST /v1/command",
         "changes": "/v1/changes",
+        "overview": "/v1/overview",
         "metrics": "/metrics",
         "health": "/healthz",
     });
