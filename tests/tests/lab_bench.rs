@@ -304,11 +304,14 @@ fn errors_are_counted_and_told() -> Result<()> {
     server.connect()?.call_text("SET list x")?;
     let said = bench(server.port(), &["-n", "100", "-q", "lpush", "list", "1"])?;
     ensure!(said.code == Some(1), "{said:?}");
-    ensure!(said.complaints.contains("lpush list 1: errors: 100 WRONGTYPE"), "{said:?}");
+    let told =
+        "lpush list 1: errors: 100 WRONGTYPE\n  the server said: WRONGTYPE Operation against";
+    ensure!(said.complaints.contains(told), "{said:?}");
     for (arguments, expected) in [
         (&["--cluster"][..], "not supported yet"),
         (&["--rate", "5", "--think", "1"], "--think"),
         (&["--no-such-option"], "Invalid option \"--no-such-option\""),
+        (&["-t", "set,nosuch"], "there is no test 'nosuch'. The tests are ping, ping_inline"),
     ] {
         let said = bench(server.port(), arguments)?;
         ensure!(said.code == Some(2) && said.complaints.contains(expected), "{said:?}");
@@ -324,18 +327,30 @@ fn errors_are_counted_and_told() -> Result<()> {
 #[test]
 fn ctrl_c_prints_what_there_is() -> Result<()> {
     let server = Server::start(Target::Reference, &[])?;
-    let arguments = ["-n", "1000000000", "-q", "-t", "get,set"];
-    let child = bench_command(server.port(), &arguments)?
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    while calls(&server, "set")? < 1000 {
-        std::thread::sleep(Duration::from_millis(10));
+    let directory = tempfile::tempdir()?;
+    let json = directory.path().join("r.json");
+    let file = json.to_str().context("plain")?;
+    for (arguments, told) in [
+        (&["-q", "--json", file][..], " msec (interrupted)\n"),
+        (&["--csv"], "\n\"SET INTERRUPTED\","),
+        (&[], "\n  interrupted: it ended early (stopped)\n"),
+    ] {
+        let before = calls(&server, "set")?;
+        let endless = ["-n", "1000000000", "-t", "get,set"];
+        let child = bench_command(server.port(), &[&endless, arguments].concat())?
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        while calls(&server, "set")? < before + 1000 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        interrupt(&child, Signal::INT);
+        let said = Said::from(child.wait_with_output()?);
+        ensure!(said.code == Some(130), "{said:?}");
+        ensure!(said.out.contains(told) && !said.out.contains("GET"), "{said:?}");
     }
-    interrupt(&child, Signal::INT);
-    let said = Said::from(child.wait_with_output()?);
-    ensure!(said.code == Some(130), "{said:?}");
-    ensure!(said.out.starts_with("SET: ") && !said.out.contains("GET"), "{said:?}");
+    let text = std::fs::read_to_string(json)?;
+    ensure!(text.contains("\"interrupted\":\"stopped\""), "{text}");
     Ok(())
 }
 
@@ -453,8 +468,8 @@ fn a_stall_shows_in_an_open_loop_only() -> Result<()> {
     let limit = Helper::start(&["limit", "--port", "0", "--stall", "100ms:1s"], &[])?;
     let port = limit.port()?;
     succeeds_once(|| {
-        let closed = bench(port, &["-c", "4", "--duration", "3", "--csv", "-t", "get"])?;
-        let open = ["-c", "4", "--duration", "3", "--rate", "1000", "--csv", "-t", "get"];
+        let closed = bench(port, &["-c", "4", "--duration", "2", "--csv", "-t", "get"])?;
+        let open = ["-c", "4", "--duration", "2", "--rate", "1000", "--csv", "-t", "get"];
         let open = bench(port, &open)?;
         let (closed, open) = (p99(&closed)?, p99(&open)?);
         // A tenth of the requests of the open loop are due during a stall.

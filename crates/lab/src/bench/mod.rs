@@ -19,6 +19,7 @@ use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
 use options::{Invocation, Options};
 use plans::Measurement;
+use progress::Shown;
 use resp::client::Value;
 use text::KernelParameters;
 
@@ -62,9 +63,6 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     if options.shows_errors {
         complain("WARNING: -e changes nothing: errors are always reported");
-    }
-    for name in &options.unknown_tests {
-        complain(&format!("WARNING: there is no test '{name}'; it is left out"));
     }
     if options.hlog.is_some() && measurements.len() != 1 {
         complain("--hlog holds one load: choose one with -t, or use --mix");
@@ -141,8 +139,8 @@ impl Bench {
     /// Runs all loads; with `-l` again and again until interrupted.
     fn measure_all(&mut self, measurements: &[Measurement]) -> Result<(), String> {
         loop {
-            for measurement in measurements {
-                self.measure(measurement)?;
+            for (at, measurement) in measurements.iter().enumerate() {
+                self.measure(measurement, (at + 1, measurements.len()))?;
                 if self.interrupt.is_set() {
                     break;
                 }
@@ -159,13 +157,14 @@ impl Bench {
     }
 
     /// Runs one load, and prints its results.
-    fn measure(&mut self, measurement: &Measurement) -> Result<(), String> {
+    fn measure(&mut self, measurement: &Measurement, place: (usize, usize)) -> Result<(), String> {
         let control = Control::default();
-        let shows_progress = !self.options.csv && io::stderr().is_terminal();
-        let result =
-            progress::beside(&measurement.title, &control, &self.interrupt, shows_progress, || {
-                self.carry_out(measurement, &control)
-            });
+        let (title, plan) = (&measurement.title, &measurement.plan);
+        let shown = Shown { title, place, requests: plan.requests, seconds: plan.seconds };
+        let shown = io::stderr().is_terminal().then_some(&shown);
+        let result = progress::beside(shown, &control, &self.interrupt, || {
+            self.carry_out(measurement, &control)
+        });
         let recording = result?;
         let (title, digits) = (&measurement.title, self.options.precision);
         write(&if self.options.csv {
@@ -243,9 +242,8 @@ impl Bench {
                 write(&format!("clients: {open}\n"));
             }
         };
-        let result = progress::beside("idle", &control, &self.interrupt, false, || {
-            load::idle(plan, &control, told)
-        });
+        let result =
+            progress::beside(None, &control, &self.interrupt, || load::idle(plan, &control, told));
         result.map_err(|error| error.to_string())?;
         Ok(ExitCode::from(INTERRUPTED))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::url;
-use crate::load::{Address, Encryption, Keys, Mix, Schedule, Sizes, Test};
+use crate::load::{Address, Encryption, Keys, Mix, Schedule, Sizes, TESTS, Test};
 
 /// All that was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,6 @@ pub(super) struct Options {
     pub(super) data: Option<usize>,
     pub(super) random: Option<u64>,
     pub(super) tests: Vec<&'static Test>,
-    pub(super) unknown_tests: Vec<String>,
     pub(super) command: Vec<String>,
     pub(super) last_from_input: bool,
     pub(super) protocol: u8,
@@ -68,7 +67,6 @@ impl Default for Options {
             data: None,
             random: None,
             tests: Vec::new(),
-            unknown_tests: Vec::new(),
             command: Vec::new(),
             last_from_input: false,
             protocol: 2,
@@ -213,7 +211,10 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
                 let before = options.tests.len();
                 options.tests.extend(Test::named(name));
                 if options.tests.len() == before {
-                    options.unknown_tests.push(name.to_owned());
+                    return Err(format!(
+                        "-t: there is no test '{name}'. The tests are {}",
+                        tests()
+                    ));
                 }
             }
         }
@@ -227,6 +228,19 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         option => return options.encryption.take_option(option, || words.text()),
     }
     Ok(true)
+}
+
+/// The names of all tests, as `-t` takes them.
+fn tests() -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for test in TESTS {
+        for name in test.groups.iter().chain([&test.name]) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+    }
+    names.join(", ")
 }
 
 /// The options that redis-benchmark does not have.
@@ -349,11 +363,16 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_found_by_name_and_unknown_ones_are_told() {
-        let options = parsed("-t ping,SET,nothing").unwrap();
+    fn tests_are_found_by_name_and_unknown_ones_are_refused() {
+        let options = parsed("-t ping,SET").unwrap();
         let names: Vec<&str> = options.tests.iter().map(|test| test.name).collect();
         assert_eq!(names, ["ping_inline", "ping_mbulk", "set"]);
-        assert_eq!(options.unknown_tests, ["nothing"]);
+        let refused = parsed("-t set,nothing").unwrap_err();
+        assert!(
+            refused.starts_with("-t: there is no test 'nothing'. The tests are ping"),
+            "{refused}"
+        );
+        assert!(refused.contains(", tls_resume"), "{refused}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) struct KernelParameters {
 }
 
 /// A row of the table with commas, and one for each operation if there are several. There is no
-/// column for the validity: an invalid load has it after its name.
+/// column for the validity, nor for a load that was ended early: they stand after its name.
 pub(super) fn csv(title: &str, recording: &Recording, digits: usize) -> String {
     let generator = &recording.generator;
     let counts = generator.invalid.is_empty() && generator.late.is_empty();
@@ -32,7 +32,8 @@ pub(super) fn csv(title: &str, recording: &Recording, digits: usize) -> String {
         (true, false) => " OVERLOADED",
         (true, true) => "",
     };
-    let title = &format!("{title}{mark}");
+    let ended = if recording.interrupted.is_some() { " INTERRUPTED" } else { "" };
+    let title = &format!("{title}{mark}{ended}");
     let mut text = csv_row(title, recording.rate(), &recording.response(), digits);
     for (operation, rate) in parts(recording) {
         text.push_str(&csv_row(&operation.name, rate, &operation.response, digits));
@@ -63,6 +64,9 @@ pub(super) fn quiet(title: &str, recording: &Recording, digits: usize) -> String
         format!("{title}: {rate:.2} requests per second, p50={median:.digits$} msec\n")
     };
     let mut text = line(title, recording.rate(), &recording.response());
+    if recording.interrupted.is_some() {
+        text = format!("{} (interrupted)\n", text.trim_end());
+    }
     for (operation, rate) in parts(recording) {
         text.push_str(&line(&operation.name, rate, &operation.response));
     }
@@ -99,6 +103,9 @@ fn head(measurement: &Measurement, recording: &Recording, settings: &KernelParam
     let (requests, seconds) = (recording.requests(), recording.seconds);
     let mut text = format!("====== {title} ======\n");
     let _ = writeln!(text, "  {requests} requests completed in {seconds:.2} seconds");
+    if let Some(reason) = &recording.interrupted {
+        let _ = writeln!(text, "  interrupted: it ended early ({reason})");
+    }
     let _ = writeln!(text, "  {} parallel clients", plan.connections);
     let _ = writeln!(text, "  {payload} bytes payload");
     let keep_alive = match &plan.work {
@@ -270,13 +277,17 @@ pub(super) fn percentile(share: f64) -> String {
     format!("p{} and above", (share * 1e6).round() / 1e4)
 }
 
-/// Errors by operation and kind: `SET: 12 ERR, 3 connection`. Empty if there were none.
+/// Errors by operation and kind: `SET: errors: 12 ERR, 3 connection`, each with what the server
+/// said first. Empty if there were none.
 pub(super) fn errors(recording: &Recording) -> String {
     let mut text = String::new();
     for operation in recording.operations.iter().filter(|operation| !operation.errors.is_empty()) {
         let kinds: Vec<String> =
             operation.errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let _ = writeln!(text, "{}: errors: {}", operation.name, kinds.join(", "));
+        for said in operation.error_texts.values() {
+            let _ = writeln!(text, "  the server said: {said}");
+        }
     }
     text
 }
@@ -358,5 +369,19 @@ mod tests {
         recording.operations[0].errors.insert("ERR".to_owned(), 2);
         recording.operations[0].errors.insert("connection".to_owned(), 1);
         assert_eq!(errors(&recording), "SET: errors: 2 ERR, 1 connection\n");
+        recording.operations[0].error_texts.insert("ERR".to_owned(), "ERR no such".to_owned());
+        assert!(errors(&recording).ends_with("\n  the server said: ERR no such\n"));
+    }
+
+    #[test]
+    fn an_early_end_is_told_in_every_form() {
+        let mut recording = recording(&[1000]);
+        recording.interrupted = Some("stopped".to_owned());
+        assert!(csv("SET", &recording, 3).starts_with("\"SET INTERRUPTED\","));
+        assert!(quiet("SET", &recording, 3).ends_with(" msec (interrupted)\n"));
+        let plan = Plan::default();
+        let measurement = Measurement { title: "SET".to_owned(), payload: 3, plan };
+        let full = full(&measurement, &recording, &KernelParameters::default(), 3);
+        assert!(full.contains("\n  interrupted: it ended early (stopped)\n"), "{full}");
     }
 }

@@ -1,8 +1,12 @@
 //! Finds where HTTP/1.1 responses end, in pieces of any size: heads are parsed, bodies are counted
-//! down and never kept.
+//! down, and only the beginning of an error's is kept.
 
 /// How long the head of a response may be.
 const LONGEST_HEAD: usize = 64 * 1024;
+/// Bytes that are kept of the body of an error.
+const ERROR_BODY: usize = 300;
+/// Digits of a status.
+const STATUS_LENGTH: usize = 3;
 /// How many headers a response may have.
 const MOST_HEADERS: usize = 100;
 
@@ -37,15 +41,16 @@ pub(crate) struct ResponseScanner {
     kept: Vec<u8>,
     /// Bytes of the response so far.
     length: u64,
-    /// The status, if it is an error.
-    error: Option<String>,
+    /// The status, if it is an error, and the beginning of its body behind a space.
+    error: Option<Vec<u8>>,
     /// The server closes the connection after this response.
     closes: bool,
 }
 
 impl ResponseScanner {
     /// Takes the next bytes, and calls `reply` for each response that ends within them, with its
-    /// length, and with its status when it is 400 or above. `is_bodiless` says that the responses
+    /// length, and with its status when it is 400 or above, with the beginning of its body behind a
+    /// space. `is_bodiless` says that the responses
     /// are to HEAD, and have no body even if their heads announce one.
     ///
     /// # Errors
@@ -57,6 +62,7 @@ impl ResponseScanner {
         mut reply: impl FnMut(u64, Option<&[u8]>),
     ) -> Result<(), ResponseError> {
         while !bytes.is_empty() {
+            let before = self.part;
             let taken = match self.part {
                 Part::Head => self.take_head(bytes, is_bodiless)?,
                 Part::Body(missing) => {
@@ -73,6 +79,9 @@ impl ResponseScanner {
                 Part::ChunkLength | Part::Trailer => self.take_line(bytes)?,
                 Part::UntilClose => bytes.len(),
             };
+            if matches!(before, Part::Body(_) | Part::Chunk(_) | Part::UntilClose) {
+                self.keep(&bytes[..taken]);
+            }
             self.length += taken as u64;
             bytes = &bytes[taken..];
             if self.part == Part::Body(0) {
@@ -104,8 +113,18 @@ impl ResponseScanner {
         let length = std::mem::take(&mut self.length);
         match self.error.take() {
             None => reply(length, None),
-            Some(status) => reply(length, Some(status.as_bytes())),
+            Some(status) => reply(length, Some(&status)),
         }
+    }
+
+    /// Keeps the beginning of the body of an error.
+    fn keep(&mut self, body: &[u8]) {
+        let Some(error) = &mut self.error else { return };
+        if error.len() == STATUS_LENGTH && !body.is_empty() {
+            error.push(b' ');
+        }
+        let room = (STATUS_LENGTH + 1 + ERROR_BODY).saturating_sub(error.len());
+        error.extend_from_slice(&body[..room.min(body.len())]);
     }
 
     /// Looks for the end of a head; returns how many bytes belong to it.
@@ -142,7 +161,7 @@ impl ResponseScanner {
             Err(_) => return Err(ResponseError("its head is malformed")),
         }
         let status = response.code.unwrap_or(0);
-        self.error = (status >= 400).then(|| status.to_string());
+        self.error = (status >= 400).then(|| format!("{status:03}").into_bytes());
         self.closes = response.version == Some(0);
         let (mut length, mut is_chunked) = (None, false);
         for header in &*response.headers {
@@ -254,6 +273,18 @@ mod tests {
     }
 
     #[test]
+    fn the_body_of_an_error_says_what_is_wrong() {
+        let stream = b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n\
+                       4\r\nbusy\r\n4\r\n now\r\n0\r\n\r\n\
+                       HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\nno!";
+        let texts: Vec<_> = both(stream, false).into_iter().filter_map(|(_, text)| text).collect();
+        assert_eq!(texts, ["503 busy\r\n now\r\n", "400 no!"]);
+        let long = format!("HTTP/1.1 500 No\r\nContent-Length: 9000\r\n\r\n{}", "x".repeat(9000));
+        let texts = both(long.as_bytes(), false);
+        assert_eq!(texts[0].1.as_ref().map(String::len), Some(STATUS_LENGTH + 1 + ERROR_BODY));
+    }
+
+    #[test]
     fn the_end_of_the_connection_may_end_a_body() {
         let mut scanner = ResponseScanner::default();
         let seen = scan(&mut scanner, &[b"HTTP/1.0 500 No\r\n\r\nabc", b"def"], false);
@@ -261,7 +292,7 @@ mod tests {
         let mut ended = 0;
         scanner.end(|_, error| {
             ended += 1;
-            assert_eq!(error, Some(&b"500"[..]));
+            assert_eq!(error, Some(&b"500 abcdef"[..]));
         });
         assert_eq!(ended, 1);
         assert!(scanner.closes());

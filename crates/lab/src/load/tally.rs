@@ -1,8 +1,12 @@
 //! The counts of one thread so far.
 
-use crate::record::{Latency, OperationRecord, Second};
+use crate::record::{Latency, OperationRecord, Second, TENTHS};
 
 use super::control::Control;
+
+/// Characters of an error's text that are kept, and kinds of errors of which a text is.
+const LONGEST_TEXT: usize = 200;
+const MOST_TEXTS: usize = 20;
 
 /// Requests of one operation that were sent together, and are answered one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,17 @@ pub(crate) struct Tally {
     pub(crate) last_reply: u64,
     /// Counts that the control does not have yet: requests, errors, nanoseconds of response time.
     untold: (u64, u64, u64),
+}
+
+/// An error's text for a reader: in one line, and not for ever.
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let line = text.trim().chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+    let mut shown: String = line.take(LONGEST_TEXT).collect();
+    if text.chars().count() > LONGEST_TEXT {
+        shown.push('…');
+    }
+    shown
 }
 
 impl Tally {
@@ -99,10 +114,12 @@ impl Tally {
                 operation.response.record_many(response, successes);
             }
         }
+        let tenth = (now.saturating_sub(self.start) / 100_000_000) as usize % TENTHS;
         let second = self.second_of(now);
         second.requests += count;
         second.failed += failed;
         if successes > 0 {
+            second.add_to_tenth(tenth, successes);
             second.response.record_many(response, successes);
         }
         self.untold.0 += count;
@@ -113,7 +130,12 @@ impl Tally {
     pub(crate) fn error(&mut self, flight: &Flight, text: &[u8], now: u64) {
         if flight.is_measured {
             let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
-            self.count_errors(flight, &String::from_utf8_lossy(word), 1, now);
+            let kind = String::from_utf8_lossy(word);
+            self.count_errors(flight, &kind, 1, now);
+            let texts = &mut self.operations[flight.operation as usize].error_texts;
+            if word.len() < text.len() && !texts.contains_key(&*kind) && texts.len() < MOST_TEXTS {
+                texts.insert(kind.into_owned(), shown(text));
+            }
         }
     }
 

@@ -4,4 +4,5 @@ mod latency;
 mod recording;
 
 pub use latency::{Latency, LatencyError};
+pub(crate) use recording::TENTHS;
 pub use recording::{Generator, OperationRecord, Recording, Second};

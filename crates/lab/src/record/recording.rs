@@ -41,6 +41,10 @@ pub struct OperationRecord {
     /// `connection` (it was lost), `timeout` (the load had ended long ago), `unanswered` (the load
     /// was ended, and they were still open a moment later).
     pub errors: BTreeMap<String, u64>,
+    /// What the server answered to the first request of each kind of error, where that says more
+    /// than the kind.
+    #[serde(default)]
+    pub error_texts: BTreeMap<String, String>,
     /// Time from when a request was due (in a closed loop: was sent) to its reply. Errors are not
     /// in it: a server may refuse faster than it works.
     pub response: Latency,
@@ -51,6 +55,10 @@ pub struct OperationRecord {
     /// Bytes of replies.
     pub received_bytes: u64,
 }
+
+/// The parts in which a second's answers are counted: a server that is killed and comes back within
+/// a second has answered nothing in some of them.
+pub(crate) const TENTHS: usize = 10;
 
 /// One second of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +72,10 @@ pub struct Second {
     pub failed: u64,
     /// Errors among them, and requests without an answer.
     pub errors: u64,
+    /// Requests whose answer was no error, by tenths of the second. Empty if there were none, and
+    /// in files of earlier versions.
+    #[serde(default)]
+    pub tenths: Vec<u64>,
     /// Response times of the requests answered within it, without errors.
     pub response: Latency,
 }
@@ -183,6 +195,9 @@ impl OperationRecord {
         for (word, count) in &other.errors {
             *self.errors.entry(word.clone()).or_default() += count;
         }
+        for (word, text) in &other.error_texts {
+            self.error_texts.entry(word.clone()).or_insert_with(|| text.clone());
+        }
         self.response.merge(&other.response);
         self.service.merge(&other.service);
         self.sent_bytes += other.sent_bytes;
@@ -196,6 +211,12 @@ impl Second {
         self.requests.saturating_sub(self.failed)
     }
 
+    /// Counts requests whose answer was no error in one of the ten tenths of the second.
+    pub(crate) fn add_to_tenth(&mut self, tenth: usize, count: u64) {
+        self.tenths.resize(TENTHS, 0);
+        self.tenths[tenth.min(TENTHS - 1)] += count;
+    }
+
     /// Adds the seconds that another recording saw to a timeline; both are in order.
     pub fn merge(timeline: &mut Vec<Second>, others: Vec<Second>) {
         for other in others {
@@ -205,6 +226,9 @@ impl Second {
                     second.requests += other.requests;
                     second.failed += other.failed;
                     second.errors += other.errors;
+                    for (tenth, count) in other.tenths.iter().enumerate() {
+                        second.add_to_tenth(tenth, *count);
+                    }
                     second.response.merge(&other.response);
                 }
                 Err(place) => timeline.insert(place, other),

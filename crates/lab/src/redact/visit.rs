@@ -100,6 +100,13 @@ impl Visitor<'_> {
                 *errors.entry(kind).or_default() += count;
             }
             operation.errors = errors;
+            let mut texts = BTreeMap::new();
+            for (mut kind, mut text) in std::mem::take(&mut operation.error_texts) {
+                self.text(Kind::Text, &mut kind);
+                self.text(Kind::Text, &mut text);
+                texts.insert(kind, text);
+            }
+            operation.error_texts = texts;
         }
         let reasons = generator.invalid.iter_mut().chain(&mut generator.late);
         let reasons = reasons.chain(&mut generator.overloaded);
