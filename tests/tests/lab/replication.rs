@@ -23,13 +23,13 @@ fn check(run: &Run) -> Result<&Check> {
 
 #[test]
 fn the_lag_of_replicas_is_measured() -> Result<()> {
-    let few = ["--set", "rate=300,3000", "--set", "seconds=0.6"];
+    let few = ["--set", "rate=300", "--set", "seconds=0.6"];
     let experiment = bundled("replication-lag", &few)?;
     without_errors(&experiment)?;
     ensure!(experiment.skipped.is_empty(), "{:?}", experiment.skipped);
     let all = ["dunlin", "redis-server", "redis-server with dunlin", "valkey-server"];
     ensure!(measured(&experiment) == all, "{:?}", measured(&experiment));
-    ensure!(experiment.runs.len() == 8, "{}", experiment.runs.len());
+    ensure!(experiment.runs.len() == 4, "{}", experiment.runs.len());
     for run in &experiment.runs {
         let [half, most, longest] =
             ["lag_p50_ms", "lag_p99_ms", "lag_max_ms"].map(|name| figure(run, name));
@@ -50,9 +50,10 @@ fn a_replica_that_stands_still_lags() -> Result<()> {
     let results = bench.results(&[])?;
     let run = results.experiments[0].runs.first().context("no run")?;
     ensure!(run.failure.is_none(), "{:?}", run.failure);
-    // Its link was held for a second.
-    ensure!(figure(run, "lag_max_ms")? >= 500.0, "{:?}", run.figures);
-    ensure!(figure(run, "lag_p50_ms")? < 500.0, "{:?}", run.figures);
+    // Its link was held for 800 ms, and most markers were written before or after that.
+    let longest = figure(run, "lag_max_ms")?;
+    ensure!(longest >= 400.0, "{:?}", run.figures);
+    ensure!(figure(run, "lag_p50_ms")? < longest, "{:?}", run.figures);
     bench.is_left_clean()
 }
 
@@ -77,12 +78,12 @@ options = { repl-diskless-sync-delay = 0 }
 name = "writes"
 mix = "set"
 rate = 100
-seconds = 4
+seconds = 2.5
 
 [[event]]
-at = 1
+at = 0.5
 do = "cut"
-seconds = 1
+seconds = 0.8
 
 [lag]
 "#;
@@ -149,8 +150,9 @@ requests = 3
 /// Who is cut off with its clients goes on acknowledging, unless a replica has to have the writes.
 #[test]
 fn a_primary_that_is_cut_off_loses_writes_unless_replies_wait() -> Result<()> {
-    let few = ["--set", "failure=cut", "--set", "seconds=13", "--set", "lasts=10"];
-    let experiment = bundled("failover", &[&few[..], &["--targets", "dunlin"]].concat())?;
+    let few = ["--set", "failure=cut", "--set", "seconds=10", "--set", "lasts=7"];
+    let soon = ["--set", "down_after_ms=500", "--targets", "dunlin"];
+    let experiment = bundled("failover", &[&few[..], &soon].concat())?;
     ensure!(experiment.skipped.is_empty(), "{:?}", experiment.skipped);
     ensure!(experiment.runs.len() == 2, "{:?}", measured(&experiment));
     for run in &experiment.runs {
@@ -168,9 +170,10 @@ fn a_primary_that_is_cut_off_loses_writes_unless_replies_wait() -> Result<()> {
 
 #[test]
 fn writers_go_on_at_the_new_primary() -> Result<()> {
-    let few = ["--set", "failure=kill,stop", "--set", "seconds=13", "--set", "lasts=11"];
+    let few = ["--set", "failure=kill,stop", "--set", "seconds=10", "--set", "lasts=8"];
+    let soon = ["--set", "down_after_ms=500"];
     let other = ["--set", "replies=after a replica", "--targets", "redis-server"];
-    let experiment = bundled("failover", &[&few[..], &other].concat())?;
+    let experiment = bundled("failover", &[&few[..], &soon, &other].concat())?;
     ensure!(experiment.runs.len() == 2, "{:?}", experiment.skipped);
     for run in &experiment.runs {
         let names = ["kill -9", "SIGSTOP"];
@@ -181,7 +184,7 @@ fn writers_go_on_at_the_new_primary() -> Result<()> {
         ensure!(check.lost == 0, "{check:?}");
         // Without another primary there would be no write from the failure to the end.
         let gap = check.longest_gap_seconds.context("it is known")?;
-        ensure!(gap < 11.5, "{check:?}");
+        ensure!(gap < 8.5, "{check:?}");
     }
     Ok(())
 }

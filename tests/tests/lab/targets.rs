@@ -173,11 +173,11 @@ fn reads_over_http_are_measured_beside_a_service() -> Result<()> {
 #[test]
 fn replicas_attach_while_clients_write() -> Result<()> {
     let few = ["--set", "keys=2000", "--set", "rate=300", "--set", "seconds=2.5"];
-    let other = ["--set", "at=0.2", "--set", "replicas=1,3"];
+    let other = ["--set", "at=0.2", "--set", "replicas=2"];
     let experiment = bundled("full-sync", &[&few[..], &other].concat())?;
     without_errors(&experiment)?;
     ensure!(experiment.skipped.is_empty(), "{:?}", experiment.skipped);
-    ensure!(experiment.runs.len() == 12, "{:?}", measured(&experiment));
+    ensure!(experiment.runs.len() == 6, "{:?}", measured(&experiment));
     for run in &experiment.runs {
         let replicas: usize = run.parameters["replicas"].parse()?;
         ensure!(run.events.len() == replicas, "{}: {:?}", run.target, run.events);
@@ -193,7 +193,7 @@ fn replicas_attach_while_clients_write() -> Result<()> {
 
 #[test]
 fn an_api_over_a_table_is_measured_by_back_end() -> Result<()> {
-    let few = ["--set", "users=5", "--set", "seconds=0.4", "--set", "think_ms=5"];
+    let few = ["--set", "users=5", "--set", "seconds=0.2", "--set", "think_ms=5"];
     let experiment =
         bundled("api-departments", &[&few[..], &["--set", "fsync=none,always"]].concat())?;
     without_errors(&experiment)?;
@@ -366,6 +366,7 @@ fn cgroups_go_with_the_lab_or_with_the_next_one() -> Result<()> {
     signal(&child, Signal::INT)?;
     eventually("the end", || Ok(child.try_wait()?.is_some()))?;
     ensure!(cgroups(lab).is_empty(), "{:?}", cgroups(lab));
+    bench.forget()?;
     // At once, with the second.
     let mut child = started(&bench)?;
     let lab = child.id();

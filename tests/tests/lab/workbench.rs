@@ -42,6 +42,11 @@ impl Bench {
         self.directory.path().join("out")
     }
 
+    /// Removes the results, so that another run may write there.
+    pub(crate) fn forget(&self) -> Result<()> {
+        fs::remove_dir_all(self.out()).context("there was a run")
+    }
+
     /// Servers' directories go into this one, which tells their processes from all others.
     pub(crate) fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new("timeout");

@@ -2,6 +2,8 @@
 
 pub(super) mod choose;
 
+use std::fmt::Display;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,11 +28,11 @@ pub(super) fn run_lab(options: &RunOptions) -> ExitCode {
         Ok(agents) => agents,
         Err(error) => return mistake(&error.to_string()),
     };
-    let directory = options.out.clone().unwrap_or_else(default_directory);
     // Better now than after half an hour.
-    if let Err(error) = std::fs::create_dir_all(&directory) {
-        return mistake(&format!("{}: {error}", directory.display()));
-    }
+    let Claim { directory, .. } = &match Claim::new(options.out.as_deref()) {
+        Ok(claim) => claim,
+        Err(message) => return mistake(&message),
+    };
     let interrupt = match Interrupt::by_signals() {
         Ok(interrupt) => interrupt,
         Err(error) => return mistake(&format!("no signals: {error}")),
@@ -51,10 +53,10 @@ pub(super) fn run_lab(options: &RunOptions) -> ExitCode {
     }
     let environment =
         RunEnvironment { interrupt: interrupt.clone(), agents, directory: Some(data) };
-    let results = run_experiments(&definitions, options.full, &directory, &environment);
+    let results = run_experiments(&definitions, options.full, directory, &environment);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
-    match report::write_all(&results, &directory) {
+    match report::write_all(&results, directory) {
         Ok(files) => {
             let page = files.first().map(|file| file.display().to_string()).unwrap_or_default();
             let end =
@@ -124,9 +126,50 @@ fn run_experiments(
     results
 }
 
-/// `lab-20261122-001338`, in this directory.
-fn default_directory() -> PathBuf {
-    PathBuf::from(format!("lab-{}", report::stamp(clock::now_ms())))
+/// The directory of a run, which no other run has written to or will write to.
+struct Claim {
+    directory: PathBuf,
+    /// Locked until the run ends, however it does.
+    _lock: File,
+}
+
+impl Claim {
+    /// Claims this directory, or a new one, `lab-20261122-001338` in the present one.
+    fn new(out: Option<&Path>) -> Result<Claim, String> {
+        let failed = |path: &Path, error: &dyn Display| format!("{}: {error}", path.display());
+        let directory = match out {
+            Some(out) => {
+                fs::create_dir_all(out).map_err(|error| failed(out, &error))?;
+                out.to_owned()
+            }
+            None => new_directory().map_err(|error| failed(Path::new("."), &error))?,
+        };
+        let lock = File::open(&directory).map_err(|error| failed(&directory, &error))?;
+        // Not every file system has locks.
+        if lock.try_lock().is_err_and(|error| matches!(error, TryLockError::WouldBlock)) {
+            return Err(failed(&directory, &"another run writes there"));
+        }
+        if directory.join("results.json").exists() {
+            let why = "the results of another run are there: choose another directory";
+            return Err(failed(&directory, &why));
+        }
+        Ok(Claim { directory, _lock: lock })
+    }
+}
+
+/// Makes a directory with the time in its name.
+fn new_directory() -> io::Result<PathBuf> {
+    let name = format!("lab-{}", report::stamp(clock::now_ms()));
+    let mut directory = PathBuf::from(&name);
+    for number in 2.. {
+        match fs::create_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                directory = PathBuf::from(format!("{name}-{number}"));
+            }
+            made => return made.map(|()| directory),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// The bundled experiments, and the servers on this machine.
@@ -161,6 +204,22 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_for_one_run() {
+        let own = std::env::temp_dir().join(format!("dunlin-lab-claim-{}", std::process::id()));
+        let out = own.join("deep/er");
+        let claim = Claim::new(Some(&out)).unwrap();
+        let busy = Claim::new(Some(&out)).map(|_| ()).unwrap_err();
+        assert!(busy.ends_with("another run writes there"), "{busy}");
+        drop(claim);
+        // A run that was ended before it had results has left nothing.
+        drop(Claim::new(Some(&out)).unwrap());
+        fs::write(out.join("results.json"), "{}").unwrap();
+        let taken = Claim::new(Some(&out)).map(|_| ()).unwrap_err();
+        assert!(taken.contains("the results of another run are there"), "{taken}");
+        fs::remove_dir_all(own).unwrap();
+    }
 
     #[test]
     fn the_list_names_every_experiment() {

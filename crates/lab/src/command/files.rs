@@ -1,5 +1,6 @@
 //! `dunlin lab report` and `compare`: reports and comparisons of existing results.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,6 +60,9 @@ pub(super) fn report(options: &ReportOptions) -> ExitCode {
     let Some(directory) = options.out.as_deref().or(beside) else {
         return mistake("several results need --out, where the report of all goes");
     };
+    if let Err(message) = loses_nothing(directory, &results) {
+        return mistake(&message);
+    }
     let mut pages = String::new();
     let all = [
         (Some(directory), report::write_all as Writer),
@@ -77,6 +81,23 @@ pub(super) fn report(options: &ReportOptions) -> ExitCode {
         }
     }
     print(&pages)
+}
+
+/// Whether a directory may be written to: if it has results, then of these runs only.
+fn loses_nothing(directory: &Path, results: &Results) -> Result<(), String> {
+    let present = directory.join("results.json");
+    if !present.exists() {
+        return Ok(());
+    }
+    let starts = |results: &Results| -> BTreeSet<u64> {
+        let runs = results.experiments.iter().flat_map(|experiment| &experiment.runs);
+        runs.map(|run| run.started_unix_ms).collect()
+    };
+    let before = Results::read(&present).map_err(|error| error.to_string())?;
+    if starts(&before).is_subset(&starts(results)) {
+        return Ok(());
+    }
+    Err(format!("{}: the results of other runs are there", directory.display()))
 }
 
 /// All experiments of some files, each as the last file has it.

@@ -20,7 +20,8 @@ pub(super) struct RunOptions {
     /// The size for publication: longer runs, more of them.
     #[arg(long)]
     pub(super) full: bool,
-    /// Where results and report go; by default a new directory here.
+    /// Where results and report go; by default a new directory here. One with the results of
+    /// another run is refused.
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) out: Option<PathBuf>,
     /// Where servers keep their data while they run, and with it the file system whose fsync is

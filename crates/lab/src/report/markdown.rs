@@ -91,15 +91,16 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     for sentence in verdict::answer(analysis) {
         text.push_str(&format!("\n**{}**\n", escape(&sentence)));
     }
-    if let Some(details) = standing::details(analysis, &verdict::headline_figures(analysis)) {
-        side_by_side(&details, text);
-    }
-    let cautions = verdict::cautions(analysis);
-    if !cautions.is_empty() {
+    let mut told = verdict::failures(analysis);
+    told.extend(verdict::cautions(analysis));
+    if !told.is_empty() {
         text.push('\n');
     }
-    for caution in cautions {
-        text.push_str(&format!("- {}\n", escape(&caution)));
+    for sentence in told {
+        text.push_str(&format!("- {}\n", escape(&sentence)));
+    }
+    if let Some(details) = standing::details(analysis, &verdict::headline_figures(analysis)) {
+        side_by_side(&details, text);
     }
     match columns::columns(analysis) {
         Some(columns) => side_by_side(&columns, text),

@@ -119,10 +119,20 @@ fn contents(analyses: &[Analysis<'_>], page: &mut Markup) {
         let answer = verdict::answer(analysis);
         // The first sentence is about what matters most.
         page.leaf("span", &[("class", &"short")], answer.first().map_or("", String::as_str));
+        let failed = verdict::failed_runs(analysis);
+        if failed > 0 {
+            let of = experiment_runs(failed, analysis.experiment.runs.len());
+            page.leaf("span", &[("class", &"failed")], format!(" {of}"));
+        }
         page.close();
     }
     page.close();
     page.close();
+}
+
+/// `1 of 6 runs failed.`
+fn experiment_runs(failed: usize, of: usize) -> String {
+    format!("{failed} of {of} {} failed.", if of == 1 { "run" } else { "runs" })
 }
 
 fn experiment(index: usize, analysis: &Analysis<'_>, colours: &Colours, page: &mut Markup) {
@@ -137,16 +147,19 @@ fn experiment(index: usize, analysis: &Analysis<'_>, colours: &Colours, page: &m
     page.close();
     page.leaf("p", &[("class", &"question")], &experiment.question);
     page.leaf("p", &[("class", &"answer")], verdict::answer(analysis).join(" "));
+    for (class, sentences) in
+        [("failures", verdict::failures(analysis)), ("cautions", verdict::cautions(analysis))]
+    {
+        if !sentences.is_empty() {
+            page.open("ul", &[("class", &class)]);
+            for sentence in sentences {
+                page.leaf("li", &[], sentence);
+            }
+            page.close();
+        }
+    }
     if let Some(details) = standing::details(analysis, &verdict::headline_figures(analysis)) {
         table::side_by_side(&details, page);
-    }
-    let cautions = verdict::cautions(analysis);
-    if !cautions.is_empty() {
-        page.open("ul", &[("class", &"cautions")]);
-        for caution in cautions {
-            page.leaf("li", &[], caution);
-        }
-        page.close();
     }
     if let Some(columns) = columns(analysis) {
         table::side_by_side(&columns, page);

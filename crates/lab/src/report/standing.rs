@@ -85,9 +85,9 @@ fn sentence(
                 count => format!(" at all {count} points"),
             };
             return Some(format!("{name}: level with {other_name} in {label}{load}{everywhere}."));
-        } else if let Some(mean) = standing.mean() {
+        } else if let Some(ratio) = standing.ratio() {
             let counts = standing.counts(figure.better);
-            return Some(format!("{name}: {mean} the {label} of {other_name}{load}. {counts}."));
+            return Some(format!("{name}: {ratio} the {label} of {other_name}{load}. {counts}."));
         }
     }
     None
@@ -153,8 +153,13 @@ impl Standing {
         self.higher.len() + self.lower.len() + self.ties
     }
 
-    /// The multiple over all points: the geometric mean, of which twice and half make one.
-    fn mean(&self) -> Option<String> {
+    /// The multiple over all points: the geometric mean, of which twice and half make one. Where
+    /// points are opposite, a mean would say something that is true of none of them: then it is the
+    /// range.
+    fn ratio(&self) -> Option<String> {
+        if let (Some(lowest), Some(highest)) = (self.lower.first(), self.higher.last()) {
+            return Some(range(&[*lowest, *highest]));
+        }
         let count = self.logs.len() as f64;
         (count > 0.0).then(|| number::ratio((self.logs.iter().sum::<f64>() / count).exp()))
     }
@@ -198,8 +203,8 @@ impl Standing {
             _ => (good.len().to_string(), bad.len().to_string()),
         };
         let worst = if figure.better == Better::Neither { String::new() } else { range(bad) };
-        let mean = self.mean().unwrap_or_default();
-        [figure.full_label(), mean, ahead, self.ties.to_string(), behind, worst]
+        let ratio = self.ratio().unwrap_or_default();
+        [figure.full_label(), ratio, ahead, self.ties.to_string(), behind, worst]
     }
 }
 

@@ -204,8 +204,28 @@ fn shown(figure: &Figure, value: f64) -> String {
     if figure.unit == Unit::PerSecond { format!("{text} a second") } else { text }
 }
 
-/// What a reader must know before believing a figure: who was not measured, which runs failed or
-/// are invalid, and figures whose spread is unknown.
+/// How many runs failed.
+pub(crate) fn failed_runs(analysis: &Analysis<'_>) -> usize {
+    analysis.experiment.runs.iter().filter(|run| run.failure.is_some()).count()
+}
+
+/// Which runs failed, and why.
+pub(crate) fn failures(analysis: &Analysis<'_>) -> Vec<String> {
+    let mut troubles = Troubles::default();
+    for (index, point) in analysis.points.iter().enumerate() {
+        for (target, cell) in analysis.targets.iter().zip(&point.cells) {
+            for run in &cell.failed {
+                let why = without_stop(run.failure.as_deref().unwrap_or_default());
+                let point = analysis.point_label(index);
+                troubles.add(target, &point, run.repetition, format!("failed: {why}."));
+            }
+        }
+    }
+    troubles.told()
+}
+
+/// What a reader must know before believing a figure: who was not measured, which runs are invalid,
+/// and figures whose spread is unknown.
 pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
     let mut cautions = Vec::new();
     let skipped = analysis.experiment.skipped.iter();
@@ -220,10 +240,6 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
         for (target, cell) in analysis.targets.iter().zip(&point.cells) {
             let point = analysis.point_label(index);
             let mut add = |run: &Run, what| troubles.add(target, &point, run.repetition, what);
-            for run in &cell.failed {
-                let why = without_stop(run.failure.as_deref().unwrap_or_default());
-                add(run, format!("failed: {why}."));
-            }
             for run in &cell.invalid {
                 let why = super::analysis::invalid_reasons(run);
                 let why: Vec<&str> = why.into_iter().map(without_stop).collect();

@@ -191,7 +191,7 @@ pub(crate) fn was_broken(run: &Run) -> bool {
 }
 
 /// When the target was ended or stopped on purpose, in seconds from the run's start.
-fn faults(run: &Run) -> impl Iterator<Item = f64> {
+pub(crate) fn faults(run: &Run) -> impl Iterator<Item = f64> {
     // Of stops and ends, only these were the lab's doing, and only if they were done.
     let broke = |event: &&Event| {
         event.done && ["kill", "SIGSTOP", "cut"].iter().any(|name| event.name.starts_with(name))
@@ -281,7 +281,13 @@ pub fn figures(experiment: &ExperimentResult) -> Vec<Figure> {
     }
     // What the checker found is read from there.
     named.remove(CHECK_RECOVERY);
-    figures.extend(named.into_iter().map(named_figure));
+    // In a closed loop a faster server does more in the same time, and is busier for it.
+    let is_closed = loads.iter().any(|name| !is_open(experiment, name));
+    let judged = |figure: Figure| match figure.unit {
+        Unit::Processors if is_closed => Figure { better: Better::Neither, ..figure },
+        _ => figure,
+    };
+    figures.extend(named.into_iter().map(named_figure).map(judged));
     let has_it = |figure: &Figure, run: &Run| figure.of(run).or(figure.missed(run).map(|_| 0.0));
     let is_told = |figure: &Figure, run: &Run| has_it(figure, run).is_some() || figure.is_late(run);
     figures.retain(|figure| experiment.runs.iter().any(|run| is_told(figure, run)));

@@ -8,7 +8,7 @@ mod lines;
 mod scale;
 
 pub(crate) use bars::{Bar, Bars, Category};
-pub(crate) use canvas::{CHART_SHEET, COLOUR_SHEET, Stroke};
+pub(crate) use canvas::{CHART_SHEET, COLOUR_SHEET, COLOURS, Stroke};
 pub(crate) use lines::{Axis, Lines, Marked, Point, Series, Span};
 pub(crate) use scale::{Scale, Tick};
 

@@ -5,10 +5,10 @@ use super::section::{
     Context, Kind, Section, axis_label, capital, choice_note, chosen_points, loads, slug, title,
     typical, typical_in_time,
 };
-use crate::record::{Recording, Second};
+use crate::record::{Recording, Second, TENTHS};
 use crate::report::analysis::Analysis;
 use crate::report::chart::{Axis, Body, Chart, Lines, Point, Scale, Series, Span, Stroke};
-use crate::results::figure::memory_of;
+use crate::results::figure::{faults, memory_of};
 use crate::results::{Run, Sample, Unit};
 
 /// Events of two targets that are no further apart happened at the same time.
@@ -190,21 +190,52 @@ const LATENCY_LINES: [LatencyLine; 3] = [
 ];
 
 fn latency_line(run: &Run, load: &str, value: fn(&Second) -> f64) -> Vec<Point> {
-    seconds(run, load, |second, _| (second.response.count() > 0).then(|| value(second)))
+    let no_tenths = |_, _: &Second, _| Vec::new();
+    seconds(run, load, no_tenths, |second, _| (second.response.count() > 0).then(|| value(second)))
 }
 
+/// A point for each second, and for each tenth of a second around faults, so that a server which is
+/// ended for a moment is seen to answer nothing.
 fn throughput_line(run: &Run, load: &str) -> Vec<Point> {
-    seconds(run, load, |second, length| Some(second.successes() as f64 / length))
+    let faults: Vec<f64> = faults(run).collect();
+    let tenths = |start: f64, second: &Second, length: f64| {
+        let near = |fault: &f64| {
+            let from = start + f64::from(second.at);
+            (from - AFTER_FAULT..from + 1.0 + BEFORE_FAULT).contains(fault)
+        };
+        let is_counted = second.successes() == 0 || !second.tenths.is_empty();
+        let fits = is_counted && faults.iter().any(near);
+        let count = if fits { (length * TENTHS as f64 + 0.5) as usize } else { 0 };
+        let counted = |tenth: usize| second.tenths.get(tenth).copied().unwrap_or(0);
+        (0..count).map(|tenth| (tenth, counted(tenth) as f64 * TENTHS as f64)).collect()
+    };
+    seconds(run, load, tenths, |second, length| Some(second.successes() as f64 / length))
 }
 
-/// A point in the middle of each second; `value` is told how long the second was, too.
-fn seconds(run: &Run, load: &str, value: impl Fn(&Second, f64) -> Option<f64>) -> Vec<Point> {
+/// How long before a fault, and after it, tenths of seconds are shown.
+const BEFORE_FAULT: f64 = 0.5;
+const AFTER_FAULT: f64 = 2.5;
+
+/// A point in the middle of each second; `value` is told how long the second was, too. `tenths` may
+/// give the points of a second's tenths instead, each with its place.
+fn seconds(
+    run: &Run,
+    load: &str,
+    tenths: impl Fn(f64, &Second, f64) -> Vec<(usize, f64)>,
+    value: impl Fn(&Second, f64) -> Option<f64>,
+) -> Vec<Point> {
     let mut points = Vec::new();
     for (start, recording) in recordings(run, load) {
         for second in &recording.timeline {
             // The last second may have been cut short; much shorter, it says nothing.
             let length = (recording.seconds - f64::from(second.at)).min(1.0);
-            if length >= 0.5 {
+            let fine = tenths(start, second, length);
+            if !fine.is_empty() {
+                points.extend(fine.into_iter().map(|(tenth, value)| {
+                    let x = start + f64::from(second.at) + (tenth as f64 + 0.5) / TENTHS as f64;
+                    Point { x, y: Some(value), ..Point::default() }
+                }));
+            } else if length >= 0.5 {
                 let x = start + f64::from(second.at) + length / 2.0;
                 points.push(Point { x, y: value(second, length), ..Point::default() });
             }
@@ -271,4 +302,73 @@ fn spans(runs: &[&Run]) -> Vec<Span> {
             span
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::load::Plan;
+    use crate::record::Generator;
+    use crate::results::{Event, LoadRecording};
+
+    /// Ten seconds at a thousand a second; in the sixth a server is killed for half a second.
+    fn killed(has_tenths: bool) -> Run {
+        let second = |at: u32| {
+            let tenth = |tenth: usize| if at == 5 && (3..8).contains(&tenth) { 0 } else { 100 };
+            let tenths: Vec<u64> = (0..TENTHS).map(tenth).collect();
+            let requests = tenths.iter().sum();
+            let tenths = if has_tenths { tenths } else { Vec::new() };
+            Second { at, requests, tenths, ..Second::default() }
+        };
+        let recording = Recording {
+            plan: Plan::default(),
+            started_unix_ms: 0,
+            seconds: 10.0,
+            operations: Vec::new(),
+            timeline: (0..10).map(second).collect(),
+            generator: Generator::default(),
+            interrupted: None,
+        };
+        let event = Event {
+            at: 5.3,
+            until: None,
+            name: "kill -9".to_owned(),
+            outcome: String::new(),
+            done: true,
+            unfinished: false,
+        };
+        Run {
+            target: "dunlin".to_owned(),
+            parameters: BTreeMap::new(),
+            repetition: 0,
+            started_unix_ms: 0,
+            command: Vec::new(),
+            loads: vec![LoadRecording {
+                name: "clients".to_owned(),
+                recording,
+                agents: Vec::new(),
+            }],
+            samples: Vec::new(),
+            events: vec![event],
+            knee: None,
+            check: None,
+            figures: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_gone_for_a_moment_is_seen_at_zero() {
+        let line = throughput_line(&killed(true), "clients");
+        let low: Vec<f64> = line.iter().filter(|own| own.y == Some(0.0)).map(|own| own.x).collect();
+        assert_eq!(low.len(), 5, "{low:?}");
+        assert!((low[0] - 5.35).abs() < 1e-9, "{low:?}");
+        // Far from the fault a second has one point, and each tells a rate per second.
+        assert!(line.iter().any(|own| (own.x - 1.5).abs() < 1e-9 && own.y == Some(1000.0)));
+        assert!(line.windows(2).all(|pair| pair[0].x < pair[1].x), "in order");
+        let old = throughput_line(&killed(false), "clients");
+        assert_eq!(old.len(), 10, "results of earlier versions have seconds only");
+    }
 }

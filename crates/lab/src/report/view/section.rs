@@ -1,7 +1,11 @@
 //! What views are made of, and what they have in common.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::crc::crc16;
+
 use crate::report::analysis::Analysis;
-use crate::report::chart::Chart;
+use crate::report::chart::{COLOURS, Chart};
 use crate::results::figure::load_names;
 use crate::results::{Results, Run, Unit};
 
@@ -29,28 +33,47 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The colour of each target, the same throughout a report.
+/// The colour of each target: the same in all charts of all reports, as far as there are colours.
 pub(crate) struct Colours {
-    names: Vec<String>,
+    /// Those that are not among [`FIXED`], with their colours.
+    others: BTreeMap<String, usize>,
 }
 
+/// The colours of the servers that the lab knows. The last one is the built-in limit's, which is no
+/// server.
+const FIXED: [(&str, usize); 5] =
+    [("dunlin", 0), ("redis-server", 1), ("valkey-server", 2), ("etcd", 3), ("limit", 6)];
+/// Colours that are free for targets of other names.
+const FREE: [usize; 3] = [4, 5, 7];
+
 impl Colours {
-    /// Dunlin first, then all others in the order in which they appear.
+    /// The colours of all targets of some results. A name leads to its colour, whoever stands
+    /// beside it; of several that would share one, those that come later in the alphabet get the
+    /// next that is free.
     pub(crate) fn of(results: &Results) -> Colours {
-        let mut names: Vec<String> = vec!["dunlin".to_owned()];
-        for experiment in &results.experiments {
-            for target in &experiment.targets {
-                if !names.contains(&target.name) {
-                    names.push(target.name.clone());
-                }
-            }
+        let targets = results.experiments.iter().flat_map(|experiment| &experiment.targets);
+        let names: BTreeSet<&str> = targets.map(|target| target.name.as_str()).collect();
+        let is_fixed = |name: &str| FIXED.iter().find(|(fixed, _)| *fixed == name);
+        let mut taken: BTreeSet<usize> =
+            names.iter().filter_map(|name| is_fixed(name)).map(|(_, colour)| *colour).collect();
+        let mut others = BTreeMap::new();
+        for name in names.into_iter().filter(|name| is_fixed(name).is_none()) {
+            let own = usize::from(crc16(name.as_bytes())) % FREE.len();
+            let mut free = (0..FREE.len()).map(|step| FREE[(own + step) % FREE.len()]);
+            let others_free = (0..COLOURS).filter(|colour| !FREE.contains(colour));
+            let colour = free.by_ref().chain(others_free).find(|colour| !taken.contains(colour));
+            // There are more targets than colours.
+            let colour = colour.unwrap_or(FREE[own]);
+            taken.insert(colour);
+            others.insert(name.to_owned(), colour);
         }
-        Colours { names }
+        Colours { others }
     }
 
     /// The colour of a target.
     pub(crate) fn colour(&self, target: &str) -> usize {
-        self.names.iter().position(|name| name == target).unwrap_or(self.names.len())
+        let fixed = FIXED.iter().find(|(name, _)| *name == target).map(|(_, colour)| *colour);
+        fixed.or_else(|| self.others.get(target).copied()).unwrap_or(COLOURS - 1)
     }
 }
 
