@@ -175,12 +175,14 @@ fn options_by_command() -> [(&'static str, String); 6] {
     ]
 }
 
+/// A line of a shell's `case` for each of them.
+fn cases(line: impl Fn(&str, &str) -> String) -> String {
+    options_by_command().iter().map(|(command, options)| line(command, options)).collect()
+}
+
 fn completion_bash() -> String {
     let commands = COMMANDS.join(" ");
-    let mut cases = String::new();
-    for (command, options) in options_by_command() {
-        cases.push_str(&format!("        {command}) words='{options}' ;;\n"));
-    }
+    let cases = cases(|command, options| format!("        {command}) words='{options}' ;;\n"));
     format!(
         "# Completion of dunlin's command lines for bash.
 _dunlin() {{
@@ -202,10 +204,7 @@ complete -o default -F _dunlin dunlin
 
 fn completion_zsh() -> String {
     let commands = COMMANDS.join(" ");
-    let mut cases = String::new();
-    for (command, options) in options_by_command() {
-        cases.push_str(&format!("    {command}) compadd -- {options} ;;\n"));
-    }
+    let cases = cases(|command, options| format!("    {command}) compadd -- {options} ;;\n"));
     format!(
         "#compdef dunlin
 # Completion of dunlin's command lines for zsh.
