@@ -12,6 +12,10 @@ use rustls::server::StoresServerSessions;
 /// So few places of sessions that are gone are not worth a look.
 const PLACES_SPARED: usize = 16;
 
+/// A longer session is not kept: it has all certificates that its client has shown, and thousands
+/// are kept.
+const LONGEST: usize = 16 * 1024;
+
 /// See the module's text.
 pub(crate) struct Sessions {
     most: usize,
@@ -58,6 +62,9 @@ impl Kept {
 
 impl StoresServerSessions for Sessions {
     fn put(&self, name: Vec<u8>, session: Vec<u8>) -> bool {
+        if session.len() > LONGEST {
+            return false;
+        }
         let (mut kept, now) = (self.kept.lock(), Instant::now());
         while let Some((oldest, since)) = kept.in_order.front() {
             let is_current = kept.by_name.get(oldest).is_some_and(|(_, own)| own == since);
@@ -117,6 +124,15 @@ mod tests {
         }
         let places = sessions.kept.lock().in_order.len();
         assert!(places <= 2 * 2 + PLACES_SPARED, "what is gone is forgotten: {places}");
+    }
+
+    #[test]
+    fn long_ones_are_not_kept() {
+        let sessions = Sessions::new(2, 300);
+        assert!(
+            sessions.put(vec![1], vec![0; LONGEST]) && !sessions.put(vec![2], vec![0; LONGEST + 1])
+        );
+        assert!(sessions.get(&[1]).is_some() && sessions.get(&[2]).is_none());
     }
 
     #[test]

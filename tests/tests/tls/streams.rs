@@ -5,14 +5,14 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use resp::client::Value;
 use rustls::ClientConnection;
 use tests::observe::{PATIENCE, number, wait_until};
 use tls::Stream;
 use tls::client::server_name;
 
-use crate::house::{APART, Caller, House, bulk, is_served, read_some, simple};
+use crate::house::{APART, Caller, House, bulk, is_served, read_some, run, simple};
 
 /// A session whose bytes the test carries.
 struct Carried {
@@ -349,5 +349,48 @@ fn changes_stream_to_a_follower() -> Result<()> {
         text.push_str(&String::from_utf8_lossy(&piece[..count]));
     }
     ensure!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_session_counts_as_memory_of_its_client() -> Result<()> {
+    let house = House::open(&[])?;
+    let mut control = house.control()?;
+    let mut caller = house.connect()?;
+    let own = |value: &Value| -> Result<u64> {
+        let Value::Bulk(line) = value else { anyhow::bail!("{value:?}") };
+        let line = String::from_utf8_lossy(line).into_owned();
+        let found = line.split(' ').find_map(|field| field.strip_prefix("tot-mem="));
+        Ok(found.context("its memory")?.parse()?)
+    };
+    // Its buffers are shown after a command.
+    ensure!(caller.call("PING")? == simple("PONG"));
+    ensure!(!control.call_text("PING")?.is_error());
+    let encrypted = own(&caller.call("CLIENT INFO")?)?;
+    let open =
+        own(&Value::Bulk(control.call_text("CLIENT INFO")?.text().context("a line")?.to_vec()))?;
+    ensure!(encrypted >= open + 8 * 1024, "{encrypted} {open}");
+    let before = number(&mut control, "mem_clients_normal")?;
+    let more = (0..20).map(|_| house.connect()).collect::<Result<Vec<_>>>()?;
+    wait_until("all of them", || Ok(number(&mut control, "connected_clients")? == 22))?;
+    wait_until("their memory", || {
+        Ok(number(&mut control, "mem_clients_normal")? >= before + 20 * 8 * 1024)
+    })?;
+    drop(more);
+    Ok(())
+}
+
+#[test]
+fn who_ends_right_after_the_handshake_is_no_trouble() -> Result<()> {
+    let house = House::open(&[("loglevel", "verbose")])?;
+    for version in ["-tls1_2", "-tls1_3"] {
+        for _ in 0..10 {
+            let output = run(house.openssl(&[version, "-brief"]), b"")?;
+            ensure!(output.status.success(), "{output:?}");
+        }
+    }
+    ensure!(is_served(house.connect()));
+    let log = house.server.log();
+    ensure!(!log.contains("the client ended it"), "{log}");
     Ok(())
 }

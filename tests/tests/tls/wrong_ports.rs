@@ -14,19 +14,28 @@ use crate::house::{House, is_served, run};
 #[test]
 fn the_log_says_who_speaks_no_tls() -> Result<()> {
     let house = House::open(&[])?;
-    for port in [house.port, house.https] {
-        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.write_all(b"PING\r\n")?;
-        let mut answer = Vec::new();
-        socket.read_to_end(&mut answer)?;
-        // An alert of TLS, which is all that can be said there.
-        ensure!(answer.starts_with(b"\x15\x03"), "{}", answer.escape_ascii());
+    // Each has its line then.
+    ensure!(!house.control()?.call_text("CONFIG SET loglevel verbose")?.is_error());
+    for (bytes, what) in [
+        (&b"PING\r\n"[..], "it sends text without TLS"),
+        (b"*1\r\n$4\r\nPING\r\n", "it speaks RESP without TLS"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "it speaks HTTP without TLS"),
+        (b"\0\0\0\0\0\0\0\0", "most likely it does not speak TLS"),
+    ] {
+        for port in [house.port, house.https] {
+            let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.write_all(bytes)?;
+            let mut answer = Vec::new();
+            socket.read_to_end(&mut answer)?;
+            // An alert of TLS, which is all that can be said there.
+            ensure!(answer.starts_with(b"\x15\x03"), "{}", answer.escape_ascii());
+        }
+        house.logs(&format!("Error accepting a client connection: {what}"))?;
+        let log = house.server.log();
+        let line = log.lines().find(|line| line.contains(what));
+        ensure!(line.is_some_and(|line| line.contains("(addr=127.0.0.1:")), "{log}");
     }
-    house.logs("Error accepting a client connection: most likely it does not speak TLS")?;
-    let log = house.server.log();
-    let line = log.lines().find(|line| line.contains("most likely it does not speak TLS"));
-    ensure!(line.is_some_and(|line| line.contains("(addr=127.0.0.1:")), "{log}");
     ensure!(is_served(house.connect()));
     Ok(())
 }

@@ -115,6 +115,8 @@ pub struct Client {
     pub connected_at: u64,
     /// The descriptor's number.
     pub descriptor: i32,
+    /// The names of users that its certificate has, if each of its requests may be such a user's.
+    pub certificate_names: Box<[Vec<u8>]>,
     /// The names that it gave.
     pub names: Mutex<ClientNames>,
     /// When it last sent or took something, as [`crate::turn::Turn::monotonic`].
@@ -149,6 +151,8 @@ pub struct Client {
     pub query_free: AtomicUsize,
     /// Bytes of memory that complete commands take while they wait to be run.
     pub argument_bytes: AtomicUsize,
+    /// Bytes of memory that what carries its bytes takes besides its socket: a session of TLS.
+    pub transport_memory: AtomicUsize,
     /// Bytes of output that wait.
     pub output_bytes: AtomicUsize,
     /// The most bytes of output that ever waited.
@@ -189,6 +193,7 @@ impl Client {
             local_address,
             connected_at: now,
             descriptor,
+            certificate_names: Box::default(),
             names: Mutex::default(),
             last_interaction: AtomicU64::new(now),
             flags: AtomicU32::new(0),
@@ -206,6 +211,7 @@ impl Client {
             query_bytes: AtomicUsize::new(0),
             query_free: AtomicUsize::new(0),
             argument_bytes: AtomicUsize::new(0),
+            transport_memory: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             output_peak: AtomicUsize::new(0),
             output_memory: AtomicUsize::new(0),

@@ -704,6 +704,10 @@ impl Connection {
         let room = self.input.capacity() + big_room;
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
+        let transport = self.transport.memory();
+        if transport > 0 {
+            client.transport_memory.store(transport, Relaxed);
+        }
         client.argument_bytes.store(self.protocol.memory() + self.pending.memory(), Relaxed);
         let held = self.held.as_ref().map_or(0, |held| held.memory());
         let deferred = self.deferred_replies.memory() + held;

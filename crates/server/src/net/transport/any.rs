@@ -54,6 +54,11 @@ impl Transport for AnyTransport {
     }
 
     #[inline]
+    fn memory(&self) -> usize {
+        with_back_end!(self, own => own.memory())
+    }
+
+    #[inline]
     fn wants_write(&self) -> bool {
         with_back_end!(self, own => own.wants_write())
     }

@@ -148,6 +148,14 @@ pub(super) trait Transport: Send {
         0
     }
 
+    /// Bytes of memory that it takes besides the socket's own, which is the system's.
+    ///
+    /// TLS: the session, with what it has received or encrypted and not passed on.
+    #[inline]
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// Whether it should be flushed, or offered output, though no event has said that it is
     /// writable.
     ///
