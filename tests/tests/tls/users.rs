@@ -1,5 +1,7 @@
 //! Clients that are the users whom their certificates name.
 
+use std::io::Write;
+
 use anyhow::{Context, Result, ensure};
 use resp::client::Value;
 use rustls::HandshakeKind;
@@ -8,7 +10,7 @@ use tests::client::{Client, Reply};
 use tests::observe::number;
 use tls::Stream;
 
-use crate::house::{Caller, House, bulk, read, simple};
+use crate::house::{Caller, House, bulk, read, read_some, simple};
 
 /// A server with users, and a certificate with a common name and two URIs.
 fn open(options: &[(&str, &str)]) -> Result<(House, Identity, Client)> {
@@ -136,5 +138,101 @@ fn the_first_uri_that_a_user_has_counts() -> Result<()> {
     house.logs("TLS: No matching user found in certificate SAN URI fields")?;
     set(&mut control, "CONFIG SET tls-auth-clients-user off")?;
     ensure!(who(&house, Some(&alice))? == bulk(b"default"));
+    Ok(())
+}
+
+/// The status and the rest of the answer to a request without a body, of a client with this
+/// certificate.
+fn asked(
+    house: &House,
+    own: Option<&Identity>,
+    line: &str,
+    headers: &str,
+) -> Result<(u16, String)> {
+    let mut caller = Caller::connect(house.https, read(&house.settings(own))?)?;
+    let request =
+        format!("{line} HTTP/1.1\r\nHost: db.example\r\nConnection: close\r\n{headers}\r\n");
+    caller.stream.write_all(request.as_bytes())?;
+    caller.stream.flush()?;
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    while let Ok(count) = read_some(&mut caller.stream, &mut piece)
+        && count > 0
+    {
+        answer.extend_from_slice(&piece[..count]);
+    }
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let status = text.get(9..12).and_then(|status| status.parse().ok());
+    Ok((status.with_context(|| text.clone())?, text))
+}
+
+#[test]
+fn requests_of_a_client_with_a_certificate_are_its_users() -> Result<()> {
+    let (house, alice, mut control) =
+        open(&[("requirepass", "secret"), ("tls-auth-clients", "optional")])?;
+    set(&mut control, "AUTH secret")?;
+    set(&mut control, "ACL SETUSER alice on ~own:* +@all")?;
+    set(&mut control, "ACL SETUSER bob on >password ~other:* +@all")?;
+    set(&mut control, "SET own:a 1")?;
+    set(&mut control, "SET other:a 2")?;
+    let own = "GET /v1/keys/own:a";
+    let other = "GET /v1/keys/other:a";
+    ensure!(asked(&house, Some(&alice), own, "")?.0 == 421, "it has no user yet");
+    set(&mut control, "CONFIG SET tls-auth-clients-user CN")?;
+    let by_bob = "Authorization: Bearer bob:password\r\n";
+    let page = "Origin: https://page.example\r\n";
+    for (line, headers, status) in [
+        (own, "", 200),
+        (other, "", 403),
+        ("PUT /v1/keys/other:a", "Content-Length: 0\r\n", 403),
+        // Credentials say more than a certificate.
+        (own, by_bob, 403),
+        (other, by_bob, 200),
+        (own, "Authorization: Bearer wrong\r\n", 421),
+        // A browser sends the certificate for any page.
+        (own, page, 403),
+        (own, "Sec-Fetch-Site: cross-site\r\n", 403),
+    ] {
+        let (got, text) = asked(&house, Some(&alice), line, headers)?;
+        ensure!(got == status, "{line} {headers}: {text}");
+    }
+    set(&mut control, "CONFIG SET http-cors-origins *")?;
+    ensure!(asked(&house, Some(&alice), own, page)?.0 == 403, "nobody has named the page");
+    set(&mut control, "CONFIG SET http-cors-origins https://page.example")?;
+    ensure!(asked(&house, Some(&alice), own, page)?.0 == 200);
+    // Nobody without a certificate, and nobody who is off or gone.
+    ensure!(asked(&house, None, own, "")?.0 != 200);
+    set(&mut control, "ACL SETUSER alice off")?;
+    let before = number(&mut control, "acl_access_denied_tls_cert")?;
+    ensure!(asked(&house, Some(&alice), own, "")?.0 != 200);
+    ensure!(number(&mut control, "acl_access_denied_tls_cert")? == before + 1);
+    Ok(())
+}
+
+#[test]
+fn a_connection_of_http_asks_anew_whose_certificate_it_has() -> Result<()> {
+    let (house, alice, mut control) =
+        open(&[("requirepass", "secret"), ("tls-auth-clients-user", "CN")])?;
+    set(&mut control, "AUTH secret")?;
+    set(&mut control, "ACL SETUSER alice on ~own:* +@all")?;
+    set(&mut control, "SET own:a 1")?;
+    let mut caller = Caller::connect(house.https, read(&house.settings(Some(&alice)))?)?;
+    let mut ask = |status: &str| -> Result<()> {
+        let request = b"GET /v1/keys/own:a HTTP/1.1\r\nHost: db.example\r\n\r\n";
+        caller.stream.write_all(request)?;
+        caller.stream.flush()?;
+        let mut piece = [0; 4096];
+        let count = read_some(&mut caller.stream, &mut piece)?;
+        let text = String::from_utf8_lossy(&piece[..count]).into_owned();
+        ensure!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {text}");
+        Ok(())
+    };
+    for _ in 0..3 {
+        // The second one has the headers of the first.
+        ask("200")?;
+        ask("200")?;
+        set(&mut control, "ACL SETUSER alice resetkeys ~another")?;
+        ask("403")?;
+        set(&mut control, "ACL SETUSER alice ~own:*")?;
+    }
     Ok(())
 }

@@ -217,8 +217,6 @@ impl Shaker {
         let Shaking { tls, origin, speaks } = shaking;
         let config = self.engine.config.load();
         let source = match config.tls_auth_clients_user {
-            // Each request of HTTP shows by itself who sends it.
-            _ if speaks.is_http() => None,
             TlsAuthClientsUser::Off => None,
             TlsAuthClientsUser::Cn => Some(NameSource::CommonName),
             TlsAuthClientsUser::Uri => Some(NameSource::Uri),

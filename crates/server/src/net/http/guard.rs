@@ -22,8 +22,27 @@ const LONGEST_CREDENTIALS: usize = 4096;
 pub(super) struct Sender {
     /// The user.
     pub(super) user: User,
-    /// It has shown a password.
-    pub(super) has_proof: bool,
+    /// How it has shown that.
+    pub(super) proof: Proof,
+}
+
+/// How a request shows who sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Not at all: the default user takes any password.
+    None,
+    /// By a certificate with which the connection was opened. A browser has sent it without being
+    /// asked, for whichever page.
+    Certificate,
+    /// By a password.
+    Password,
+}
+
+impl Sender {
+    /// Whether it has shown that it is that user.
+    pub(super) fn has_proof(&self) -> bool {
+        self.proof != Proof::None
+    }
 }
 
 /// What a request shows of its sender.
@@ -78,18 +97,28 @@ impl Credentials {
     }
 }
 
-/// The sender of a request with these credentials: the one place where HTTP finds that out. `None`
-/// when they are wrong, or missing although they are needed.
-pub(super) fn sender(credentials: Option<&Option<Credentials>>, users: &Users) -> Option<Sender> {
+/// The sender of a request with these credentials: the one place where HTTP finds that out. Without
+/// any it is the user whom the client's certificate names, by one of these names. `None` when they
+/// are wrong, or missing although they are needed.
+pub(super) fn sender(
+    credentials: Option<&Option<Credentials>>,
+    certificate_names: &[Vec<u8>],
+    users: &Users,
+) -> Option<Sender> {
     let anybody =
-        || users.is_open().then(|| Sender { user: User::at_first(users), has_proof: false });
+        || users.is_open().then(|| Sender { user: User::at_first(users), proof: Proof::None });
+    if credentials.is_none()
+        && let Some(user) = User::by_certificate(users, certificate_names)
+    {
+        return Some(Sender { user, proof: Proof::Certificate });
+    }
     let Some(Some(Credentials { name, password })) = credentials else { return anybody() };
     let is_default = name == DEFAULT_USER;
     if is_default && users.is_open() {
         return anybody();
     }
     let user = User::log_in(users, name, password)?;
-    Some(Sender { user, has_proof: true })
+    Some(Sender { user, proof: Proof::Password })
 }
 
 /// Why a request may not come from where it does.
@@ -117,7 +146,7 @@ pub(super) fn origin<'h>(
         _ => return Err(RejectedOrigin::NoHost),
     };
     let host = target.authority.or(host);
-    let has_proof = user.is_some_and(|user| user.has_proof);
+    let has_proof = user.is_some_and(Sender::has_proof);
     if !has_proof && !knows_host(host, config) {
         return Err(RejectedOrigin::Host);
     }
@@ -129,7 +158,10 @@ pub(super) fn origin<'h>(
             _ => Ok(None),
         };
     };
-    let allowed = config.http_cors_origins.iter().any(|own| own == b"*" || own == origin);
+    // Pages that nobody has named must not act as the user whose certificate the browser has.
+    let takes_all = user.is_none_or(|user| user.proof != Proof::Certificate);
+    let is_taken = |own: &Vec<u8>| own == origin || (own == b"*" && takes_all);
+    let allowed = config.http_cors_origins.iter().any(is_taken);
     let own = host.is_some_and(|host| {
         let page = origin.strip_prefix(b"http://").or(origin.strip_prefix(b"https://"));
         page == Some(host)
@@ -223,8 +255,8 @@ mod tests {
     /// Who a request with such a header is: the name, and whether it has shown a password.
     fn sent_by(lines: &str, token: Option<&[u8]>, users: &Users) -> Option<(Vec<u8>, bool)> {
         let credentials = with(lines, |head| Credentials::of(head, token, users));
-        let sender = sender(credentials.as_ref(), users)?;
-        Some((sender.user.name().to_vec(), sender.has_proof))
+        let sender = sender(credentials.as_ref(), &[], users)?;
+        Some((sender.user.name().to_vec(), sender.has_proof()))
     }
 
     #[test]
@@ -267,7 +299,8 @@ mod tests {
         proof: bool,
     ) -> Result<Option<String>, RejectedOrigin> {
         let target = Target::split(b"/").unwrap();
-        let sender = Sender { user: User::nobody(), has_proof: proof };
+        let proof = if proof { Proof::Password } else { Proof::None };
+        let sender = Sender { user: User::nobody(), proof };
         let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
         with(lines, |head| {
             origin(head, &target, config, Some(&sender)).map(|origin| origin.map(text))
@@ -336,5 +369,47 @@ mod tests {
         assert_eq!(origin_of(own, &config, false), Ok(Some("http://localhost:8379".into())));
         config.http_cors_origins = vec![b"https://page.example".to_vec()];
         assert_eq!(origin_of(lines, &config, false), Ok(Some("https://page.example".into())));
+    }
+
+    #[test]
+    fn a_certificate_names_the_sender_unless_credentials_do() {
+        let users = users("secret");
+        for (name, rules) in [("app", vec![b"on".to_vec()]), ("gone", Vec::new())] {
+            assert!(users.set(name.as_bytes(), &rules, false).is_ok());
+        }
+        let by = |lines: &str, names: &[&str]| {
+            let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
+            let credentials = with(lines, |head| Credentials::of(head, None, &users));
+            let sender = sender(credentials.as_ref(), &names, &users)?;
+            Some((String::from_utf8_lossy(sender.user.name()).into_owned(), sender.proof))
+        };
+        assert_eq!(by("", &["gone", "app"]), Some(("app".into(), Proof::Certificate)));
+        for names in [&["gone"][..], &["nobody"], &[]] {
+            assert_eq!(by("", names), None, "{names:?}");
+        }
+        let given = "Authorization: Bearer secret\r\n";
+        assert_eq!(by(given, &["app"]), Some(("default".into(), Proof::Password)));
+        for wrong in ["Authorization: Bearer wrong\r\n", "Authorization: what\r\n"] {
+            assert_eq!(by(wrong, &["app"]), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_pages_that_are_named_act_with_the_certificate_of_a_browser() {
+        let target = Target::split(b"/").unwrap();
+        let sender = Sender { user: User::nobody(), proof: Proof::Certificate };
+        let mut config = Config::default();
+        let comes = |lines: &str, config: &Config| {
+            with(lines, |head| origin(head, &target, config, Some(&sender)).is_ok())
+        };
+        let page = "Host: db.example\r\nOrigin: https://page.example\r\n";
+        assert!(comes("Host: db.example\r\n", &config), "the client has looked at the name");
+        assert!(comes("Host: db.example\r\nOrigin: https://db.example\r\n", &config));
+        assert!(!comes(page, &config));
+        assert!(!comes("Host: db.example\r\nSec-Fetch-Site: cross-site\r\n", &config));
+        config.http_cors_origins = vec![b"*".to_vec()];
+        assert!(!comes(page, &config));
+        config.http_cors_origins.push(b"https://page.example".to_vec());
+        assert!(comes(page, &config));
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct Route<'a> {
     pub(super) big: &'a mut Vec<Arc<Vec<u8>>>,
     pub(super) intake: Intake<'a>,
     pub(super) batch: &'a mut CommandBatch,
-    /// Whether the request has shown a password.
+    /// Whether the request has shown who sends it.
     has_proof: bool,
     /// Whether it has, or need not.
     pub(super) is_admitted: bool,
@@ -186,7 +186,8 @@ fn checked<'h>(
     let token = token.map(|(_, value)| query_part(value)).transpose()?;
     let users = &intake.engine.users;
     let credentials = Credentials::of(head, token.as_deref(), users);
-    let sender = guard::sender(credentials.as_ref(), users);
+    let names = &intake.client.certificate_names;
+    let sender = guard::sender(credentials.as_ref(), names, users);
     if sender.is_none()
         && let Some(Some(wrong)) = &credentials
     {
@@ -269,7 +270,7 @@ impl Route<'_> {
         let routed = checked(head, self.intake, &mut envelope).and_then(|(target, sender)| {
             self.is_admitted = sender.is_some();
             let choice = Choice::of(head).map_err(|reason| Refused::from((400, reason)))?;
-            self.has_proof = sender.as_ref().is_some_and(|own| own.has_proof);
+            self.has_proof = sender.as_ref().is_some_and(Sender::has_proof);
             Ok((self.route(head, &target, body)?, choice, sender))
         });
         match routed {

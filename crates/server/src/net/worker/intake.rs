@@ -69,20 +69,25 @@ impl Worker {
             self.mailbox.connections.fetch_sub(1, Relaxed);
             return;
         }
-        let client = Arc::new(Client::new(
+        let mut client = Client::new(
             id,
             self.number,
             origin.address,
             origin.local_address,
             transport.descriptor(),
             self.turn.monotonic,
-        ));
+        );
+        // Each request of HTTP shows anew who sends it.
+        if speaks.is_http() {
+            client.certificate_names = names.clone().into();
+        }
+        let client = Arc::new(client);
         client.set_flag(flag::UNIX, origin.peer.is_none());
         client.set_flag(speaks.flag(), true);
         self.engine.clients.add(&client);
         self.indexes.insert(client.id, index);
         let mut session = Session::new(client, speaks.user_at_first(&self.engine.users));
-        self.recognize(&mut session, names);
+        self.recognize(&mut session, names, speaks.is_http());
         let connection = Connection::new(transport, speaks.open(self.turn.monotonic), session);
         if index == self.connections.len() {
             self.connections.push(None);
@@ -91,9 +96,9 @@ impl Worker {
         self.schedule(index);
     }
 
-    /// Makes a client the user whom its certificate names. If there is none who may log in, it is
-    /// what it would be without a certificate.
-    fn recognize(&self, session: &mut Session, mut names: Vec<Vec<u8>>) {
+    /// Makes a client the user whom its certificate names; of HTTP, its requests are that user's.
+    /// If there is none who may log in, it is what it would be without a certificate.
+    fn recognize(&self, session: &mut Session, mut names: Vec<Vec<u8>>, is_http: bool) {
         let (config, users) = (&self.turn.config, &self.engine.users);
         let client = Arc::clone(&session.client);
         let shown = |name: &[u8]| match config.hide_user_data_from_log {
@@ -103,7 +108,9 @@ impl Worker {
         let line = match (User::by_certificate(users, &names), names.pop()) {
             (Some(user), _) => {
                 let line = format!("TLS: Auto-authenticated client as {}", shown(user.name()));
-                session.set_user(user);
+                if !is_http {
+                    session.set_user(user);
+                }
                 line
             }
             // As in Valkey, the last of several names stands for all.
