@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexSet;
-
 use super::catalog::Catalog;
 use super::error::RuleError;
+use super::ordered::Ordered;
 use super::password::Digest;
 use super::rights::Rights;
 pub use super::rights::has_spaces;
@@ -37,7 +36,7 @@ pub struct Account {
     pub takes_any_password: bool,
     /// Whether `skip-sanitize-payload` was said of it.
     pub skips_sanitizing: bool,
-    passwords: IndexSet<Digest>,
+    passwords: Ordered<Digest, ()>,
     /// What it may do by rules of its own.
     rights: Sets,
     /// Its roles, as they are now.
@@ -55,7 +54,7 @@ impl Account {
             is_on: false,
             takes_any_password: false,
             skips_sanitizing: false,
-            passwords: IndexSet::new(),
+            passwords: Ordered::default(),
             rights: Sets::none(all_channels),
             roles: Vec::new(),
             is_unrestricted: false,
@@ -159,12 +158,14 @@ impl Account {
     }
 
     fn add_password(&mut self, digest: Digest) {
-        self.passwords.insert(digest);
+        if !self.passwords.has(&digest) {
+            self.passwords.put_last(digest, ());
+        }
         self.takes_any_password = false;
     }
 
     fn remove_password(&mut self, digest: Digest) -> Result<(), RuleError> {
-        let was_there = self.passwords.shift_remove(&digest);
+        let was_there = self.passwords.remove(&digest);
         was_there.then_some(()).ok_or(RuleError::NoSuchPassword)
     }
 
@@ -173,14 +174,14 @@ impl Account {
         self.passwords.clear();
         self.takes_any_password = password.is_empty();
         if !password.is_empty() {
-            self.passwords.insert(Digest::of(password));
+            self.passwords.put_last(Digest::of(password), ());
         }
     }
 
     /// Whether a password shows that a client is this user. The time shows nothing of the
     /// passwords.
     pub(crate) fn is_shown_by(&self, password: &Digest) -> bool {
-        let fits = |found: bool, own: &Digest| found | own.is_same(password);
+        let fits = |found: bool, (own, ()): (&Digest, &())| found | own.is_same(password);
         let is_right = self.passwords.iter().fold(false, fits);
         self.is_on && (self.takes_any_password || is_right)
     }
@@ -203,7 +204,7 @@ impl Account {
 
     /// The digests of its passwords, in hexadecimal digits.
     pub fn digests(&self) -> Vec<String> {
-        self.passwords.iter().map(Digest::hexadecimal).collect()
+        self.passwords.iter().map(|(digest, ())| digest.hexadecimal()).collect()
     }
 
     /// Its rules as ACL GETUSER shows them: those of the user itself, then those of its selectors.

@@ -54,6 +54,7 @@ pub struct Catalog {
     /// By the names that clients give, with `|` before a subcommand. Those of internal commands are
     /// not among them.
     by_name: HashMap<Vec<u8>, RowId>,
+    internals: Vec<RowId>,
 }
 
 impl Catalog {
@@ -84,7 +85,9 @@ impl Catalog {
         for entry in &mut entries {
             entry.stands_for = entry.spec.stands_for.iter().filter_map(find).collect();
         }
-        Catalog { entries, by_name }
+        let all = entries.iter().enumerate().filter(|(_, entry)| entry.spec.has(INTERNAL));
+        let internals = all.map(|(id, _)| id).collect();
+        Catalog { entries, by_name, internals }
     }
 
     /// How many commands there are, subcommands and internal ones included.
@@ -114,9 +117,7 @@ impl Catalog {
 
     /// The internal commands, each with those for which it stands.
     pub(crate) fn internals(&self) -> impl Iterator<Item = (RowId, &[RowId])> {
-        let all = self.entries.iter().enumerate();
-        let own = all.filter(|(_, entry)| entry.spec.has(INTERNAL));
-        own.map(|(id, entry)| (id, &*entry.stands_for))
+        self.internals.iter().map(|id| (*id, &*self.entries[*id].stands_for))
     }
 
     /// A command with its subcommands.

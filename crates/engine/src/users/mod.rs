@@ -7,6 +7,7 @@
 //! | [`sets`] | what do a user or a role and their selectors allow? |
 //! | `rights` | what does one selector allow? |
 //! | `patterns` | which names match some pattern? |
+//! | `ordered` | in which order are rules shown? |
 //! | [`verdict`] | may it run a command? |
 //! | [`catalog`] | which commands and categories can rules name? |
 //! | `password` | how are passwords kept and compared? |
@@ -25,6 +26,7 @@ pub mod catalog;
 pub mod error;
 mod file;
 pub mod log;
+mod ordered;
 mod password;
 mod patterns;
 pub mod refusing;
@@ -41,6 +43,7 @@ use std::sync::atomic::{
 };
 
 use config::{Config, PubsubDefault};
+use hashbrown::HashSet;
 use parking_lot::Mutex;
 
 pub use account::{Account, DEFAULT_USER};
@@ -115,10 +118,9 @@ impl Users {
 
     /// The users as lines of the configuration; none if they are what they are without any.
     pub fn config_lines(&self, config: &Config) -> Vec<Vec<u8>> {
-        let all = self.all();
+        let (roles, all) = self.roles_and_users();
         let mut plain = Account::default_user(self.catalog);
         plain.set_only_password(&config.requirepass);
-        let roles = self.roles();
         let is_plain = roles.is_empty() && all.len() == 1 && all[0].line() == plain.line();
         if is_plain || !config.aclfile.is_empty() {
             return Vec::new();
@@ -175,9 +177,16 @@ impl Users {
         self.present.lock().roles.get(name).cloned()
     }
 
+    /// All of them at one instant: no user has a role then that is not there.
+    fn roles_and_users(&self) -> (Vec<Arc<Role>>, Vec<Arc<Account>>) {
+        let present = self.present.lock();
+        let (roles, accounts) = (present.roles.values(), present.accounts.values());
+        (roles.cloned().collect(), accounts.cloned().collect())
+    }
+
     /// The lines of ACL LIST: those of roles, then those of users.
     pub fn lines(&self) -> Vec<Vec<u8>> {
-        let (roles, users) = (self.roles(), self.all());
+        let (roles, users) = self.roles_and_users();
         let roles = roles.iter().map(|role| role.line());
         roles.chain(users.iter().map(|account| account.line())).collect()
     }
@@ -274,14 +283,12 @@ impl Users {
     /// none is deleted.
     pub fn delete_roles<'n>(&self, names: &[&'n [u8]]) -> Result<usize, &'n [u8]> {
         let mut present = self.present.lock();
-        let is_assigned = |name: &&&[u8]| {
-            let mut all = present.accounts.values();
-            all.any(|account| account.role_names().any(|own| own == **name))
-        };
-        if let Some(name) = names.iter().find(is_assigned) {
+        let Present { accounts, roles } = &mut *present;
+        let assigned: HashSet<&[u8]> =
+            accounts.values().flat_map(|account| account.role_names()).collect();
+        if let Some(name) = names.iter().find(|name| assigned.contains(**name)) {
             return Err(*name);
         }
-        let roles = &mut present.roles;
         Ok(names.iter().filter(|name| roles.remove(**name).is_some()).count())
     }
 
@@ -406,5 +413,43 @@ fn place_of(reason: Reason) -> usize {
         Reason::Channel => 3,
         Reason::Database => 4,
         Reason::Certificate => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::scope;
+
+    use super::*;
+
+    fn users() -> Users {
+        Users::new(Box::leak(Box::new(Catalog::new(std::iter::empty()))), b"")
+    }
+
+    #[test]
+    fn a_file_is_of_one_instant() {
+        let (own, done) = (users(), AtomicBool::new(false));
+        let rules = |text: &str| vec![b"on".to_vec(), text.as_bytes().to_vec()];
+        scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    assert!(own.set_role(b"r", &[b"~a".to_vec()]).is_ok());
+                    assert!(own.set(b"u", &rules("role=r"), false).is_ok());
+                    assert!(own.set(b"u", &rules("resetroles"), false).is_ok());
+                    assert_eq!(own.delete_roles(&[b"r"]), Ok(1));
+                }
+            });
+            let mut with_role = 0;
+            while with_role < 500 {
+                let text = own.text();
+                with_role += usize::from(text.ends_with(b"role=r\n"));
+                let loaded = users().load(b"file", &text, false);
+                if let Err(problem) = loaded {
+                    done.store(true, Relaxed);
+                    panic!("{}: {}", text.escape_ascii(), problem.escape_ascii());
+                }
+            }
+            done.store(true, Relaxed);
+        });
     }
 }

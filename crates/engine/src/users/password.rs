@@ -3,8 +3,8 @@
 use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of a password, or of a line of rules. Only who changes a user has it hashed, or
-/// compared by `==`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// compared in another way.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Digest([u8; 32]);
 
 impl Digest {

@@ -8,7 +8,9 @@
 
 use std::ops::Range;
 
+use base::hash::hash;
 use base::{bytes, glob};
+use hashbrown::HashTable;
 
 /// Reads of keys, writes of keys: a set of bits.
 pub(crate) type Access = u8;
@@ -72,6 +74,8 @@ struct Node {
 pub(crate) struct Patterns {
     /// In the order in which they were added.
     all: Vec<Pattern>,
+    /// The numbers of all of them, by their texts.
+    by_text: HashTable<Number>,
     /// The root is the first, if there is any pattern.
     nodes: Vec<Node>,
     /// The texts of all nodes.
@@ -128,15 +132,9 @@ impl Patterns {
 
     /// The number of the pattern with this text.
     fn find(&self, text: &[u8]) -> Option<usize> {
-        let (length, _) = head(text);
-        let mut rest = &text[..length];
-        let mut node = self.nodes.get(ROOT)?;
-        while let Some(first) = rest.first() {
-            node = self.below(node, *first)?;
-            rest = self.without_text(node, rest)?;
-        }
-        let mut numbers = node.patterns.iter().map(|number| *number as usize);
-        numbers.find(|number| *self.all[*number].text == *text)
+        let is_it = |number: &Number| *self.all[*number as usize].text == *text;
+        let found = self.by_text.find(hash(text), is_it)?;
+        Some(*found as usize)
     }
 
     /// Forgets all of them.
@@ -152,6 +150,9 @@ impl Patterns {
             let number = self.all.len();
             self.all.push(Pattern { text: text.into(), access });
             self.nodes[node].patterns.push(number as Number);
+            let Patterns { all, by_text, .. } = self;
+            let hash_of = |number: &Number| hash(&all[*number as usize].text);
+            by_text.insert_unique(hash(text), number as Number, hash_of);
             number
         });
         let pattern = &mut self.all[number];

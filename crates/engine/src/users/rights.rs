@@ -2,11 +2,11 @@
 //! written.
 
 use hashbrown::{HashMap, HashSet};
-use indexmap::IndexMap;
 use resp::args::Arguments;
 
 use super::catalog::{Catalog, category};
 use super::error::RuleError;
+use super::ordered::Ordered;
 use super::patterns::{Access, Patterns, READ, WRITE};
 use crate::command::RowId;
 
@@ -49,9 +49,8 @@ pub(crate) struct Rights {
     pub(crate) commands: Commands,
     /// Commands that are allowed with these first arguments, in lower case.
     first_arguments: HashMap<RowId, HashSet<Vec<u8>>>,
-    /// The rules that have made `commands`, as they are shown, and whether each allows. Rules are
-    /// found by what they say: there may be many of them.
-    command_rules: IndexMap<Vec<u8>, bool>,
+    /// The rules that have made `commands`, as they are shown, and whether each allows.
+    command_rules: Ordered<Vec<u8>, bool>,
     pub(crate) all_keys: bool,
     keys: Patterns,
     pub(crate) all_channels: bool,
@@ -131,7 +130,9 @@ impl Rights {
             }
             _ => return Err(RuleError::Syntax),
         }
-        self.settle_internals(catalog);
+        if matches!(rule, [b'+' | b'-', ..]) || is("allcommands") || is("nocommands") {
+            self.settle_internals(catalog);
+        }
         Ok(())
     }
 
@@ -189,14 +190,12 @@ impl Rights {
     /// Shows a rule from now on, in place of those that it replaces.
     fn note_rule(&mut self, allows: bool, rule: &[u8]) {
         let rule = rule.to_ascii_lowercase();
-        self.command_rules.shift_remove(&rule);
         if !rule.contains(&b'|') {
-            self.command_rules.retain(|own, _| {
-                let rest = own.strip_prefix(&rule[..]);
-                !rest.is_some_and(|rest| rest.starts_with(b"|"))
-            });
+            // No byte lies between these two.
+            let [first, behind] = [b"|", b"}"].map(|next| [&*rule, next].concat());
+            self.command_rules.remove_range(first..behind);
         }
-        self.command_rules.insert(rule, allows);
+        self.command_rules.put_last(rule, allows);
     }
 
     fn add_keys(&mut self, access: Access, text: &[u8]) -> Result<(), RuleError> {
