@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use crate::admission::may_follow;
 use crate::command::{BLOCKING, FOLLOWS, RowId, Spec};
@@ -28,13 +28,26 @@ impl Engine {
     /// Users have changed, while the world is stopped. Takes from clients what they have lost.
     /// Returns whether the client that has done it, `me`, must close after its reply.
     pub fn enforce_rights(&self, changed: &[Changed], me: Option<&Arc<Client>>) -> bool {
+        // A role may be that of thousands of users, and each may have as many clients. So all
+        // clients and all subscriptions are looked at once, not once for each user.
+        let by_name: HashMap<&[u8], &Changed> =
+            changed.iter().map(|own| (&*own.before.name, own)).collect();
         let mut doomed: HashSet<u64> = HashSet::new();
-        for Changed { before, after } in changed {
-            let clients = self.clients_of(&before.name);
-            match after {
-                None => doomed.extend(clients.iter().map(|client| client.id)),
-                Some(after) => self.find_doomed(&clients, (before, after), &mut doomed),
+        let mut concerned: HashMap<u64, (Arc<Client>, &Changed, &Account)> = HashMap::new();
+        for client in self.clients.all() {
+            let Some(change) = by_name.get(client.names.lock().user()) else { continue };
+            match &change.after {
+                None => {
+                    doomed.insert(client.id);
+                }
+                Some(after) if after.is_unrestricted => {}
+                Some(after) => {
+                    concerned.insert(client.id, (client, *change, after));
+                }
             }
+        }
+        if !concerned.is_empty() {
+            self.find_doomed(&concerned, &mut doomed);
         }
         let closes_me = me.is_some_and(|me| doomed.remove(&me.id));
         for client in doomed.iter().filter_map(|id| self.clients.get(*id)) {
@@ -44,27 +57,26 @@ impl Engine {
         closes_me
     }
 
-    fn clients_of(&self, name: &[u8]) -> Vec<Arc<Client>> {
-        let mut clients = self.clients.all();
-        clients.retain(|client| client.names.lock().user() == name);
-        clients
-    }
-
+    /// Adds clients that do what their users may do no more.
     fn find_doomed(
         &self,
-        clients: &[Arc<Client>],
-        (before, after): (&Account, &Account),
+        concerned: &HashMap<u64, (Arc<Client>, &Changed, &Account)>,
         doomed: &mut HashSet<u64>,
     ) {
-        let own: HashSet<u64> = clients.iter().map(|client| client.id).collect();
-        if own.is_empty() || after.is_unrestricted {
-            return;
-        }
-        if !after.keeps_channels_of(before) {
+        let mut losers: HashMap<&[u8], bool> = HashMap::new();
+        let listening: HashMap<u64, &Account> = concerned
+            .iter()
+            .filter(|(_, (_, change, after))| {
+                let loses = || !after.keeps_channels_of(&change.before);
+                *losers.entry(&after.name).or_insert_with(loses)
+            })
+            .map(|(id, (_, _, after))| (*id, *after))
+            .collect();
+        if !listening.is_empty() {
             for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
-                let hears = |name: &[u8]| after.hears(name, kind == Kind::Pattern);
                 self.pubsub.each_subscriber(kind, |name, client| {
-                    if own.contains(&client.id) && !hears(name) {
+                    let after = listening.get(&client.id);
+                    if after.is_some_and(|after| !after.hears(name, kind == Kind::Pattern)) {
                         doomed.insert(client.id);
                     }
                 });
@@ -74,14 +86,16 @@ impl Engine {
         let (monitor, syncs) = (row_of("monitor"), ["psync", "sync"].map(row_of));
         let rows = || self.commands.rows().iter();
         let follows = rows().find(|row| row.command.has(FOLLOWS)).map(|row| row.id);
-        let may_follow = |filter: &Filter| follows.is_some_and(|id| may_follow(after, id, filter));
+        let may_follow = |after: &Account, filter: &Filter| {
+            follows.is_some_and(|id| may_follow(after, id, filter))
+        };
         let waits_below = |own: &Spec| own.has(BLOCKING) && own.below.is_some();
         let watches = rows().find(|row| waits_below(&row.command.spec)).map(|row| row.id);
-        for client in clients {
+        for (client, _, after) in concerned.values() {
             let monitors = client.has_flag(flag::MONITOR);
             let waits = client.wait.lock().clone();
             let waits_in_vain = waits.is_some_and(|wait| match &wait.awaited {
-                Awaited::Changes(filter) => !may_follow(filter),
+                Awaited::Changes(filter) => !may_follow(after, filter),
                 Awaited::Event(_) => {
                     !watches.is_some_and(|id| after.reads_keys_below(id, PREFIX, Some(0)))
                 }
@@ -97,7 +111,8 @@ impl Engine {
             }
         }
         self.followers.each(|follower| {
-            if own.contains(&follower.client.id) && !may_follow(&follower.filter) {
+            let own = concerned.get(&follower.client.id);
+            if own.is_some_and(|(_, _, after)| !may_follow(after, &follower.filter)) {
                 doomed.insert(follower.client.id);
             }
         });
