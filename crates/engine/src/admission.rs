@@ -26,6 +26,7 @@ use crate::persistence::durability;
 use crate::reclaim::eviction;
 use crate::script::shebang::{self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::session::Session;
+use crate::session::awaited::Wait;
 use crate::session::client::Client;
 use crate::turn::Turn;
 use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand};
@@ -357,6 +358,21 @@ impl Engine {
         self.note_lack((&turn.config, turn.now, turn.monotonic), session, asked, lack, context);
         let text = refusing::text(session.user.account(), asked, lack, false);
         Err(CommandError::line([b"NOPERM ", &*text].concat()))
+    }
+
+    /// Whether a client may still have what the host has prepared for it.
+    ///
+    /// # Errors
+    /// Its user has lost the right to that while it waited.
+    pub fn may_read_prepared(
+        &self,
+        turn: &Turn,
+        session: &mut Session,
+        wait: &Wait,
+    ) -> CommandResult {
+        let Some(row) = wait.reads else { return Ok(()) };
+        session.user.look(&self.users);
+        self.allowed_to_user(turn, session, (&self.commands.rows()[row], wait.argv.view()))
     }
 
     /// Puts a refusal into the log of users.

@@ -1,6 +1,7 @@
 //! HTTP: each request is one of a user, and has that user's rights.
 
 use anyhow::{Result, ensure};
+use tests::observe::{number, wait_until};
 use tests::server::Server;
 use tests::web::{Answer, Web};
 
@@ -246,5 +247,33 @@ fn views_ask_for_rights() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_result_that_takes_long_reaches_nobody_who_has_lost_the_right_meanwhile() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("views.toml");
+    // It takes about a second.
+    let text = "[databases.main]\nurl = \"sqlite:DIRECTORY/data.db\"\n[views.v]\nselect = \"WITH \
+                RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3000000) SELECT \
+                max(n) AS n FROM c\"\nttl = 60\n";
+    let place = directory.path().to_string_lossy();
+    std::fs::write(&file, text.replace("DIRECTORY", &place))?;
+    let (server, port) = Server::start_with_http(&[("views-file", &file.to_string_lossy())])?;
+    let mut admin = server.connect()?;
+    let mut webs = Vec::new();
+    for user in ["loses", "keeps"] {
+        expect(&mut admin, &format!("ACL SETUSER {user} on >pw ~view:* +get"), "OK")?;
+        let mut web = Web::connect(port)?;
+        web.request("GET /v1/views/v", &[&basic(user, "pw")], b"")?;
+        webs.push(web);
+    }
+    wait_until("both wait", || Ok(number(&mut admin, "blocked_clients")? == 2))?;
+    expect(&mut admin, "ACL SETUSER loses resetkeys ~other", "OK")?;
+    let (lost, kept) = (webs[0].answer(false)?, webs[1].answer(false)?);
+    ensure!(kept.status == 200 && kept.text().contains("3000000"), "{kept:?}");
+    ensure!(lost.status == 403 && !lost.text().contains("3000000"), "{lost:?}");
+    ensure!(number(&mut admin, "acl_access_denied_key")? == 1);
     Ok(())
 }

@@ -73,7 +73,11 @@ fn run(cx: &mut Context<'_>, args: &mut Args<'_>, share: Share) -> CommandResult
     match done {
         Ok(Some((status, index))) => answer(cx, status, index, body),
         Ok(None) => {
-            let waiter = cx.wait_for_host();
+            let waiter = match method == b"GET" {
+                true => cx.wait_for_reading(args.argv()),
+                // What was accepted is done.
+                false => cx.wait_for_host(),
+            };
             cx.engine.host.list_nodes(args.argv().into(), waiter);
         }
         Err(error) => refuse(cx, &error),

@@ -48,7 +48,7 @@ pub(super) fn view(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             return Err(IN_A_TRANSACTION);
         }
         stats.view_misses.add(1);
-        let waiter = cx.wait_for_host();
+        let waiter = cx.wait_for_reading(args.argv());
         cx.engine.host.ask_view(request, Some(waiter));
         return Ok(());
     };

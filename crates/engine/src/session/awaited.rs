@@ -91,8 +91,11 @@ pub struct Wait {
     /// It is told when one of its keys goes: its command's flag
     /// [`crate::command::WAKES_ON_REMOVAL`].
     pub(crate) needs_keys: bool,
-    /// The command, if it waits for keys.
+    /// The command, if it waits for keys, or reads something that the host prepares.
     pub argv: OwnedArguments,
+    /// The row of a command of which the host prepares what it reads. The client must still have
+    /// the right to it when that is there.
+    pub(crate) reads: Option<RowId>,
     /// Whether its connection speaks RESP3.
     pub resp3: bool,
     /// When it gives up, as [`crate::turn::Turn::monotonic`].
@@ -120,6 +123,7 @@ impl Wait {
             destination: None,
             needs_keys: false,
             argv: OwnedArguments::default(),
+            reads: None,
             resp3,
             deadline,
             again_at: None,

@@ -1,5 +1,6 @@
 //! Clients that wait for the host: until a file is written, or a background job is done.
 
+use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
 
 use crate::engine::{Context, Engine};
@@ -41,6 +42,22 @@ impl Context<'_> {
         };
         let waiter = self.block.get_or_insert_with(new).clone();
         waiter.wait.ask();
+        waiter
+    }
+}
+
+impl Context<'_> {
+    /// The same for a command that reads something which the host prepares, with these arguments: a
+    /// client whose user loses the right to it meanwhile gets an error instead. The command asks
+    /// nothing else of the host.
+    pub fn wait_for_reading(&mut self, argv: Arguments<'_>) -> Waiter {
+        debug_assert!(self.block.is_none(), "it asks once");
+        let mut wait = Wait::new(Awaited::Host, self.db.index, self.session.resp3, None);
+        (wait.argv, wait.reads) = (OwnedArguments::from(argv), Some(self.row.id));
+        wait.ask();
+        wait.ask();
+        let waiter = Waiter::new(&self.session.client, wait);
+        self.block = Some(waiter.clone());
         waiter
     }
 }

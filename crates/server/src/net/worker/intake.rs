@@ -11,6 +11,7 @@ use engine::session::client::{Client, Served, flag};
 use engine::session::{Session, User};
 use engine::users::log::{Reason, Refusal, RefusalContext};
 use mio::Token;
+use resp::reply::Reply;
 
 use super::{NOT_DURABLE, READING_NS, Worker};
 use crate::net::arrival::Arrival;
@@ -153,7 +154,12 @@ impl Worker {
             && Arc::ptr_eq(wait, &served.wait)
         {
             connection.pending.waits_for = WaitsFor::Nothing;
-            let Served { wait, reply, write_offset } = *served;
+            let Served { wait, mut reply, write_offset } = *served;
+            let session = &mut connection.session;
+            if let Err(error) = self.engine.may_read_prepared(&self.turn, session, &wait) {
+                reply.clear();
+                Reply::new(&mut reply, session.resp3).error(error.as_bytes());
+            }
             connection.session.write_offset = connection.session.write_offset.max(write_offset);
             connection.session.owed =
                 self.engine.owed_by_served(&connection.session, &wait, (write_offset, &reply));
