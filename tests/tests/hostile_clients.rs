@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{PATIENCE, log_stays_short, number, told, wait_until};
 use tests::server::{Server, Target};
@@ -217,4 +217,85 @@ fn the_log_of_users_keeps_no_long_names() -> Result<()> {
     let grown = number(&mut client, "used_memory")?.saturating_sub(before);
     ensure!(grown < 2 * 1024 * KILOBYTE, "{grown} bytes more");
     Ok(())
+}
+
+/// How many patterns somebody else sees when the number is first another one than `from`.
+fn first_seen_after(from: i64, other: &mut Client) -> Result<i64> {
+    let mut seen = from;
+    wait_until("another number of patterns", || {
+        let Reply::Integer(count) = other.call_text("PUBSUB NUMPAT")? else { bail!("no number") };
+        seen = count;
+        Ok(count != from)
+    })?;
+    Ok(seen)
+}
+
+#[test]
+fn others_are_served_while_many_patterns_come_and_go() -> Result<()> {
+    const COUNT: i64 = 60_000;
+    let server = start(&[])?;
+    let (mut own, mut other) = (server.connect()?, server.connect()?);
+    let names = (0..COUNT).map(|number| format!("pattern:*:{number}"));
+    let words: Vec<String> = std::iter::once("PSUBSCRIBE".to_owned()).chain(names).collect();
+    for way in ["PUNSUBSCRIBE", "RESET", "to leave"] {
+        own.send(&words)?;
+        let seen = first_seen_after(0, &mut other)?;
+        ensure!(seen < COUNT, "nobody was served meanwhile");
+        for number in 1..=COUNT {
+            let Received::Reply(reply) = own.receive()? else { bail!("it is closed") };
+            let parts = reply.elements().context("three parts")?;
+            ensure!(parts[2] == Reply::Integer(number), "{number}: {parts:?}");
+        }
+        match way {
+            "to leave" => own = server.connect()?,
+            command => own.send(&[command])?,
+        }
+        let seen = first_seen_after(COUNT, &mut other)?;
+        ensure!(seen > 0, "{way}: nobody was served meanwhile");
+        wait_until(
+            "the end of all",
+            || Ok(other.call_text("PUBSUB NUMPAT")? == Reply::Integer(0)),
+        )?;
+        if way == "PUNSUBSCRIBE" {
+            for left in (0..COUNT).rev() {
+                let Received::Reply(reply) = own.receive()? else { bail!("it is closed") };
+                let parts = reply.elements().context("three parts")?;
+                ensure!(parts[2] == Reply::Integer(left), "{left}: {parts:?}");
+            }
+        } else if way == "RESET" {
+            let reply = own.receive()?;
+            ensure!(reply == Received::Reply(Reply::Status(b"RESET".to_vec())), "{reply:?}");
+        }
+        ensure!(own.call_text("PING")?.text() == Some(&b"PONG"[..]), "{way}");
+    }
+    Ok(())
+}
+
+#[test]
+fn who_may_not_use_one_of_many_patterns_gets_none_of_them() -> Result<()> {
+    let server = start(&[])?;
+    let (mut own, mut admin) = (server.connect()?, server.connect()?);
+    let names: Vec<String> = (0..5000).map(|number| format!("own:{number}*")).collect();
+    let rules = ["ACL", "SETUSER", "default", "resetchannels"].map(str::to_owned);
+    let allowed = names.iter().map(|name| format!("&{name}"));
+    let reply = admin.call(&rules.into_iter().chain(allowed).collect::<Vec<_>>())?;
+    ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}");
+    let command = |last: &str| -> Vec<String> {
+        let begin = std::iter::once("PSUBSCRIBE").chain(names.iter().map(String::as_str));
+        begin.chain([last]).map(str::to_owned).collect()
+    };
+    let refused = own.call(&command("other*"))?;
+    ensure!(refused.text().is_some_and(|text| text.starts_with(b"NOPERM")), "{refused:?}");
+    ensure!(admin.call_text("PUBSUB NUMPAT")? == Reply::Integer(0));
+    // A transaction is one command, whatever it has in it.
+    for (command, reply) in [(words("MULTI"), "OK"), (command("own:1*"), "QUEUED")] {
+        let got = own.call(&command)?;
+        ensure!(got == Reply::Status(reply.as_bytes().to_vec()), "{got:?}");
+    }
+    own.send(&["EXEC"])?;
+    wait_until("all of them", || Ok(admin.call_text("PUBSUB NUMPAT")? == Reply::Integer(5000)))
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
 }

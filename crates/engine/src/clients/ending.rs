@@ -10,7 +10,7 @@ use store::gate::Pinned;
 use crate::engine::{Context, Engine};
 use crate::session::awaited::{Awaited, Wait};
 use crate::session::client::{Client, Served};
-use crate::session::pubsub::Kind;
+use crate::session::pubsub::{CHANNELS_AT_ONCE, Kind};
 use crate::session::{Session, Transaction};
 
 impl Engine {
@@ -44,6 +44,26 @@ impl Engine {
         if client.is_killed() {
             self.killings.end(client).for_each(|waiter| self.answer(&waiter, b""));
         }
+    }
+
+    /// Ends some subscriptions of a connection without a message, if there are too many to be ended
+    /// at once. Whether there were.
+    pub fn drop_some_subscriptions(&self, session: &mut Session) -> bool {
+        let Some(own) = &mut session.subscriptions else { return false };
+        if own.count() + own.shard_channels.len() <= CHANNELS_AT_ONCE {
+            return false;
+        }
+        let mut left = CHANNELS_AT_ONCE;
+        for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+            let names: Vec<Vec<u8>> = own.of(kind).iter().take(left).cloned().collect();
+            left -= names.len();
+            for name in &names {
+                own.remove(kind, name);
+                self.pubsub.unsubscribe(kind, name, &session.client);
+            }
+        }
+        session.publish_state();
+        true
     }
 
     /// Ends all subscriptions of a connection without a message, and MONITOR.

@@ -19,6 +19,9 @@ use crate::session::patterns::{Patterns, Subscribers};
 
 type SubscribersByName = HashMap<Vec<u8>, Subscribers>;
 
+/// Names to which a client subscribes, or stops to listen, before others have their turn.
+pub(crate) const CHANNELS_AT_ONCE: usize = 500;
+
 /// A table of subscribers shrinks when it has room for more than this many times as many.
 const SPARE: usize = 8;
 

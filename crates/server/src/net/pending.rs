@@ -74,6 +74,8 @@ pub struct Ran {
     pub outcome: Outcome,
     /// The command, if it must run again, or the one that follows from it.
     pub command: Option<PendingCommand>,
+    /// The commands that run in its place.
+    pub parts: Vec<OwnedArguments>,
     /// A slot that was locked, if that is why.
     pub slot: Option<u16>,
     /// Whether its connection stays, and the commands after it may run now.
@@ -128,6 +130,13 @@ impl PendingCommands {
     /// Puts a command before those that wait.
     pub fn push_first(&mut self, command: PendingCommand) {
         self.commands.push_front(command);
+    }
+
+    /// Puts the parts of a command before those that wait.
+    pub fn push_parts_first(&mut self, row: Option<&'static Row>, parts: Vec<OwnedArguments>) {
+        for argv in parts.into_iter().rev() {
+            self.push_first(PendingCommand { row, argv });
+        }
     }
 
     /// Remembers why a command did not run to its end, and the command if it must run again.
@@ -271,7 +280,9 @@ impl PendingCommands {
         run: &mut impl FnMut(PendingCommand, SlotAccess<'_>) -> Ran,
     ) -> bool {
         let first = self.commands.pop_front().expect("what waits is here");
-        let Ran { outcome, command, slot, open } = run(first, slot_access);
+        let row = first.row;
+        let Ran { outcome, command, parts, slot, open } = run(first, slot_access);
+        self.push_parts_first(row, parts);
         match outcome {
             Outcome::Done => command.into_iter().for_each(|next| self.push_first(next)),
             outcome => self.wait_for(outcome, command, slot, now()),

@@ -134,6 +134,9 @@ impl Worker {
             connection.close_reason = Some(OVER_OUTPUT_LIMIT);
         }
         if connection.close_reason.is_some() {
+            if self.engine.drop_some_subscriptions(&mut connection.session) {
+                return self.schedule_again(index);
+            }
             return self.close(index);
         }
         if connection.awaits_journal() {

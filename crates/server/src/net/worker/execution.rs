@@ -181,7 +181,8 @@ impl Worker {
 }
 
 /// The outcome of a command whose connection is away.
-const GONE: Ran = Ran { outcome: Outcome::Done, command: None, slot: None, open: false };
+const GONE: Ran =
+    Ran { outcome: Outcome::Done, command: None, parts: Vec::new(), slot: None, open: false };
 
 /// Prefetches the data of a window of commands: slots, then buckets, then entries.
 fn prefetch(
@@ -258,6 +259,10 @@ fn execute(
         return put_off(connection, item, batch);
     }
     let (protocol, parts) = connection.parts();
+    let argv = protocol.arguments(parts.input, &batch.args[item.args.clone()]);
+    if let Some(all) = engine.parts_of(parts.session, item.row, argv) {
+        return parts.pending.push_parts_first(item.row, all);
+    }
     let mut ran =
         protocol.run_parsed((engine, &mut *turn), item, batch, (slot_access, busy), parts);
     let again = ran.outcome.runs_again().then(|| owned(connection, item, batch));
@@ -311,6 +316,9 @@ fn run_pending(
     busy: Option<&dyn Busy>,
 ) -> Ran {
     let argv = command.argv.view();
+    if let Some(parts) = engine.parts_of(&mut connection.session, command.row, argv) {
+        return Ran { parts, open: true, ..GONE };
+    }
     let mut keys = Vec::new();
     if let Some(row) = command.row {
         engine.find_keys(row, argv, &mut keys);
@@ -323,7 +331,7 @@ fn run_pending(
     let (outcome, next) = (ran.outcome, ran.next.take());
     let command = outcome.runs_again().then_some(command).or(next);
     let open = !connection.is_ending() && !connection.is_choked();
-    Ran { outcome, command, slot: turn.contended_slot, open }
+    Ran { outcome, command, parts: Vec::new(), slot: turn.contended_slot, open }
 }
 
 /// Settles a command that has run, or has not.
