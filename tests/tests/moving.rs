@@ -413,6 +413,54 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
     }
 }
 
+#[test]
+fn a_move_that_was_killed_before_the_promotion_keeps_nobody_waiting() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        first.call_text("SET k v").unwrap();
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        let mut waiting = old.connect().unwrap();
+        waiting.send(&["SET", "held", "data"]).unwrap();
+        let (code, text) = move_all(&url(&old), &url(&new), &["--check"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("note writes are held at the old server"), "{text}");
+        // It has to compare first, and holds writes anew for a moment.
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("writes were held at the old server: they go on"), "{text}");
+        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
+        assert_eq!(reply.text(), Some(&b"OK"[..]), "{reply:?}");
+        assert_eq!(said(&mut second, "GET held"), "data");
+        assert_eq!(said(&mut second, "SET more data"), "OK");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_load_the_data_is_not_waited_for() {
+    let old = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let mut first = old.connect().unwrap();
+    first.call_text("SET k v").unwrap();
+    // The check knows that Valkey takes no files of Redis 7.4 and later.
+    let new = Server::start(Target::Valkey, &[]).unwrap();
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("does not load the data of Redis 8.0"), "{text}");
+    assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
+    // Of others it is seen that they begin again and again.
+    let new = Server::start(Target::Oldest, &[]).unwrap();
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("has given up each time"), "{text}");
+    assert!(text.contains("Everything is as it was before"), "{text}");
+    assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
+    assert_eq!(said(&mut first, "SET k w"), "OK");
+}
+
 /// What the tool does up to the promotion.
 fn promote(old: &mut Client, new: &mut Client) {
     assert_eq!(said(old, "CLIENT PAUSE 3600000 WRITE"), "OK");

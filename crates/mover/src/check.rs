@@ -90,6 +90,15 @@ pub(crate) fn all(
     addresses(from, to, options, &mut findings);
     commands(from, to, options, &mut findings);
     sentinels(from, to, &mut findings);
+    if let Some(problem) = unreadable(from, to)? {
+        findings.stop(problem);
+    }
+    if from.holds_writes()? {
+        findings.note(
+            "writes are held at the old server, as an earlier move has left them, or somebody else: \
+             they go on when this one begins",
+        );
+    }
     data(from, to, &mut findings)?;
     users(from, to, &mut findings);
     settings(from, to, &mut findings);
@@ -231,6 +240,26 @@ fn sentinels(from: &mut Server, to: &mut Server, found: &mut Findings) {
             ));
         }
     }
+}
+
+/// Why the new server cannot load what the old one writes, as far as their versions tell. Redis 7.4
+/// has the first version of RDB files that Valkey does not know, and numbers them on from there;
+/// Valkey refuses those numbers unless it is told otherwise.
+fn unreadable(from: &mut Server, to: &mut Server) -> Result<Option<String>, String> {
+    let (old, new) = (from.info("server")?, to.info("server")?);
+    let is_redis = !["dunlin_version", "valkey_version"].iter().any(|own| old.contains_key(*own));
+    let version = old.get("redis_version").map(String::as_str).unwrap_or_default();
+    let mut numbers = version.split('.').map(|text| text.parse().unwrap_or(0));
+    let numbers: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let is_newer = is_redis && numbers >= (7, 4);
+    let Some(valkey) = new.get("valkey_version").filter(|_| is_newer) else { return Ok(None) };
+    if to.setting("rdb-version-check") == "relaxed" {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "Valkey {valkey} does not load the data of Redis {version}, whose version of RDB files it \
+         refuses: move to Dunlin, and from there to Valkey"
+    )))
 }
 
 /// The data: types, databases, memory, functions.

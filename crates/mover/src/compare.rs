@@ -48,7 +48,7 @@ pub(crate) struct Comparison {
 }
 
 /// How often the old server has given somebody all its data.
-fn copies(from: &mut Server) -> Result<i64, String> {
+pub(crate) fn copies(from: &mut Server) -> Result<i64, String> {
     Ok(number(&from.info("stats")?, "sync_full"))
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lab::targets::Interrupt;
 
 use crate::check;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, copies};
 use crate::options::{After, Options};
 use crate::print::say;
 use crate::resume::Missing;
@@ -22,6 +22,8 @@ use crate::server::{Info, LINK_SETTINGS, Server, is_up, number};
 const LOOK: Duration = Duration::from_millis(200);
 /// How often a new server may be seen in another stream than the old one's.
 const LOOKS_AT_OTHERS: usize = 10;
+/// How often the new server may begin to get all data, and give up.
+const COPIES_IN_VAIN: i64 = 3;
 /// The pause between two looks while writes are held.
 const SHORT_LOOK: Duration = Duration::from_millis(1);
 /// How often progress is shown.
@@ -46,6 +48,11 @@ pub(crate) fn move_all(
     options: &Options,
     interrupt: &Interrupt,
 ) -> Result<(), String> {
+    if from.holds_writes()? {
+        // An earlier move that was killed right before the promotion has left that for an hour.
+        from.call(&["CLIENT", "UNPAUSE"])?;
+        say("writes were held at the old server: they go on until this move holds them");
+    }
     let settings = to.link_settings();
     let begun = Instant::now();
     let follows = check::follows(&to.info("replication")?, &options.seen_from);
@@ -190,6 +197,7 @@ fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> R
     let mut shown: Option<Instant> = None;
     let mut told = String::new();
     let mut of_others = 0;
+    let copies_before = copies(from)?;
     loop {
         if interrupt.is_set() {
             return Err("interrupted".to_owned());
@@ -215,6 +223,14 @@ fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> R
                 say(&format!("the new server says of its link: {trouble}"));
                 told.clone_from(trouble);
             }
+        }
+        let is_idle = !is_up && number(&state, "master_sync_in_progress") == 0;
+        if is_idle && copies(from)? - copies_before >= COPIES_IN_VAIN {
+            return Err(format!(
+                "the new server has begun to get all data {COPIES_IN_VAIN} times, and has given up \
+                 each time: its log says why. Most likely it cannot load what {} writes",
+                from.product()?
+            ));
         }
         if shown.is_none_or(|at| at.elapsed() >= SHOWN_EACH) {
             shown = Some(Instant::now());
