@@ -139,6 +139,41 @@ fn encrypted_servers_are_asked_too() -> Result<()> {
 
 /// Something listens that says nothing.
 #[test]
+fn a_container_opens_its_own_key() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let made =
+        Command::new(dunlin_binary()?).args(["tls", "dev"]).arg(directory.path()).output()?;
+    ensure!(made.status.success());
+    let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    let [certificate, plain, key, authority] =
+        ["server.crt", "server.key", "locked.key", "ca.crt"].map(file);
+    let lock = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-passout", "pass:secret"];
+    let locked = Command::new("openssl").args(lock).args(["-in", &plain, "-out", &key]).output()?;
+    ensure!(locked.status.success(), "{locked:?}");
+    let port = free_port()?.to_string();
+    let _server = Server::start(
+        Target::Dunlin,
+        &[
+            ("tls-port", &port),
+            ("tls-cert-file", &certificate),
+            ("tls-key-file", &key),
+            ("tls-key-file-pass", "secret"),
+            ("tls-ca-cert-file", &authority),
+        ],
+    )?;
+    let environment = [
+        ("DUNLIN_TLS_ENABLED", "yes"),
+        ("DUNLIN_PORT", &port),
+        ("DUNLIN_TLS_CERT_FILE", &certificate),
+        ("DUNLIN_TLS_KEY_FILE", &key),
+        ("DUNLIN_TLS_CA_FILE", &authority),
+    ];
+    let with = |password| [&environment[..], &[("DUNLIN_TLS_KEY_FILE_PASS", password)]].concat();
+    expect(&[], &with("secret"), 0, "PONG")?;
+    expect(&[], &with("wrong"), 1, "")
+}
+
+#[test]
 fn a_silent_server_is_not_waited_for() -> Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     let port = listener.local_addr()?.port().to_string();

@@ -151,6 +151,7 @@ impl Options {
                 authority: value("tls-ca-cert-file").or_else(|| value("tls-ca-cert-dir")),
                 certificate: value("tls-cert-file"),
                 key: value("tls-key-file"),
+                key_password: value("tls-key-file-pass"),
                 insecure: true,
                 ..Encryption::default()
             });

@@ -75,6 +75,9 @@ pub struct Encryption {
     pub certificate: Option<String>,
     /// The file of its key.
     pub key: Option<String>,
+    /// The password of the key. No report shows it.
+    #[serde(skip)]
+    pub key_password: Option<String>,
     /// The server's certificate is not looked at.
     pub insecure: bool,
     /// The name that the server's certificate is for, if it is not the host's.
@@ -144,6 +147,9 @@ impl Encryption {
             _ => return Err("a certificate and its key come together: --cert and --key".to_owned()),
         };
         let mut settings = ClientSettings::of_options(self.authority.as_deref(), own);
+        if let (Some(identity), Some(password)) = (&mut settings.identity, &self.key_password) {
+            identity.password = password.clone().into_bytes();
+        }
         if self.insecure {
             settings.verification = Verification::None;
         }
