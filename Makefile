@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers backups simulate mutants fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers backups simulate mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -104,6 +104,10 @@ simulate:
 # Do simulated worlds still show defects that are put back on purpose? Builds the server once for each.
 mutants:
 	scripts/mutants
+
+# Puts defects into the checks of rights and into TLS, with a switch for each, and says which test finds each.
+mutants-of-rights:
+	scripts/mutants-of-rights
 
 # A fuzzer invents input for the readers of files, payloads, requests and rules, and looks for input that takes
 # new paths through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. It keeps such input in

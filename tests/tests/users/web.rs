@@ -185,6 +185,28 @@ fn rights_that_shrink_end_streams_and_remembered_requests() -> Result<()> {
 }
 
 #[test]
+fn remembered_requests_show_their_password_anew() -> Result<()> {
+    let (server, port) = with_users()?;
+    let mut admin = server.connect()?;
+    expect(&mut admin, "AUTH root", "OK")?;
+    let (mut web, credentials) = (Web::connect(port)?, basic("app", "pw"));
+    for (rules, status) in [
+        ("resetpass >other", 401),
+        (">pw", 200),
+        ("off", 401),
+        ("on", 200),
+        ("!30c952fab122c3f9759f02a6d95c3758b246b4fee239957b2d4fee46e26170c4", 401),
+    ] {
+        expect(&mut admin, &format!("ACL SETUSER app {rules}"), "OK")?;
+        for _ in 0..2 {
+            let answer = ask(&mut web, "GET /v1/keys/app:1", &credentials, "")?;
+            ensure!(answer.status == status, "{rules}: {}", answer.status);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn an_open_server_takes_users_too() -> Result<()> {
     let (server, port) = Server::start_with_http(&[])?;
     let mut admin = server.connect()?;
