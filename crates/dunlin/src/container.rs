@@ -59,6 +59,7 @@ pub(crate) fn run(program: Vec<u8>, arguments: Vec<Vec<u8>>) -> ExitCode {
         defaults: bind.into_iter().collect(),
         provided: environment.settings,
         is_public: true,
+        watched: Some(environment.secret_files),
     };
     match boot::serve(start) {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,10 +2,10 @@
 //! given them, and that charts use.
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
 use config::{DirectiveId, LoadError, Location, Origin, Provided, split_words};
+use server::watched_files::SecretFile;
 
 /// What all names begin with. Those of one kind of image suffice.
 const PREFIXES: [&str; 3] = ["DUNLIN_", "REDIS_", "VALKEY_"];
@@ -46,6 +46,8 @@ pub(crate) struct Environment {
     pub(crate) settings: Vec<Provided>,
     /// Options for the command line.
     pub(crate) arguments: Vec<Vec<u8>>,
+    /// Where secrets among the settings are from.
+    pub(crate) secret_files: Vec<SecretFile>,
 }
 
 /// A variable: its name, and its value.
@@ -64,12 +66,12 @@ impl Environment {
     fn of(find: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Environment, LoadError> {
         let mut environment = Environment::default();
         for (rest, directive) in DIRECTIVES {
-            let found = match one_of(find, rest)? {
-                None if SECRETS.contains(&rest) => secret_in_file(find, rest)?,
-                found => found,
-            };
-            if let Some((name, value)) = found {
-                environment.set(directive, &name, &[&value]);
+            match one_of(find, rest)? {
+                Some((name, value)) => environment.set(directive, &name, &[&value]),
+                None if SECRETS.contains(&rest) => {
+                    environment.read_secret(find, rest, directive)?
+                }
+                None => {}
             }
         }
         environment.encrypt(find)?;
@@ -103,6 +105,25 @@ impl Environment {
             let origin = Origin::Variable(variable.to_owned());
             self.settings.push(Provided { origin, directive, words });
         }
+    }
+
+    /// Sets a directive to the text of the file that a variable names, if there is one.
+    fn read_secret(
+        &mut self,
+        find: &dyn Fn(&str) -> Option<Vec<u8>>,
+        rest: &str,
+        directive: &str,
+    ) -> Result<(), LoadError> {
+        if let Some((name, file)) = one_of(find, &format!("{rest}{FILE}"))?
+            && let Some(directive) = DirectiveId::find(directive.as_bytes())
+            && !self.settings.iter().any(|own| own.directive == directive)
+        {
+            let file = SecretFile { directive, path: OsString::from_vec(file).into() };
+            let secret = file.read().map_err(|error| failed(&name, &error))?;
+            self.set(directive.name(), &name, &[&secret]);
+            self.secret_files.push(file);
+        }
+        Ok(())
     }
 
     /// TLS_ENABLED takes the port of clients that do not encrypt, unless TLS_PORT is another one.
@@ -169,20 +190,6 @@ fn one_of(
         }
     }
     Ok(found)
-}
-
-fn secret_in_file(
-    find: &dyn Fn(&str) -> Option<Vec<u8>>,
-    rest: &str,
-) -> Result<Option<Variable>, LoadError> {
-    let Some((name, file)) = one_of(find, &format!("{rest}{FILE}"))? else { return Ok(None) };
-    let file = String::from_utf8_lossy(&file).into_owned();
-    let text = fs::read(&file).map_err(|error| failed(&name, &format!("{file}: {error}")))?;
-    let secret = text.trim_ascii_end();
-    if secret.is_empty() {
-        return Err(failed(&name, &format!("{file} is empty")));
-    }
-    Ok(Some((name, secret.to_vec())))
 }
 
 fn is_yes(name: &str, value: &[u8]) -> Result<bool, LoadError> {

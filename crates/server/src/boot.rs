@@ -33,6 +33,7 @@ use crate::threads::supervision::Supervision;
 use crate::threads::views::Keeper;
 use crate::threads::{background, node_reader};
 use crate::users;
+use crate::watched_files::{SecretFile, WatchedFiles};
 use persist::aof::append_only::AppendOnly;
 use persist::cuts::{Cuts, Recall};
 use persist::disk::{Disk, RealDisk};
@@ -84,6 +85,9 @@ pub struct Start {
     /// Other machines shall reach it: it does not start while all of them would be refused because
     /// nobody has said how they come in.
     pub is_public: bool,
+    /// Files whose text is the value of a setting. With a list, also an empty one, the server
+    /// looks whether these files, and those of certificates and users, were replaced.
+    pub watched: Option<Vec<SecretFile>>,
 }
 
 /// Serves until the server is told to stop.
@@ -91,7 +95,7 @@ pub struct Start {
 /// # Errors
 /// The server cannot start.
 pub fn serve(start: Start) -> Result<(), Failed> {
-    let Start { program, arguments, defaults, provided, is_public } = start;
+    let Start { program, arguments, defaults, provided, is_public, watched } = start;
     permissions::choose();
     let Configured { config, config_file, unknown_credentials } =
         configure(&arguments, (&defaults, provided)).map_err(|error| complain(&error))?;
@@ -113,6 +117,7 @@ pub fn serve(start: Start) -> Result<(), Failed> {
     let served =
         Running::start(config, config_file, &program, surroundings, &log).and_then(|running| {
             running.load()?;
+            running.watch_files(watched)?;
             running.wait();
             running.stop();
             Ok(())
@@ -232,6 +237,8 @@ struct Running {
     change_delivery: ChangeDelivery,
     /// Follows the primary. Started when the data of the files is there.
     replica: OnceCell<ReplicaThread>,
+    /// Started when the data is there, in a container.
+    watched_files: OnceCell<WatchedFiles>,
     /// Written when the files of the data are this server's.
     pid_file: OnceCell<PidFile>,
     supervisor: Option<Supervisor>,
@@ -402,6 +409,7 @@ impl Running {
             cron,
             change_delivery,
             replica: OnceCell::new(),
+            watched_files: OnceCell::new(),
             pid_file: OnceCell::new(),
             supervisor,
             supervision,
@@ -538,6 +546,19 @@ impl Running {
             Failed
         })?;
         let _ = self.replica.set(thread);
+        Ok(())
+    }
+
+    /// Starts the thread that looks whether files were replaced, if that is wanted.
+    fn watch_files(&self, watched: Option<Vec<SecretFile>>) -> Result<(), Failed> {
+        let Some(secrets) = watched else { return Ok(()) };
+        let started = WatchedFiles::start(&self.engine, &self.outside, secrets);
+        let thread = started.map_err(|error| {
+            let line = format!("A thread cannot be started: {}", reason(&error));
+            self.outside.log.warning(line);
+            Failed
+        })?;
+        let _ = self.watched_files.set(thread);
         Ok(())
     }
 
@@ -713,6 +734,9 @@ impl Running {
         }
         if let Some(replica) = self.replica.get() {
             replica.stop();
+        }
+        if let Some(files) = self.watched_files.into_inner() {
+            files.stop();
         }
         self.cron.stop();
         self.change_delivery.stop();

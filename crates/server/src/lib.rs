@@ -12,6 +12,7 @@
 //! | [`threads`] | what do threads do beside the workers? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
 //! | [`users`] | which users does a server start with? |
+//! | [`watched_files`] | which thread sees that files with secrets were replaced? |
 //!
 //! Rooms do not import each other; `boot` and `host` connect them.
 
@@ -25,3 +26,4 @@ pub mod net;
 pub mod primary;
 pub mod threads;
 pub mod users;
+pub mod watched_files;

@@ -21,6 +21,7 @@ use crate::command::error::{CommandError, CommandResult};
 use crate::command::{self, Spec};
 use crate::engine::{Context, Engine};
 use crate::journal::Journal;
+use crate::replication::{LinkState, ReplicaView};
 use crate::session::Session;
 use crate::session::awaited::{Awaited, Unblocking, Wait};
 use crate::session::choice::Durability;
@@ -101,6 +102,21 @@ pub(crate) fn admit(
 }
 
 impl Engine {
+    /// Why no client should be sent here, or `None` if the server has its data and takes writes, as
+    /// far as the disk is concerned. For load balancers and monitoring.
+    pub fn unreadiness(&self, config: &Config) -> Option<String> {
+        if self.loading.is_on() {
+            return Some("loading".into());
+        }
+        // A replica that has no data and never had a link would answer that no key exists.
+        let is_new = |view: ReplicaView| view.link != LinkState::Up && view.down_since.is_none();
+        let is_empty = || (0..self.keyspace.databases()).all(|own| self.keyspace.len(own) == 0);
+        if self.replication.view().is_some_and(is_new) && is_empty() {
+            return Some("waiting for the data of the primary".into());
+        }
+        self.trouble(config)
+    }
+
     /// Why clients' writes are refused, or not kept although an append-only file is turned on;
     /// `None` if neither is so. For monitoring.
     pub fn trouble(&self, config: &Config) -> Option<String> {

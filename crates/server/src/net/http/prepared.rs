@@ -35,13 +35,10 @@ impl Prepared {
         Prepared::json(status, body)
     }
 
-    /// Whether the server has its data and takes writes, as far as the disk is concerned.
+    /// Whether clients should be sent here.
     pub(super) fn readiness(engine: &Engine, config: &Config) -> Prepared {
-        if engine.loading.is_on() {
-            return Prepared::status(503, "loading");
-        }
-        match engine.trouble(config) {
-            Some(trouble) => Prepared::status(503, &trouble),
+        match engine.unreadiness(config) {
+            Some(reason) => Prepared::status(503, &reason),
             None => Prepared::status(200, "ready"),
         }
     }
