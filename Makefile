@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs memcheck miri explore crashes storm links failovers backups simulate mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers backups simulate mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -167,6 +167,10 @@ sizing: peers
 	cargo build --release --package dunlin
 	$${CARGO_TARGET_DIR:-target}/peers/python/bin/python scripts/measure-sizing \
 		$${CARGO_TARGET_DIR:-target}/release/dunlin --write
+
+# Writes the manifests of deploy/kubernetes, and those that the tests compare with, from the chart.
+kubernetes: peers
+	scripts/render-kubernetes write
 
 # The store's tests under valgrind, because most unsafe code is there. Valgrind finds reads of memory that
 # was freed or never written, and leaks. Random tests take few cases, because valgrind is slow.

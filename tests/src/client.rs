@@ -1,7 +1,7 @@
 //! A small synchronous client for RESP2 and RESP3.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -146,6 +146,15 @@ impl Client {
         Self::over((host, port), None)
     }
 
+    /// Connects to an address of a network that the test has made.
+    ///
+    /// # Errors
+    /// As [`Client::connect_through`].
+    pub fn connect_at(place: SocketAddr, encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
+        let host = place.ip().to_string();
+        Self::over((&*host, place.port()), encryption)
+    }
+
     fn open(port: u16, encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
         Self::over(("127.0.0.1", port), encryption)
     }
@@ -159,7 +168,7 @@ impl Client {
         let stream = match encryption {
             None => Stream::Plain(socket),
             Some(config) => {
-                let name = tls::client::server_name("127.0.0.1").map_err(Error::msg)?;
+                let name = tls::client::server_name(place.0).map_err(Error::msg)?;
                 let begun = Instant::now();
                 Stream::encrypt(socket, config, name, &|| begun.elapsed() >= PATIENCE)?
             }

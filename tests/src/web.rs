@@ -1,7 +1,7 @@
 //! A client of HTTP that sends exactly what it is told.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -53,7 +53,15 @@ impl Web {
     /// # Errors
     /// The connection is refused.
     pub fn connect(port: u16) -> Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        Self::connect_at((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// Connects to another address than loopback, of a network that the test has made.
+    ///
+    /// # Errors
+    /// The connection is refused.
+    pub fn connect_at(place: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(place)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream) })
