@@ -1,8 +1,8 @@
 //! The thread of a container that looks whether files with secrets and certificates have changed.
 //!
 //! Whatever runs containers replaces such files while they are in use, and tells nobody: Kubernetes
-//! does so a minute after a Secret has changed. Outside of containers an operator replaces them, and
-//! tells the server by a signal or by CONFIG SET, once all of them are there.
+//! does so a minute after a Secret has changed. Outside of containers an operator replaces them,
+//! and tells the server by a signal or by CONFIG SET, once all of them are there.
 
 use std::fs;
 use std::io;

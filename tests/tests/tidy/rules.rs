@@ -96,7 +96,10 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
             ("turn", &["command", "observe", "session", "db", "memory", "engine"]),
             ("handler", &["command", "session", "db", "engine"]),
             ("reclaim", &["command", "session", "host", "db", "memory", "nodes", "engine", "turn"]),
-            ("persistence", &["command", "journal", "session", "files", "db", "engine", "turn"]),
+            (
+                "persistence",
+                &["command", "journal", "replication", "session", "files", "db", "engine", "turn"],
+            ),
             (
                 "admission",
                 &[
@@ -233,6 +236,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
             ("listen", &["net"]),
             ("host", &["encryption", "files", "net", "threads", "listen"]),
             ("users", &[]),
+            ("watched_files", &["host", "threads"]),
             (
                 "boot",
                 &[
@@ -245,6 +249,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                     "listen",
                     "host",
                     "users",
+                    "watched_files",
                 ],
             ),
         ],
