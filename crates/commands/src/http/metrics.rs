@@ -1,5 +1,6 @@
 //! Metrics for Prometheus and other programs that read its format.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,7 +8,9 @@ use engine::command::args::Args;
 use engine::command::error::CommandResult;
 use engine::engine::Context;
 use engine::files::append_only::LastStatus;
+use engine::replication::LinkState;
 use engine::session::pubsub::Kind;
+use engine::users::log::Reason;
 
 /// Upper bounds of the buckets of a histogram, in nanoseconds. Each bound is near one of the
 /// engine's own buckets, which are within 3 %.
@@ -114,6 +117,7 @@ pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     certificates(&mut page, cx);
     followers(&mut page, cx);
     durability(&mut page, cx);
+    primary(&mut page, cx);
     replicas(&mut page, cx);
     traffic(&mut page, cx);
     keys(&mut page, cx);
@@ -144,6 +148,9 @@ fn process(page: &mut Page, cx: &Context<'_>) {
     page.family(name, "counter", "Processor time of the process.");
     page.sample(name, "mode=\"user\"", cpu.user);
     page.sample(name, "mode=\"system\"", cpu.system);
+    let is_ready = engine.unreadiness(cx.db.config).is_none();
+    let help = "Clients may be sent here: what /readyz answers.";
+    page.gauge("dunlin_ready", help, u8::from(is_ready));
     page.gauge("dunlin_threads", "Threads that run commands.", engine.host.process().workers);
 }
 
@@ -163,6 +170,20 @@ fn connections(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_connections_rejected_total", help, totals.rejected_connections);
     let help = "Channels with subscribers.";
     page.gauge("dunlin_pubsub_channels", help, engine.pubsub.len(Kind::Channel));
+    let help = "Patterns with subscribers.";
+    page.gauge("dunlin_pubsub_patterns", help, engine.pubsub.len(Kind::Pattern));
+    let name = "dunlin_access_denied_total";
+    page.family(name, "counter", "What users were refused, by the reason; login: wrong passwords.");
+    for (reason, kind) in [
+        ("login", Reason::Login),
+        ("command", Reason::Command),
+        ("key", Reason::Key),
+        ("channel", Reason::Channel),
+        ("database", Reason::Database),
+        ("certificate", Reason::Certificate),
+    ] {
+        page.sample(name, &format!("reason=\"{reason}\""), engine.users.refused(kind));
+    }
 }
 
 /// A server that encrypts nothing has none.
@@ -204,8 +225,48 @@ fn durability(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_durability_stale_reads_total", help, choices.stale.load(Relaxed));
 }
 
+/// The link of a replica to its primary.
+fn primary(page: &mut Page, cx: &Context<'_>) {
+    let (replication, now) = (&cx.engine.replication, cx.db.monotonic);
+    let view = replication.view();
+    page.gauge("dunlin_is_replica", "It follows a primary.", u8::from(view.is_some()));
+    let help = "The end of the stream of writes, in bytes.";
+    page.gauge("dunlin_replication_offset_bytes", help, cx.engine.stream().newest);
+    let Some(view) = view else { return };
+    let is_up = u8::from(view.link == LinkState::Up);
+    page.gauge("dunlin_primary_link_up", "The link to the primary works.", is_up);
+    let help = "All data of the primary is being copied.";
+    let is_copied = u8::from(view.link == LinkState::Syncing);
+    page.gauge("dunlin_primary_sync_in_progress", help, is_copied);
+    if let Some(staleness) = replication.staleness(now) {
+        let help = "Time since the replica was known to have all writes of its primary.";
+        let text = format!("{}.{:03}", staleness / 1000, staleness % 1000);
+        page.gauge("dunlin_replica_staleness_seconds", help, text);
+    }
+}
+
 fn replicas(page: &mut Page, cx: &Context<'_>) {
     let replicas = &cx.engine.replicas;
+    let (end, now) = (cx.engine.journal.end(), cx.db.monotonic);
+    // Several with the same name are one series.
+    let mut online = BTreeMap::new();
+    for own in replicas.all().iter().filter(|own| own.is_online()) {
+        let (address, port) = (label(&own.address()), own.introduction.listening_port);
+        let (lag, silence): &mut (u64, u64) =
+            online.entry(format!("replica=\"{address}:{port}\"")).or_default();
+        *lag = end.saturating_sub(own.acknowledged()).max(*lag);
+        *silence = own.lag(now).max(*silence);
+    }
+    let family = "dunlin_replica_lag_bytes";
+    page.family(family, "gauge", "Bytes of the stream that a replica has not acknowledged.");
+    for (labels, (lag, _)) in &online {
+        page.sample(family, labels, lag);
+    }
+    let family = "dunlin_replica_silence_seconds";
+    page.family(family, "gauge", "Time since a replica said how far it is.");
+    for (labels, (_, silence)) in &online {
+        page.sample(family, labels, silence);
+    }
     page.gauge("dunlin_connected_replicas", "Replicas that are connected.", replicas.len());
     let help = "The most bytes that wait for a replica.";
     let waiting = replicas.all().iter().map(|own| own.waiting.load(Relaxed)).max();
