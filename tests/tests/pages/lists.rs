@@ -34,11 +34,7 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("docs/cli.md", "", "for a terminal: its tests press keys there"),
     ("docs/top.md", "", "for a terminal: its tests press keys there"),
-    (
-        "docs/kubernetes.md",
-        "",
-        "needs Kubernetes: tests/tests/kubernetes.rs starts what the manifests say",
-    ),
+    ("docs/kubernetes.md", "", "needs Kubernetes: tests/tests/kubernetes starts what they say"),
     ("docs/systemd.md", "systemctl ", "needs systemd: tests/tests/service does what it does"),
     ("docs/systemd.md", "journalctl ", "needs systemd"),
     ("docs/container.md", "podman ", "needs podman: tests/tests/packages.rs starts the image"),
