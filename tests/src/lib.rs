@@ -21,6 +21,7 @@
 //! * [`replication`] has what tests do with primaries and replicas;
 //! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`mutation`] damages files, [`allocation`] counts the memory that reading them takes;
+//! * [`tmux`] is a terminal, whose keys a test presses;
 //! * [`web`] is a client of HTTP that sends exactly what it is told;
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
@@ -46,6 +47,7 @@ pub mod replication;
 pub mod sentinel;
 pub mod server;
 pub mod shown;
+pub mod tmux;
 pub mod transcript;
 pub mod volume;
 pub mod web;

@@ -123,7 +123,8 @@ fn manual() -> String {
     page.push_str(&verbatim("DUNLIN HEALTH", health::USAGE));
     page.push_str(&verbatim("DUNLIN CONTAINER", container::USAGE));
     page.push_str(&verbatim("DUNLIN TLS DEV", certificates::USAGE));
-    let others = "dunlin move, dunlin bench and dunlin lab explain themselves with --help.\n";
+    let others =
+        "dunlin cli, dunlin move, dunlin bench and dunlin lab explain themselves with --help.\n";
     page.push_str(&verbatim("OTHER COMMANDS", others));
     page.push_str(".SH SEE ALSO\n.BR dunlin.conf (5)\n");
     page
@@ -163,7 +164,7 @@ fn is_option(word: &str) -> bool {
 }
 
 /// The commands that have options, with these.
-fn options_by_command() -> [(&'static str, String); 6] {
+fn options_by_command() -> [(&'static str, String); 7] {
     let serve: Vec<_> = directives().map(|own| format!("--{}", own.name())).collect();
     [
         ("serve", serve.join(" ")),
@@ -172,6 +173,7 @@ fn options_by_command() -> [(&'static str, String); 6] {
         ("backup", options_in(backup::BACKUP_USAGE).join(" ")),
         ("restore", options_in(backup::RESTORE_USAGE).join(" ")),
         ("health", options_in(health::USAGE).join(" ")),
+        ("cli", options_in(cli::USAGE).join(" ")),
     ]
 }
 

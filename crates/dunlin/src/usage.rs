@@ -1,8 +1,9 @@
 //! What the program can do, in words.
 
 /// The commands, for hints after a typing error.
-pub(crate) const COMMANDS: [&str; 11] = [
+pub(crate) const COMMANDS: [&str; 12] = [
     "serve",
+    "cli",
     "check",
     "move",
     "backup",
@@ -20,6 +21,7 @@ pub(crate) const USAGE: &str = "\
 An in-memory data-structure server that speaks the Redis protocol and uses every core.
 
 Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
+       dunlin cli [OPTIONS] [COMMAND ARGS...]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin check CONFIG-FILE
        dunlin move --from URL [--to URL] [OPTIONS]
@@ -34,6 +36,7 @@ Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
 
 Commands:
   serve    Runs a server; so does dunlin alone
+  cli      Sends commands to a server, with redis-cli's options; a prompt where there are none
   check    Shows what data files contain and where they are damaged, or what is wrong with a
            configuration file
   move     Moves all data of a running Redis, Valkey or Dunlin to another one, without downtime

@@ -43,12 +43,13 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
     ("backup", &["base", "resp", "rdb", "replication", "tls", "lab"]),
+    ("cli", &["base", "resp", "engine", "commands", "lab", "tls"]),
     ("lua", &[]),
     (
         "dunlin",
         &[
             "resp", "config", "engine", "commands", "process", "persist", "server", "lab", "mover",
-            "backup", "tls",
+            "backup", "cli", "tls",
         ],
     ),
 ];
