@@ -13,7 +13,9 @@ use tests::tmux::Screen;
 fn work(server: &Server) -> Result<()> {
     let mut client = server.connect()?;
     for index in 0..200 {
-        client.call(&["SET", &format!("user:{index}"), &"v".repeat(index)])?;
+        // One is far larger than the others.
+        let length = if index == 199 { 5000 } else { index };
+        client.call(&["SET", &format!("user:{index}"), &"v".repeat(length)])?;
         client.call(&["GET", "user:7"])?;
     }
     client.call_text("CLIENT SETNAME worker")?;

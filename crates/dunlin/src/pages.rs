@@ -123,8 +123,7 @@ fn manual() -> String {
     page.push_str(&verbatim("DUNLIN HEALTH", health::USAGE));
     page.push_str(&verbatim("DUNLIN CONTAINER", container::USAGE));
     page.push_str(&verbatim("DUNLIN TLS DEV", certificates::USAGE));
-    let others =
-        "dunlin cli, dunlin move, dunlin bench and dunlin lab explain themselves with --help.\n";
+    let others = "dunlin cli, dunlin top, dunlin move, dunlin bench and dunlin lab explain themselves with --help.\n";
     page.push_str(&verbatim("OTHER COMMANDS", others));
     page.push_str(".SH SEE ALSO\n.BR dunlin.conf (5)\n");
     page
@@ -164,7 +163,7 @@ fn is_option(word: &str) -> bool {
 }
 
 /// The commands that have options, with these.
-fn options_by_command() -> [(&'static str, String); 7] {
+fn options_by_command() -> [(&'static str, String); 8] {
     let serve: Vec<_> = directives().map(|own| format!("--{}", own.name())).collect();
     [
         ("serve", serve.join(" ")),
@@ -174,6 +173,7 @@ fn options_by_command() -> [(&'static str, String); 7] {
         ("restore", options_in(backup::RESTORE_USAGE).join(" ")),
         ("health", options_in(health::USAGE).join(" ")),
         ("cli", options_in(cli::USAGE).join(" ")),
+        ("top", options_in(top::USAGE).join(" ")),
     ]
 }
 

@@ -1,9 +1,10 @@
 //! What the program can do, in words.
 
 /// The commands, for hints after a typing error.
-pub(crate) const COMMANDS: [&str; 12] = [
+pub(crate) const COMMANDS: [&str; 13] = [
     "serve",
     "cli",
+    "top",
     "check",
     "move",
     "backup",
@@ -22,6 +23,7 @@ An in-memory data-structure server that speaks the Redis protocol and uses every
 
 Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
        dunlin cli [OPTIONS] [COMMAND ARGS...]
+       dunlin top [OPTIONS]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin check CONFIG-FILE
        dunlin move --from URL [--to URL] [OPTIONS]
@@ -37,6 +39,7 @@ Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
 Commands:
   serve    Runs a server; so does dunlin alone
   cli      Sends commands to a server, with redis-cli's options; a prompt where there are none
+  top      Shows what a server does just now
   check    Shows what data files contain and where they are damaged, or what is wrong with a
            configuration file
   move     Moves all data of a running Redis, Valkey or Dunlin to another one, without downtime

@@ -88,25 +88,12 @@ fn report(source: &mut Source, options: &Options) -> io::Result<()> {
                 rates: &[],
                 trouble: None,
             };
-            print(&report::text(&drawn, &chosen(options)))?;
+            let chosen = Chosen::new(options.view, options.interval.as_millis() as u64, false);
+            print(&report::text(&drawn, &chosen))?;
         }
         before = now;
     }
     Ok(())
-}
-
-/// What the user has chosen at the start.
-fn chosen(options: &Options) -> Chosen {
-    Chosen {
-        view: options.view,
-        order: None,
-        turned: false,
-        scrolled: 0,
-        paused: false,
-        explains: false,
-        interval_ms: options.interval.as_millis() as u64,
-        colors: options.colors,
-    }
 }
 
 fn print(text: &str) -> io::Result<()> {

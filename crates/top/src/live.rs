@@ -57,7 +57,8 @@ pub(crate) fn run(source: &mut Source, options: &Options) -> io::Result<()> {
     let mut terminal = io::stdout().into_raw_mode()?.into_alternate_screen()?;
     write!(terminal, "{}", termion::cursor::Hide)?;
     let server = source.name();
-    let chosen = crate::chosen(options);
+    let interval_ms = options.interval.as_millis() as u64;
+    let chosen = Chosen::new(options.view, interval_ms, options.colors);
     let mut live =
         Live { source, chosen, now, before: None, rates: Vec::new(), trouble: None, server };
     let ended = live.go_on(&mut terminal, &keys, &asked, &resized);

@@ -1,5 +1,5 @@
-//! The screen as lines: a head with figures of the whole server, the view, and a line of keys. Every
-//! line is as wide as the terminal at most, and there are as many as it has rows.
+//! The screen as lines: a head with figures of the whole server, the view, and a line of keys.
+//! Every line is as wide as the terminal at most, and there are as many as it has rows.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -21,6 +21,22 @@ pub(crate) struct Chosen {
     pub(crate) explains: bool,
     pub(crate) interval_ms: u64,
     pub(crate) colors: bool,
+}
+
+impl Chosen {
+    /// The choice at the start.
+    pub(crate) fn new(view: View, interval_ms: u64, colors: bool) -> Chosen {
+        Chosen {
+            view,
+            order: None,
+            turned: false,
+            scrolled: 0,
+            paused: false,
+            explains: false,
+            interval_ms,
+            colors,
+        }
+    }
 }
 
 /// All that is drawn.
@@ -101,8 +117,7 @@ pub(crate) fn lines(
         false => lines.extend(body(drawn.table, chosen, columns, left)),
     }
     lines.resize(rows.saturating_sub(1), String::new());
-    let keys =
-        "q quit  1-6 view  s sort  r reverse  arrows scroll  +/- interval  space pause  ? help";
+    let keys = "q quit  1-6 view  s sort  r turn  arrows scroll  +- time  space pause  ? help";
     lines.push(painted(&fitted(keys, columns, false), Style::Dim, colors));
     lines.truncate(rows);
     lines
@@ -110,20 +125,20 @@ pub(crate) fn lines(
 
 const EXPLANATION: [&str; 15] = [
     "",
-    "1 to 6, Tab     the views: commands, latency, clients, memory, keys, replication",
-    "s, r            the next column to sort by; the other way round",
-    "Up, Down        scroll by a row; PgUp and PgDn by ten; Home goes to the first",
-    "+, -            looks less often, more often",
-    "Space           pauses",
-    "?               back to the view",
-    "q, Ctrl-C       ends",
+    "1 to 6, Tab  the views: commands, latency, clients, memory, keys, replication",
+    "s, r         sort by the next column; turn the order round",
+    "Up, Down     scroll by a row; PgUp and PgDn by ten; Home goes to the first",
+    "+, -         looks less often, more often",
+    "Space        pauses",
+    "?            back to the view",
+    "q, Ctrl-C    ends",
     "",
-    "Rates are those between the last two looks. Percentiles of commands are since the",
-    "server's start, or since CONFIG RESETSTAT. Those of stages are of the last look, and",
-    "say in which bucket of the server's histogram they are.",
-    "queue: until the batch of the command runs; execute: while it runs; commit: while the",
-    "reply waits for a sync; flush: while replies go to the sockets.",
-    "Memory by prefix is an estimate from a sample of keys, hot keys one from commands.",
+    "Rates are those between the last two looks. Percentiles of commands are since",
+    "the server's start, or since CONFIG RESETSTAT. Those of stages are of the last",
+    "look, and say in which bucket of the server's histogram they are.",
+    "queue: until the batch of the command runs; execute: while it runs; commit:",
+    "while the reply waits for a sync; flush: while replies go to the sockets.",
+    "Memory by prefix is estimated from a sample of keys, hot keys from commands.",
 ];
 
 /// Figures of the whole server.
@@ -160,7 +175,7 @@ pub(crate) fn head(drawn: &Drawn<'_>, chosen: &Chosen) -> Vec<String> {
             seconds(now.number("uptime_in_seconds"))
         ),
         format!(
-            "commands {}/s  cpu {cpu:.0} %  in {}/s  out {}/s  hits {hit_rate}  clients {} ({} blocked)",
+            "commands {}/s  cpu {cpu:.0} %  in {}/s  out {}/s  clients {} ({} blocked)",
             rate(speed("total_commands_processed")),
             bytes(speed("total_net_input_bytes")),
             bytes(speed("total_net_output_bytes")),
@@ -168,10 +183,13 @@ pub(crate) fn head(drawn: &Drawn<'_>, chosen: &Chosen) -> Vec<String> {
             count(now.number("blocked_clients")),
         ),
         format!(
-            "memory {}{most} (peak {}, resident {})  keys {} ({} expire)  expired {}/s  evicted {}/s",
+            "memory {}{most} (peak {}, resident {})",
             bytes(now.number("used_memory")),
             bytes(now.number("used_memory_peak")),
             bytes(now.number("used_memory_rss")),
+        ),
+        format!(
+            "keys {} ({} expire)  hits {hit_rate}  expired {}/s  evicted {}/s",
             count(keys as f64),
             count(expiring as f64),
             rate(speed("expired_keys")),
@@ -257,19 +275,6 @@ fn widths(table: &Table, columns: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn chosen(view: View) -> Chosen {
-        Chosen {
-            view,
-            order: None,
-            turned: false,
-            scrolled: 0,
-            paused: false,
-            explains: false,
-            interval_ms: 1000,
-            colors: false,
-        }
-    }
-
     #[test]
     fn texts_fit() {
         assert_eq!(fitted("abc", 5, false), "abc  ");
@@ -294,7 +299,7 @@ mod tests {
                         rates: &[1.0, 2.0],
                         trouble: None,
                     };
-                    let lines = lines(&drawn, &chosen(view), columns, rows);
+                    let lines = lines(&drawn, &Chosen::new(view, 1000, false), columns, rows);
                     assert_eq!(lines.len(), rows);
                     let plain = |line: &String| {
                         line.replace("\x1b[7m", "").replace("\x1b[1m", "").replace("\x1b[0m", "")

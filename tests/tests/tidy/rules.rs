@@ -43,13 +43,14 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
     ("backup", &["base", "resp", "rdb", "replication", "tls", "lab"]),
+    ("top", &["base", "resp", "lab"]),
     ("cli", &["base", "resp", "engine", "commands", "lab", "tls"]),
     ("lua", &[]),
     (
         "dunlin",
         &[
             "resp", "config", "engine", "commands", "process", "persist", "server", "lab", "mover",
-            "backup", "cli", "tls",
+            "backup", "cli", "tls", "top",
         ],
     ),
 ];
