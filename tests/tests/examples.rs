@@ -184,7 +184,7 @@ fn a_service_keeps_rows_of_a_database() -> Result<()> {
     api.args(["-redis", &format!("127.0.0.1:{}", store.port())]);
     let address = format!("dunlin:secret@tcp(127.0.0.1:{})/company", database.port());
     api.args(["-database", &address]);
-    let _api = Running::start(&mut api)?;
+    let _api = Running::start(api.stderr(Stdio::null()))?;
     let ask = |rows: u16| -> Result<(u16, String)> {
         let line = format!("GET /v1/views/departments?rows={rows}");
         let answer = Web::connect(port)?.ask(&line, &[], b"")?;
