@@ -58,9 +58,9 @@ pub struct Row {
     pub(crate) one_key: bool,
     /// It may take the fast path: see `run/fast_path.rs`.
     pub(crate) fast_path: bool,
-    /// What a user needs to be allowed with each of its keys, if that is the same for all of them
-    /// whatever its arguments are, and if it needs nothing else but the selected database.
-    pub(crate) access: Option<Access>,
+    /// What a user needs to be allowed with each of its keys, if that is the same for all of them,
+    /// and if it needs nothing else but the selected database.
+    pub(crate) access: Option<AccessRule>,
 }
 
 impl Deref for Command {
@@ -253,17 +253,45 @@ fn qualifies(command: &Command, has_keys: bool) -> bool {
     has_keys && !has_subcommands && command.reach.is_none() && !command.has(UNUSUAL)
 }
 
-/// See [`Row::access`].
-fn plain_access(command: &Command) -> Option<Access> {
-    let [first, others @ ..] = command.keys else { return None };
-    let access = access_of(first.flags);
-    let is_plain = command.key_finder.is_none()
-        && command.channels.is_none()
-        && command.databases.is_none()
-        && command.below.is_none()
-        && !command.keys.iter().any(|spec| spec.flags & (NOT_KEY | VARIABLE_FLAGS) != 0)
-        && others.iter().all(|spec| access_of(spec.flags) == access);
-    is_plain.then_some(access)
+/// What a user needs to be allowed with a key.
+#[derive(Clone, Copy)]
+pub(crate) enum AccessRule {
+    /// This, whatever the arguments are.
+    Fixed(Access),
+    /// What the arguments say.
+    ByArguments(fn(Arguments<'_>) -> KeyFlags),
+}
+
+impl AccessRule {
+    /// See [`Row::access`].
+    fn of(command: &Command) -> Option<AccessRule> {
+        let [first, others @ ..] = command.keys else { return None };
+        let is_plain = command.key_finder.is_none()
+            && command.channels.is_none()
+            && command.databases.is_none()
+            && command.below.is_none()
+            && command.keys.iter().all(|spec| spec.flags & NOT_KEY == 0);
+        let is_variable = |spec: &KeySpec| spec.flags & VARIABLE_FLAGS != 0;
+        match command.key_flags {
+            _ if !is_plain => None,
+            Some(of) if command.keys.iter().all(is_variable) => Some(AccessRule::ByArguments(of)),
+            _ if command.keys.iter().any(is_variable) => None,
+            _ => {
+                let access = access_of(first.flags);
+                let is_same = others.iter().all(|spec| access_of(spec.flags) == access);
+                is_same.then_some(AccessRule::Fixed(access))
+            }
+        }
+    }
+
+    /// What it is for these arguments.
+    #[inline]
+    pub(crate) fn access(self, argv: Arguments<'_>) -> Access {
+        match self {
+            AccessRule::Fixed(access) => access,
+            AccessRule::ByArguments(of) => access_of(of(argv)),
+        }
+    }
 }
 
 impl Row {
@@ -282,7 +310,7 @@ impl Row {
             && command.keys.iter().all(finds_keys)
             && command.key_finder.is_none();
         let fast_path = qualifies(command, has_keys);
-        Row { id, command, one_key, fast_path, access: plain_access(command) }
+        Row { id, command, one_key, fast_path, access: AccessRule::of(command) }
     }
 
     /// Whether it takes the fast path where nothing is the matter: see
