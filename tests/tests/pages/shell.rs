@@ -117,11 +117,14 @@ impl Background {
         Ok(())
     }
 
-    /// Whether it runs. What has ended stays a zombie until the shell looks for it.
+    /// Whether it runs. What has ended stays a zombie until the shell looks for it. Its first
+    /// thread may be one while others still have its files and sockets.
     fn is_there(&self) -> bool {
-        let stat = read(Path::new(&format!("/proc/{}/stat", self.pid)));
+        let process = PathBuf::from(format!("/proc/{}", self.pid));
+        let stat = read(&process.join("stat"));
         let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
-        state.is_some_and(|state| state != "Z")
+        let threads = fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+        state.is_some_and(|state| state != "Z") || threads > 1
     }
 }
 
