@@ -260,7 +260,7 @@ fn see_some(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) {
         ends.push(end);
     }
     for draw in 0..question.samples {
-        if end == 0 || (draw % 16 == 0 && begun.elapsed_ns() > PATIENCE_NS) {
+        if end == 0 || (draw % 16 == 15 && begun.elapsed_ns() > PATIENCE_NS) {
             return;
         }
         let place = base::rng::below(end as u64) as usize;
