@@ -67,7 +67,7 @@ pub(crate) fn experiment(
         targets: vec![
             target(
                 "dunlin",
-                "dunlin 0.1.0",
+                "dunlin 0.2.0",
                 &["dunlin", "serve", "--port", "7001", "--threads", "1"],
             ),
             target(
