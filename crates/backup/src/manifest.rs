@@ -117,9 +117,8 @@ impl Manifest {
             let known = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
             !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
         };
-        match self.files().find(|file| !is_plain(&file.name)) {
-            Some(file) => return Err(format!("'{}' is no name of a file", file.name)),
-            None => {}
+        if let Some(file) = self.files().find(|file| !is_plain(&file.name)) {
+            return Err(format!("'{}' is no name of a file", file.name));
         }
         match self.segments.iter().find(|segment| segment.to < segment.from.offset) {
             Some(segment) => Err(format!("{} ends before it begins", segment.file.name)),

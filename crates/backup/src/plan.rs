@@ -123,11 +123,7 @@ impl<'m> Plan<'m> {
 }
 
 /// The base of a line that is furthest behind, among those that are wanted.
-fn newest<'m>(
-    manifest: &'m Manifest,
-    line: u64,
-    is_wanted: impl Fn(&Base) -> bool,
-) -> Option<&'m Base> {
+fn newest(manifest: &Manifest, line: u64, is_wanted: impl Fn(&Base) -> bool) -> Option<&Base> {
     manifest.bases_of(line).into_iter().rfind(|base| is_wanted(base))
 }
 

@@ -155,6 +155,8 @@ struct Run<'r> {
     line: u64,
     reached: Option<Position>,
     growing: Option<Growing>,
+    /// The newest time that the line has. Times never go back, even if the clock does.
+    newest: Moment,
     /// What the list has of the segment that grows.
     listed: Option<StoredFile>,
     begun_ms: u64,
@@ -179,7 +181,7 @@ impl<'r> Run<'r> {
         let manifest = &catalog.manifest;
         let line = manifest.last_line();
         // A plain file that was taken in has no stream behind it, but may say where it belongs.
-        let reached = manifest.end_of(line).map(|(position, _)| position);
+        let (reached, newest) = manifest.end_of(line).unzip();
         Run {
             address,
             options,
@@ -187,6 +189,7 @@ impl<'r> Run<'r> {
             line,
             reached,
             growing: None,
+            newest: newest.unwrap_or_default(),
             listed: None,
             begun_ms: 0,
             published_ms: base::clock::monotonic_ms(),
@@ -243,7 +246,7 @@ impl<'r> Run<'r> {
     ) -> Result<(), Ended> {
         self.end_segment()?;
         self.finish_job().map_err(Ended::Failed)?;
-        let time = Moment::now();
+        let time = Moment::now().max(self.newest);
         self.line = self.catalog.manifest.last_line().max(self.line) + 1;
         say(&format!("base at {position} begins"));
         let name = self.catalog.new_name("base", "rdb");
@@ -266,8 +269,9 @@ impl<'r> Run<'r> {
         loop {
             let arrived = link.receive()?;
             let (now, monotonic) = (Moment::now(), base::clock::monotonic_ms());
+            let now = now.max(self.newest);
             if !arrived.is_empty() {
-                heard_ms = monotonic;
+                (heard_ms, self.newest) = (monotonic, now);
                 self.take_units(&mut stream, &arrived, now)?;
             }
             link.acknowledge(stream.offset(), false)?;

@@ -4,10 +4,12 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tests::client::Reply;
+use tests::observe::wait_for;
 use tests::server::Target;
 
 use crate::program::{
     Following, about, back_up, directory, dunlin, place, position, restore, serve, start,
+    wait_until_stored,
 };
 
 fn now_ms() -> u128 {
@@ -96,6 +98,54 @@ fn old_bases_go_and_what_is_needed_stays() {
     let said = about(store.path(), &["--keep", "1"]).good();
     assert!(said.contains("1 restore points"), "{said}");
     assert_eq!(names("base-"), 1);
+}
+
+#[test]
+fn bases_are_taken_beside_the_stream_and_old_ones_go() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    let options = ["--base-every", "1s", "--keep", "1"];
+    let log = work.path().join("log");
+    let mut following = Following::start(server.port(), store.path(), &log, &options);
+    let mut count = 0;
+    wait_for("three bases", || {
+        client.call_text("INCR count").unwrap();
+        count += 1;
+        following.said().matches("is complete").count() >= 3
+    });
+    client.call_text("INCR count").unwrap();
+    let at = position(&mut client);
+    wait_until_stored(store.path(), at.1);
+    following.end();
+    about(store.path(), &["--verify"]).good();
+    let listed = about(store.path(), &["--list", "--json"]).good();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    // One line without a gap, and one base of it.
+    assert_eq!(listed["lines"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["lines"][0]["bases"].as_array().unwrap().len(), 1, "{listed}");
+    let to = work.path().join("to");
+    restore(store.path(), &to, &["--at", &place(&at)]).good();
+    let server = serve(Target::Dunlin, &to);
+    let reply = server.connect().unwrap().call_text("GET count").unwrap();
+    assert_eq!(reply, Reply::Bulk((count + 1).to_string().into_bytes()));
+}
+
+#[test]
+fn fields_that_expire_go_from_a_dunlin_to_a_redis() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    client.call_text("HSET hash f v g w").unwrap();
+    client.call_text("HEXPIRE hash 100000 FIELDS 1 f").unwrap();
+    back_up(server.port(), store.path(), &[]).good();
+    client.call_text("HEXPIRE hash 200000 FIELDS 1 g").unwrap();
+    back_up(server.port(), store.path(), &[]).good();
+    let times = "HPEXPIRETIME hash FIELDS 2 f g";
+    let expected = client.call_text(times).unwrap();
+    restore(store.path(), work.path(), &[]).good();
+    let server = serve(Target::Reference, work.path());
+    assert_eq!(server.connect().unwrap().call_text(times).unwrap(), expected);
 }
 
 #[test]
