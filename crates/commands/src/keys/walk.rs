@@ -139,7 +139,6 @@ mod tests {
 
     use resp::client::{ReplyParser, Value};
 
-    use super::*;
     use crate::testing::TestServer;
 
     #[test]
