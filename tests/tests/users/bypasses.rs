@@ -129,6 +129,25 @@ fn reads_and_writes_are_told_apart() -> Result<()> {
 }
 
 #[test]
+fn a_pattern_of_channels_is_allowed_as_it_is_and_no_other() -> Result<()> {
+    let server = with_user("~* &news* &one")?;
+    for (command, is_allowed) in [
+        ("SUBSCRIBE news1", true),
+        ("PSUBSCRIBE news*", true),
+        ("PSUBSCRIBE one", true),
+        ("PSUBSCRIBE news1*", false),
+        ("PSUBSCRIBE news1", false),
+        ("PSUBSCRIBE *", false),
+        ("PSUBSCRIBE news* news1*", false),
+    ] {
+        let told = said(&connect_as(&server, "u")?.call_text(command)?);
+        let is_refused = told.starts_with("-NOPERM No permissions to access a channel");
+        ensure!(is_refused != is_allowed, "{command}: {told}");
+    }
+    Ok(())
+}
+
+#[test]
 fn patterns_of_sort_read_no_foreign_keys() -> Result<()> {
     let server = with_user("~list ~own")?;
     let mut client = connect_as(&server, "u")?;
