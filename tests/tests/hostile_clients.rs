@@ -152,7 +152,7 @@ fn kept_for_each(port: u16, control: &mut Client, bytes: &[u8]) -> Result<u64> {
 
 #[test]
 fn little_is_kept_for_clients_that_have_not_logged_in() -> Result<()> {
-    let options = [("requirepass", "secret"), ("threads", "1"), ("auth-failure-delay", "60000")];
+    let options = [("requirepass", "secret"), ("threads", "1"), ("auth-failure-delay", "8000")];
     let (server, web) = Server::start_with_http(&options)?;
     let mut control = logged_in(&server)?;
     let argument = format!("${}\r\n{}\r\n", 16_384, "x".repeat(16_384));
