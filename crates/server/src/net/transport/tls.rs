@@ -29,7 +29,7 @@ const SCRATCH: usize = 32 * 1024;
 const LONGEST_HANDSHAKE: usize = 4 * limits::TLS_WASTED;
 
 /// Bytes that a session takes besides the structure itself, after its handshake: keys, and a buffer
-/// for what it reads. Measured with a thousand connections of TLS 1.3.
+/// for what it reads. An estimate.
 const SESSION: usize = 8 * 1024;
 
 thread_local! {
