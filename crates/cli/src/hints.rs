@@ -151,7 +151,13 @@ fn match_one(arg: &Arg, words: &[String], with_token: bool) -> Match {
 
 fn show_all(args: &[Arg], matches: &[Match], separator: &str, line: &mut String) {
     let mut is_first = true;
-    for (arg, found) in args.iter().zip(matches) {
+    // Options before an argument that is there can come no more.
+    let is_fixed = |(arg, found): (&Arg, &Match)| !arg.optional && found.words > 0;
+    let fixed = args.iter().zip(matches).rposition(is_fixed).unwrap_or(0);
+    for (at, (arg, found)) in args.iter().zip(matches).enumerate() {
+        if at < fixed && arg.optional && found.words == 0 {
+            continue;
+        }
         let mut one = String::new();
         show(arg, found, &mut one);
         if one.is_empty() {

@@ -8,10 +8,15 @@ use tests::client::{Client, Reply};
 /// Databases that the writers use.
 const DATABASES: u32 = 16;
 
-/// Each key of each database, with a digest of its value and the time at which it expires.
+/// A key, with its database.
+type Key = (u32, Vec<u8>);
+/// A digest of a value, and the time at which it expires.
+type Value = (Reply, i64);
+
+/// Each key of each database.
 #[derive(Debug, PartialEq)]
 pub(crate) struct State {
-    keys: BTreeMap<(u32, Vec<u8>), (Reply, i64)>,
+    keys: BTreeMap<Key, Value>,
     functions: Vec<String>,
 }
 
@@ -39,7 +44,7 @@ impl State {
     }
 
     /// What has expired by now is gone at one of the two, or soon will be.
-    fn without_expired(&self) -> Vec<(&(u32, Vec<u8>), &(Reply, i64))> {
+    fn without_expired(&self) -> Vec<(&Key, &Value)> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
         let stays = |expires: i64| expires == -1 || expires > now + 2000;
         self.keys.iter().filter(|(_, (_, expires))| stays(*expires)).collect()

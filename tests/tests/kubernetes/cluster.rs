@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -424,8 +424,8 @@ impl Drop for Outside {
     }
 }
 
-fn is_log(file: &PathBuf) -> bool {
-    Path::new(file).extension().is_some_and(|own| own == "log")
+fn is_log(file: &Path) -> bool {
+    file.extension().is_some_and(|own| own == "log")
 }
 
 impl Drop for Cluster {

@@ -4,6 +4,7 @@
 //! `cluster` plays the part of Kubernetes: each pod has a network of its own, each container a root
 //! directory of its own, the user, the arguments, the volumes and the probes that the manifest
 //! says. What it does not have is limits of processor and memory, and policies of the network.
+#![allow(clippy::print_stderr, reason = "a test")]
 
 mod clients;
 mod cluster;

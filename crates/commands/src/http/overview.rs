@@ -213,7 +213,8 @@ fn history(cx: &mut Context<'_>, from: u64) {
     let mut map = Map::new(&mut cx.reply, 14);
     map.number("next", next);
     map.number("kept", KEPT);
-    let plain: [(&str, fn(&Sample) -> Option<f64>); 11] = [
+    type Value = fn(&Sample) -> Option<f64>;
+    let plain: [(&str, Value); 11] = [
         ("at", |own| Some(own.at as f64)),
         ("commands", |own| Some(own.commands)),
         ("hits", |own| Some(own.hits)),
