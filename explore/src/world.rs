@@ -217,5 +217,5 @@ fn run(
     let contended = matches!(outcome, Outcome::Contended);
     connection.tries.push(Try { at, reserved: slot_access.reservation().is_some(), contended });
     let again = outcome.runs_again().then_some(command);
-    Ran { outcome, command: again, slot: turn.contended_slot, open: true }
+    Ran { outcome, command: again, parts: Vec::new(), slot: turn.contended_slot, open: true }
 }
