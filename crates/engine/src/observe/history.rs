@@ -79,9 +79,39 @@ struct Counted {
 #[derive(Default)]
 struct Kept {
     last: Option<Counted>,
+    /// The newest first, without the workers' shares.
     samples: VecDeque<Sample>,
+    /// The shares of all workers in the newest sample, then in the one before it, and so on.
+    shares: VecDeque<f64>,
+    workers: usize,
     /// The number that the next sample will have.
     next: u64,
+}
+
+impl Kept {
+    /// Keeps a sample. The first one takes the memory for all of them, so that the memory of an
+    /// idle server stands still.
+    fn keep(&mut self, mut sample: Sample) {
+        let shares = std::mem::take(&mut sample.workers);
+        if self.samples.capacity() == 0 {
+            self.samples.reserve_exact(KEPT);
+        }
+        if shares.len() != self.workers {
+            self.workers = shares.len();
+            self.shares = VecDeque::with_capacity(KEPT * self.workers);
+        }
+        self.samples.truncate(KEPT - 1);
+        self.samples.push_front(sample);
+        self.shares.truncate((KEPT - 1) * self.workers);
+        shares.into_iter().rev().for_each(|share| self.shares.push_front(share));
+        self.next += 1;
+    }
+
+    /// The sample that is so many seconds older than the newest one.
+    fn sample(&self, age: usize) -> Sample {
+        let shares = self.shares.iter().skip(age * self.workers).take(self.workers);
+        Sample { workers: shares.copied().collect(), ..self.samples[age].clone() }
+    }
 }
 
 /// See the module's text.
@@ -115,9 +145,7 @@ impl History {
                 clients: beside.clients,
                 ..counted.since(last)
             };
-            kept.samples.truncate(KEPT - 1);
-            kept.samples.push_front(sample);
-            kept.next += 1;
+            kept.keep(sample);
         }
         kept.last = Some(counted);
     }
@@ -128,7 +156,7 @@ impl History {
         let kept = self.0.lock();
         let new = kept.next.checked_sub(number).unwrap_or(kept.next);
         let count = kept.samples.len().min(usize::try_from(new).unwrap_or(usize::MAX));
-        (kept.samples.iter().take(count).rev().cloned().collect(), kept.next)
+        ((0..count).rev().map(|age| kept.sample(age)).collect(), kept.next)
     }
 }
 
@@ -198,10 +226,8 @@ mod tests {
     use super::*;
 
     fn sampled(history: &History, second: u64) {
-        let mut kept = history.0.lock();
-        kept.samples.truncate(KEPT - 1);
-        kept.samples.push_front(Sample { at: second * 1000, ..Sample::default() });
-        kept.next += 1;
+        let workers = vec![second as f64, 0.5];
+        history.0.lock().keep(Sample { at: second * 1000, workers, ..Sample::default() });
     }
 
     #[test]
@@ -211,10 +237,25 @@ mod tests {
         let (samples, next) = history.since(0);
         assert_eq!((samples.len(), next), (KEPT, KEPT as u64 + 50));
         assert_eq!((samples[0].at, samples[KEPT - 1].at), (50_000, (KEPT as u64 + 49) * 1000));
+        assert_eq!(samples[0].workers, [50.0, 0.5]);
+        assert_eq!(samples[KEPT - 1].workers, [KEPT as f64 + 49.0, 0.5]);
         assert_eq!(history.since(next - 2).0.len(), 2);
         assert_eq!(history.since(next).0, []);
         assert_eq!(history.since(next + 1).0.len(), KEPT, "another server has counted so far");
         assert_eq!(history.since(u64::MAX).0.len(), KEPT);
+    }
+
+    #[test]
+    fn all_memory_is_taken_with_the_first_sample() {
+        let history = History::default();
+        sampled(&history, 0);
+        let room = |history: &History| {
+            let kept = history.0.lock();
+            (kept.samples.capacity(), kept.shares.capacity())
+        };
+        let first = room(&history);
+        (1..2 * KEPT as u64).for_each(|second| sampled(&history, second));
+        assert_eq!(room(&history), first);
     }
 
     #[test]
