@@ -15,6 +15,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// What all clients of a load have met.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
+    /// Writes are acknowledged when a replica has them: others may go with a primary that is lost.
+    pub(crate) is_replicated: bool,
     /// Requests that were answered.
     pub(crate) answered: AtomicU64,
     /// Requests that were sent and not answered, or answered with an error: a client sees an error.
@@ -122,6 +124,11 @@ impl Load {
         if connection.is_none() {
             // Nothing was asked yet: a client tries another server.
             *connection = connect(way, password).ok();
+            if let Some(client) = connection.as_mut().filter(|_| self.is_replicated)
+                && client.call(&["CLIENT", "DURABILITY", "REPLICAS", "1"]).is_err()
+            {
+                *connection = None;
+            }
         }
         let Some(client) = connection else { return Ok(false) };
         let key = format!("client:{}:{at}", own.client);

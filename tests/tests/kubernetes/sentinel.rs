@@ -81,7 +81,7 @@ fn role(cluster: &Cluster, pod: &str) -> Result<String> {
 
 /// Runs clients while something is done to the cluster.
 fn under_load(cluster: &Cluster, act: impl FnOnce(&Load) -> Result<()>) -> Result<Load> {
-    let load = Load::default();
+    let load = Load { is_replicated: true, ..Load::default() };
     let route = || way(cluster);
     thread::scope(|scope| -> Result<()> {
         let clients: Vec<_> = (0..CLIENTS)
