@@ -24,6 +24,7 @@ mod sampler;
 mod scope;
 mod storm;
 pub mod suite;
+mod tool;
 
 pub use definition::{Choice, Definition};
 pub use error::FileError;

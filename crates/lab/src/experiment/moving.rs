@@ -1,17 +1,9 @@
 //! `dunlin move` takes the data of one process of a target to another one, as a user would.
 
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
+use super::tool;
 use crate::load::Encryption;
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
-
-/// How long a move may take.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// The pause between two looks at whether it is over.
-const POLL: Duration = Duration::from_millis(5);
 
 /// The name of such events.
 pub(super) const MOVE: &str = "move";
@@ -26,10 +18,6 @@ pub(super) fn move_all(from: &Endpoint, to: &Endpoint, halt: &Interrupt) -> Resu
     if from.password.is_some() || to.password.is_some() {
         return Err("servers with passwords are not moved by the lab".to_owned());
     }
-    let url = |endpoint: &Endpoint| {
-        let scheme = if endpoint.encryption.is_some() { "rediss" } else { "redis" };
-        format!("{scheme}://{}:{}", endpoint.host, endpoint.port)
-    };
     // The tool has one set of certificates for both.
     let encryption = match (&from.encryption, &to.encryption) {
         (Some(one), Some(other)) if one != other => {
@@ -37,32 +25,10 @@ pub(super) fn move_all(from: &Endpoint, to: &Endpoint, halt: &Interrupt) -> Resu
         }
         (one, other) => one.as_ref().or(other.as_ref()),
     };
-    let failed = |error: std::io::Error| format!("dunlin move: {error}");
-    let program = std::env::current_exe().map_err(failed)?;
-    let mut command = Command::new(program);
-    command.args(["move", "--from", &url(from), "--to", &url(to), "--yes"]);
-    command.args(encryption.map(Encryption::options).unwrap_or_default());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
-    // It says little, so that it never waits for a reader.
-    let begin = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
-            break status;
-        }
-        if halt.is_set() || begin.elapsed() > PATIENCE {
-            child.kill().map_err(failed)?;
-        }
-        std::thread::sleep(POLL);
-    };
-    let (mut said, mut complaints) = (String::new(), String::new());
-    if let (Some(mut out), Some(mut errors)) = (child.stdout.take(), child.stderr.take()) {
-        out.read_to_string(&mut said).map_err(failed)?;
-        errors.read_to_string(&mut complaints).map_err(failed)?;
-    }
-    if !status.success() {
-        return Err(format!("{status}: {}", complaints.trim().replace('\n', " | ")));
-    }
+    let (from, to) = (tool::url(from), tool::url(to));
+    let mut words = vec!["move", "--from", &from, "--to", &to, "--yes"];
+    words.extend(encryption.map(Encryption::options).unwrap_or_default());
+    let said = tool::run(&words, None, halt)?;
     let held = said.lines().find(|line| line.contains(HELD));
     held.map(str::to_owned).ok_or_else(|| "it does not say how long writes were held".to_owned())
 }
