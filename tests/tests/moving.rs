@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tests::client::{Client, Received, Reply};
 use tests::observe::{number, wait_for};
+use tests::peers;
 use tests::process::peak_resident_bytes;
 use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
@@ -451,7 +452,19 @@ fn a_server_that_cannot_load_the_data_is_not_waited_for() {
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("does not load the data of Redis 8.0"), "{text}");
     assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
-    // Of others it is seen that they begin again and again.
+    assert_eq!(said(&mut first, "SET k w"), "OK");
+}
+
+/// Redis 7.0 is there only after `make peers-newest`.
+#[test]
+fn a_server_that_begins_again_and_again_is_not_waited_for() {
+    if !peers::oldest("redis-server").exists() {
+        println!("there is no old server to try");
+        return;
+    }
+    let old = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let mut first = old.connect().unwrap();
+    first.call_text("SET k v").unwrap();
     let new = Server::start(Target::Oldest, &[]).unwrap();
     let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
     assert_eq!(code, Some(1), "{text}");

@@ -275,7 +275,8 @@ fn a_server_that_stops_hands_over_first() -> Result<()> {
         }
         wait_until("it waits", || Ok(primary.log().contains("Waiting for replicas")))?;
         resume(replica.pid())?;
-        wait_until("it has stopped", || Ok(!primary.is_running()))?;
+        wait_until("it has stopped", || Ok(!primary.is_running()))
+            .with_context(|| format!("round {round}\n{}", primary.log_tail()))?;
         ensure!(is(replica, "role", "master")?, "round {round}\n{}", primary.log_tail());
         ensure!(said(&mut replica.connect()?, "GET k")? == "v");
     }
