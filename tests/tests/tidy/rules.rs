@@ -11,6 +11,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("rdb", &["base", "store"]),
     ("http", &["base", "resp"]),
     ("etcd", &["base"]),
+    ("cluster", &["base"]),
     ("replication", &["base", "resp"]),
     ("tls", &[]),
     ("engine", &["base", "resp", "store", "config", "rdb", "etcd"]),

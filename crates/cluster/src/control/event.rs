@@ -1,0 +1,320 @@
+//! What the machine hears and what it wants done.
+
+use std::sync::Arc;
+
+use crate::control::quorum::Quorum;
+use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
+use crate::slots::SlotRanges;
+use crate::store::{Answer, Failure, Request, Revision, WatchEvent};
+use crate::topology::{Address, Topology};
+
+/// A time of the node's own monotonic clock, in milliseconds. It never goes back while the process
+/// runs, and goes on while the process is stopped.
+pub type Millis = u64;
+
+/// By which an answer of etcd is told from others. A watch has one as well.
+pub type RequestId = u64;
+
+/// By which the answer to a client's command finds the client.
+pub type Ticket = u64;
+
+/// What the machine is made with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The cluster's name.
+    pub cluster: String,
+    /// This node's name.
+    pub node: NodeId,
+    /// The run of this process, drawn at its start.
+    pub incarnation: Incarnation,
+    /// Where this node is reached.
+    pub address: Address,
+    /// Where it stands; may be empty.
+    pub zone: String,
+    /// Its name for people; may be empty.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    /// How long a silent node keeps its place (`cluster-node-timeout`), in milliseconds.
+    pub node_timeout_ms: u64,
+    /// What the node's files have brought back.
+    pub recovered: Recovered,
+    /// The topology that the node has kept on disk, if it has.
+    pub cached: Option<Arc<Topology>>,
+}
+
+/// What a node knows of its own data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The epoch, as [`Action::Remember`] said last; 0: none.
+    pub epoch: Epoch,
+    /// The journal's offset up to which the data reach; 0 without data.
+    pub offset: u64,
+    /// Whether [`Action::Remember`] said so last, *and* the files have everything that the node has
+    /// ever confirmed to a primary or a client. A node that keeps no files says `false`.
+    pub complete: bool,
+}
+
+/// What the machine hears. Each request gets one [`Event::Answered`], in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Time has passed. At least every 50 ms.
+    Tick,
+    /// etcd has answered, or will not.
+    Answered {
+        /// To which request.
+        request: RequestId,
+        /// What.
+        result: Result<Answer, Failure>,
+    },
+    /// A watch reports changes, in the order of their revisions, those of one revision together.
+    Watched {
+        /// Which watch.
+        watch: RequestId,
+        /// Up to which revision it has now reported everything.
+        revision: Revision,
+        /// The changes; none when only the revision is reported (progress).
+        events: Vec<WatchEvent>,
+    },
+    /// A watch is over: it was lost, or what it should go on with is compacted.
+    WatchEnded {
+        /// Which watch.
+        watch: RequestId,
+    },
+    /// As a replica: the link to the primary of this epoch stands, and the data here are the
+    /// beginning of that primary's journal: after CONTINUE, or when a full copy is complete.
+    Linked {
+        /// The epoch, as [`Action::Follow`] named it.
+        epoch: Epoch,
+        /// How far the data reach.
+        offset: u64,
+    },
+    /// As a replica: a full copy begins to replace the data here, which are nobody's for now.
+    Dropped,
+    /// How far the journal reaches: as a replica, what is applied and confirmed.
+    Applied {
+        /// Its offset.
+        offset: u64,
+    },
+    /// The answer to [`Action::Detach`]: nothing is received or confirmed any more.
+    Detached {
+        /// Where the data end.
+        offset: u64,
+    },
+    /// As a primary: the replicas that are linked now, and how far each has confirmed.
+    Replicas {
+        /// The epoch of which this is true.
+        epoch: Epoch,
+        /// Which and how far.
+        confirmed: Vec<(NodeId, u64)>,
+    },
+    /// The answer to [`Action::HoldWrites`]: all writes are in the journal, no other can be.
+    WritesHeld {
+        /// The epoch, as the action named it.
+        epoch: Epoch,
+        /// Where the journal ends.
+        offset: u64,
+    },
+    /// A node's process is gone for certain: its connections were reset, and connecting is refused.
+    Gone {
+        /// Which node.
+        node: NodeId,
+        /// The time right before the attempt that was refused.
+        since: Millis,
+    },
+    /// A primary asks over the replication link that this node does not stand for election.
+    PromiseAsked {
+        /// Who.
+        from: NodeId,
+        /// In which epoch it is primary.
+        epoch: Epoch,
+        /// A number that the answer repeats.
+        round: u64,
+        /// For how long from now on.
+        duration_ms: u64,
+    },
+    /// A node has given the promise of this round, or has refused it.
+    Promised {
+        /// Who.
+        node: NodeId,
+        /// As it was asked.
+        epoch: Epoch,
+        /// As it was asked.
+        round: u64,
+        /// Whether it has promised.
+        given: bool,
+    },
+    /// A client asks this replica to become primary (CLUSTER FAILOVER).
+    FailoverAsked {
+        /// Where the answer goes.
+        ticket: Ticket,
+        /// Whether it shall not depend on the primary's help.
+        force: bool,
+    },
+    /// The process shall end: a primary hands over to a replica first, if there is one.
+    StopAsked {
+        /// Where the answer goes: the process may end then.
+        ticket: Ticket,
+    },
+    /// As the source of a migration: the target has nearly all data of the slots.
+    CaughtUp {
+        /// Which migration.
+        migration: String,
+        /// The epoch of the target's primary that has them.
+        to_epoch: Epoch,
+    },
+    /// As the source of a migration: the slots are held, and a quorum of the target has all data.
+    Delivered {
+        /// Which migration.
+        migration: String,
+        /// The epoch of the target's primary that has them.
+        to_epoch: Epoch,
+    },
+    /// As the source of a migration: it cannot be done (the target refuses, has no memory ..).
+    /// A link that breaks is no reason: it is opened again.
+    MigrationFailed {
+        /// Which migration.
+        migration: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What the machine wants done, in the order of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask etcd. The time of the request counts from now, so it must not be older when it is sent:
+    /// a request that has waited too long is answered with [`Failure::NotDone`].
+    Ask {
+        /// Which the answer repeats.
+        request: RequestId,
+        /// What.
+        what: Request,
+    },
+    /// Watch all keys that begin with `prefix`, from this revision on. It replaces the watch before.
+    Watch {
+        /// Which the reports repeat.
+        watch: RequestId,
+        /// How the keys begin.
+        prefix: String,
+        /// The first revision to report.
+        from: Revision,
+    },
+    /// Store this on disk, durably, before the next action: what [`Recovered`] says after a restart.
+    Remember {
+        /// The epoch of the data.
+        epoch: Epoch,
+        /// Whether nothing is missing.
+        complete: bool,
+    },
+    /// Be primary in this epoch, with the data that are here. Writes wait for
+    /// [`Action::ServeUntil`].
+    Lead {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// Be replica of the primary of this epoch.
+    Follow {
+        /// Which node it is.
+        node: NodeId,
+        /// Where it is.
+        address: Address,
+        /// Its epoch.
+        epoch: Epoch,
+    },
+    /// Be replica of nobody: receive and confirm nothing more. The answer is [`Event::Detached`].
+    Detach,
+    /// As a primary: acknowledge until this time, by the node's own clock, and never afterwards;
+    /// 0: stop at once. The time before, if it is sooner, has no meaning any more.
+    ServeUntil {
+        /// The epoch for which it is true.
+        epoch: Epoch,
+        /// The time.
+        until: Millis,
+    },
+    /// As a primary: which replicas make a write known to a quorum.
+    Quorum {
+        /// The epoch for which it is true.
+        epoch: Epoch,
+        /// Which they are.
+        quorum: Quorum,
+    },
+    /// As a primary: let all writes wait until [`Action::ReleaseWrites`] or the end of the epoch.
+    /// The answer is [`Event::WritesHeld`].
+    HoldWrites {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// Let writes go on.
+    ReleaseWrites {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// Ask these nodes over their replication links for a promise. It may get lost.
+    AskPromises {
+        /// Whom.
+        nodes: Vec<NodeId>,
+        /// In which epoch this node is primary.
+        epoch: Epoch,
+        /// A number that the answers repeat.
+        round: u64,
+        /// For how long, from when the question arrives.
+        duration_ms: u64,
+    },
+    /// Answer to [`Event::PromiseAsked`].
+    AnswerPromise {
+        /// Whom.
+        to: NodeId,
+        /// As it was asked.
+        epoch: Epoch,
+        /// As it was asked.
+        round: u64,
+        /// Whether the promise is given.
+        given: bool,
+    },
+    /// The topology that is true now. Nodes keep it on disk, and go by it to redirect clients.
+    Publish(Arc<Topology>),
+    /// As the source of a migration: send the data of the slots, and what is written meanwhile.
+    /// Begins anew when the target's primary is another one.
+    Send {
+        /// Which migration.
+        migration: String,
+        /// Which slots.
+        slots: SlotRanges,
+        /// To which shard.
+        to: ShardId,
+        /// Its primary.
+        node: NodeId,
+        /// Where that is.
+        address: Address,
+        /// That primary's epoch.
+        to_epoch: Epoch,
+    },
+    /// As the source of a migration: let writes to its slots wait, and bring the rest across. The
+    /// answer is [`Event::Delivered`].
+    HoldSlots {
+        /// Which migration.
+        migration: String,
+    },
+    /// As the source of a migration: it is over. Held writes go on: here, or by MOVED.
+    Finish {
+        /// Which migration.
+        migration: String,
+        /// Whether the target owns the slots now.
+        moved: bool,
+    },
+    /// Answer to a client's command.
+    Reply {
+        /// Where it goes.
+        ticket: Ticket,
+        /// Nothing, or the error's text.
+        result: Result<(), String>,
+    },
+    /// A line for the log.
+    Log {
+        /// Whether it deserves attention.
+        is_warning: bool,
+        /// What happened.
+        text: String,
+    },
+}

@@ -1,0 +1,195 @@
+//! The keys of etcd under which a cluster is, and their values: JSON, so that `etcdctl` shows them.
+//!
+//! | key under `/dunlin/NAME/` | lasts | value |
+//! |---|---|---|
+//! | `members/NODE` | for ever | [`MemberValue`] |
+//! | `alive/NODE` | with the node's lease | [`AliveValue`] |
+//! | `shards/SHARD` | for ever | [`ShardValue`]: slots, and the members that count for the quorum |
+//! | `leaders/SHARD` | with the primary's lease | [`LeaderValue`]; its revision of creation is the **epoch** |
+//! | `epochs/SHARD` | for ever | [`LeaderValue`] of the last primary, written together with `leaders/SHARD`, so its revision of modification is the last epoch |
+//! | `candidates/SHARD/NODE` | with the node's lease | [`CandidateValue`] |
+//! | `failovers/SHARD` | with the asking replica's lease | [`FailoverValue`] |
+//! | `migrations/ID` | until done | [`MigrationValue`] |
+//! | `settings/WORD` | for ever | a text |
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
+use crate::slots::SlotRanges;
+use crate::topology::{Address, MigrationState};
+
+/// The keys of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    prefix: String,
+}
+
+/// What a key is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// `members/NODE`.
+    Member(NodeId),
+    /// `alive/NODE`.
+    Alive(NodeId),
+    /// `shards/SHARD`.
+    Shard(ShardId),
+    /// `leaders/SHARD`.
+    Leader(ShardId),
+    /// `epochs/SHARD`.
+    Epoch(ShardId),
+    /// `candidates/SHARD/NODE`.
+    Candidate(ShardId, NodeId),
+    /// `failovers/SHARD`.
+    Failover(ShardId),
+    /// `migrations/ID`.
+    Migration(String),
+    /// `settings/WORD`.
+    Setting(String),
+}
+
+impl Keys {
+    /// The keys of the cluster with this name.
+    pub fn new(name: &str) -> Self {
+        Keys { prefix: format!("/dunlin/{name}/") }
+    }
+
+    /// How all keys of the cluster begin, and no others.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The key of a subject.
+    pub fn of(&self, subject: &Subject) -> String {
+        let prefix = &self.prefix;
+        match subject {
+            Subject::Member(node) => format!("{prefix}members/{node}"),
+            Subject::Alive(node) => format!("{prefix}alive/{node}"),
+            Subject::Shard(shard) => format!("{prefix}shards/{shard}"),
+            Subject::Leader(shard) => format!("{prefix}leaders/{shard}"),
+            Subject::Epoch(shard) => format!("{prefix}epochs/{shard}"),
+            Subject::Candidate(shard, node) => format!("{prefix}candidates/{shard}/{node}"),
+            Subject::Failover(shard) => format!("{prefix}failovers/{shard}"),
+            Subject::Migration(id) => format!("{prefix}migrations/{id}"),
+            Subject::Setting(word) => format!("{prefix}settings/{word}"),
+        }
+    }
+
+    /// What a key is about; `None` for one that is no key of this cluster's.
+    pub fn subject(&self, key: &str) -> Option<Subject> {
+        let (kind, name) = key.strip_prefix(&self.prefix)?.split_once('/')?;
+        Some(match kind {
+            "members" => Subject::Member(name.parse().ok()?),
+            "alive" => Subject::Alive(name.parse().ok()?),
+            "shards" => Subject::Shard(name.parse().ok()?),
+            "leaders" => Subject::Leader(name.parse().ok()?),
+            "epochs" => Subject::Epoch(name.parse().ok()?),
+            "candidates" => {
+                let (shard, node) = name.split_once('/')?;
+                Subject::Candidate(shard.parse().ok()?, node.parse().ok()?)
+            }
+            "failovers" => Subject::Failover(name.parse().ok()?),
+            "migrations" => Subject::Migration(name.into()),
+            "settings" => Subject::Setting(name.into()),
+            _ => return None,
+        })
+    }
+}
+
+/// The value of `members/NODE`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberValue {
+    /// The shard whose data the node has or gets; none until an operator has given it one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardId>,
+    /// Where it is reached.
+    pub address: Address,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// Its name for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+/// The value of `alive/NODE`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AliveValue {
+    /// The run of the node's process.
+    pub incarnation: Incarnation,
+    /// The version of its program.
+    pub version: String,
+}
+
+/// The value of `shards/SHARD`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardValue {
+    /// The slots that it owns.
+    pub slots: SlotRanges,
+    /// The nodes that count for its quorum, sorted.
+    pub members: Vec<NodeId>,
+}
+
+/// The value of `leaders/SHARD` and `epochs/SHARD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaderValue {
+    /// The primary.
+    pub node: NodeId,
+    /// The run of its process.
+    pub incarnation: Incarnation,
+    /// The journal's offset from which on it writes in this epoch.
+    pub start: u64,
+}
+
+/// The value of `candidates/SHARD/NODE`: how far a node is that has let go of the last primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CandidateValue {
+    /// The epoch after which a primary is wanted.
+    pub after: Epoch,
+    /// The run of the node's process.
+    pub incarnation: Incarnation,
+    /// The epoch of the node's data.
+    pub epoch: Epoch,
+    /// The journal's offset up to which it has that epoch's data.
+    pub offset: u64,
+    /// Whether it has all that it has ever confirmed. A node that lost its end with its machine, or
+    /// has no data yet, does not count for the number of candidates.
+    pub complete: bool,
+}
+
+/// The value of `failovers/SHARD`: a replica shall become primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailoverValue {
+    /// Which replica.
+    pub to: NodeId,
+    /// The epoch of the primary that is asked to let go.
+    pub epoch: Epoch,
+    /// The offset at which that primary has let go, once it has. The replica has this offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<u64>,
+    /// Whether the replica shall also be preferred in an election, should the primary be silent.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// The value of `migrations/ID`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrationValue {
+    /// The slots that move.
+    pub slots: SlotRanges,
+    /// The shard that owns them.
+    pub from: ShardId,
+    /// The shard that gets them.
+    pub to: ShardId,
+    /// How far it is.
+    pub state: MigrationState,
+}
+
+/// A value as it is stored.
+pub fn encode(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("plain values have a form in JSON")
+}
+
+/// What a stored value says; `None` when it says nothing of the kind.
+pub fn decode<'d, V: Deserialize<'d>>(value: &'d [u8]) -> Option<V> {
+    serde_json::from_slice(value).ok()
+}
