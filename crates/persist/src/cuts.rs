@@ -79,19 +79,26 @@ impl Cuts {
         }
     }
 
-    /// Waits for the right.
-    pub fn take(self: &Arc<Self>, reader: Reader) -> CutRight {
+    /// Waits for the right. Returns none when the server stops.
+    pub fn take(self: &Arc<Self>, reader: Reader) -> Option<CutRight> {
         let mut present = self.reader.lock();
-        while present.is_some() {
+        while let Some(other) = *present {
+            if other == Reader::Nothing {
+                return None;
+            }
             self.given_back.wait(&mut present);
         }
         *present = Some(reader);
-        CutRight { cuts: Arc::clone(self), given_back: false }
+        // Those that wait for it wait in vain from now on.
+        if reader == Reader::Nothing {
+            self.given_back.notify_all();
+        }
+        Some(CutRight { cuts: Arc::clone(self), given_back: false })
     }
 
     /// Recalls the right and waits for it: a snapshot that is being written is given up. A rewrite
-    /// ends for reasons of its own.
-    pub fn take_at_once(self: &Arc<Self>, reader: Reader, why: Recall) -> CutRight {
+    /// ends for reasons of its own. Returns none when the server stops.
+    pub fn take_at_once(self: &Arc<Self>, reader: Reader, why: Recall) -> Option<CutRight> {
         self.recall(why);
         let right = self.take(reader);
         // What somebody else recalls it for stays.
@@ -111,8 +118,9 @@ impl Cuts {
 
     /// Recalls the right for good: the server stops.
     pub fn end(self: &Arc<Self>) {
-        let mut right = self.take_at_once(Reader::Nothing, Recall::Stop);
-        right.given_back = true;
+        if let Some(mut right) = self.take_at_once(Reader::Nothing, Recall::Stop) {
+            right.given_back = true;
+        }
     }
 
     /// Whether the right is recalled.
@@ -218,14 +226,14 @@ mod tests {
         assert_eq!(cuts.try_take(Reader::Rewrite).err(), Some(Reader::Snapshot));
         let taken_when_noted = right.give_back(|| cuts.reader.is_locked());
         assert!(taken_when_noted && !cuts.is_taken());
-        drop(cuts.take(Reader::Rewrite));
+        assert!(cuts.take(Reader::Rewrite).is_some());
         assert!(!cuts.is_taken());
     }
 
     #[test]
     fn a_recalled_right_is_waited_for() {
         let cuts = Arc::new(Cuts::default());
-        let right = cuts.take(Reader::Snapshot);
+        let right = cuts.take(Reader::Snapshot).unwrap();
         let other = Arc::clone(&cuts);
         let thread = std::thread::spawn(move || other.end());
         while !right.is_recalled() {
@@ -239,10 +247,32 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_the_right_when_the_server_stops() {
+        let cuts = Arc::new(Cuts::default());
+        let right = cuts.take(Reader::Snapshot).unwrap();
+        let waits = |reader| {
+            let cuts = Arc::clone(&cuts);
+            std::thread::spawn(move || cuts.take_at_once(reader, Recall::OtherData).is_none())
+        };
+        let early = waits(Reader::Replicas);
+        let other = Arc::clone(&cuts);
+        let end = std::thread::spawn(move || other.end());
+        while right.recalled() != Some(Recall::Stop) {
+            std::thread::yield_now();
+        }
+        drop(right);
+        // The one that waits may be given the right before the end is.
+        early.join().unwrap();
+        end.join().unwrap();
+        assert!(waits(Reader::Snapshot).join().unwrap());
+        cuts.end();
+    }
+
+    #[test]
     fn a_thread_gets_the_right() {
         let cuts = Arc::new(Cuts::default());
-        let right = cuts.take(Reader::Snapshot);
+        let right = cuts.take(Reader::Snapshot).unwrap();
         assert!(spawn("test", right, drop).is_ok());
-        drop(cuts.take(Reader::Rewrite));
+        assert!(cuts.take(Reader::Rewrite).is_some());
     }
 }

@@ -434,6 +434,7 @@ impl AppendOnly {
         let engine = self.engine().ok_or("there is no data any more")?;
         // Another reader of a cut is less important now.
         let right = self.cuts.take_at_once(Reader::Rewrite, Recall::Stop);
+        let right = right.ok_or("the server has stopped")?;
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
         self.run_rewrite(&engine, right, plan, directory, true);
         if self.state.lock().mode != Mode::On {

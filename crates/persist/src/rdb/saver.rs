@@ -171,7 +171,8 @@ impl Saver {
         awaiting.push((job.file.clone(), vec![waiter]));
         let (this, shared) = (Arc::clone(this), Arc::clone(engine));
         let spawned = cuts::spawn("snapshot", (), move |()| {
-            let right = this.cuts.take(Reader::Snapshot);
+            // If the server stops, the connections of those that wait end with it.
+            let Some(right) = this.cuts.take(Reader::Snapshot) else { return };
             begin(&shared, false);
             // Clients that ask from now on are told that a file is being written.
             let waiters = this.no_longer_awaiting(&job.file);
@@ -394,7 +395,7 @@ impl Saver {
     /// # Errors
     /// It failed; the log says why.
     pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
-        let right = self.cuts.take_at_once(Reader::Snapshot, Recall::Stop);
+        let right = self.cuts.take_at_once(Reader::Snapshot, Recall::Stop).ok_or(SaveFailed)?;
         engine.saving.begin(now(), false);
         let job = Job::new(&engine.config.load(), false);
         self.save_beside_commands(engine, &job, right, || {})

@@ -139,6 +139,8 @@ fn replace(term: &Term<'_>, applier: &mut Applier<'_>, incoming: Incoming) -> Re
     means.append_only.suspend();
     // What is being saved is the old data.
     let right = means.cuts.take_at_once(Reader::Snapshot, Recall::OtherData);
+    // The files keep the old data when the server stops.
+    let right = right.ok_or(Trouble::Over)?;
     means.engine.replication.offer(incoming);
     let taken = applier.take_in(term);
     drop(right);
