@@ -136,8 +136,25 @@ pub struct LeaderValue {
     pub node: NodeId,
     /// The run of its process.
     pub incarnation: Incarnation,
-    /// The journal's offset from which on it writes in this epoch.
+    /// The journal's offset from which on it writes in this epoch, or has in the one it continues.
     pub start: u64,
+    /// The epoch whose journal goes on without a break, because the same process is primary again;
+    /// 0: a new one begins, at `start`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub continues: Epoch,
+}
+
+fn is_zero(epoch: &Epoch) -> bool {
+    *epoch == 0
+}
+
+impl LeaderValue {
+    /// The epoch by which data of this primary's journal count, if it is primary in `epoch`: of two
+    /// nodes the one with the later epoch of data is further, and in the same epoch the one with
+    /// the larger offset.
+    pub fn data_epoch(&self, epoch: Epoch) -> Epoch {
+        if self.continues == 0 { epoch } else { self.continues }
+    }
 }
 
 /// The value of `candidates/SHARD/NODE`: how far a node is that has let go of the last primary.

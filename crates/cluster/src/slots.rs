@@ -108,6 +108,11 @@ impl SlotRanges {
         self.without(&self.without(other))
     }
 
+    /// Whether no slot is in both.
+    pub fn is_apart_from(&self, other: &SlotRanges) -> bool {
+        self.intersection(other).is_empty()
+    }
+
     /// Whether all slots of `other` are among these.
     pub fn contains_all(&self, other: &SlotRanges) -> bool {
         other.without(self).is_empty()

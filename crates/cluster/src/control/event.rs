@@ -91,7 +91,8 @@ pub enum Event {
     },
     /// As a replica: a full copy begins to replace the data here, which are nobody's for now.
     Dropped,
-    /// How far the journal reaches: as a replica, what is applied and confirmed.
+    /// How far the journal reaches: as a replica, what is applied and confirmed. It is looked at
+    /// after all actions before were carried out.
     Applied {
         /// Its offset.
         offset: u64,
@@ -212,6 +213,9 @@ pub enum Action {
     Lead {
         /// The epoch.
         epoch: Epoch,
+        /// Whether the journal goes on as it is, because this process was the last primary; else a
+        /// new history begins.
+        continues: bool,
     },
     /// Be replica of the primary of this epoch.
     Follow {

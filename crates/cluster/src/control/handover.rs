@@ -1,0 +1,264 @@
+//! A primary lets go in favour of a replica that has everything: CLUSTER FAILOVER, and the end of
+//! the process.
+//!
+//! The replica writes `failovers/SHARD`. The primary sees it, lets writes wait, and waits until the
+//! replica has all; then it acknowledges nothing more, and in one transaction deletes its key and
+//! notes the offset. The replica then takes the key without an election, because its data end
+//! there.
+
+use crate::control::event::{Action, Ticket};
+use crate::control::state::{Control, Handover, Purpose, Role, Stop};
+use crate::ids::{Epoch, NodeId, ShardId};
+use crate::keys::{FailoverValue, Subject, encode};
+use crate::store::{Operation, Request};
+
+/// How long writes wait for the replica that shall become primary, in milliseconds.
+const PATIENCE_MS: u64 = 5000;
+
+/// How long the end of the process waits for a replica, in milliseconds, and for etcd.
+const STOP_MS: u64 = 3000;
+
+impl Control {
+    /// A client asks this replica to become primary.
+    pub(super) fn hear_failover(&mut self, ticket: Ticket, force: bool) {
+        let refusal = match &self.role {
+            Role::Leading { .. } => Some("You should send CLUSTER FAILOVER to a replica"),
+            _ if self
+                .shard()
+                .is_none_or(|shard| !self.mirror.voters(shard).contains(&self.me())) =>
+            {
+                Some("This node is no member of its shard yet")
+            }
+            Role::Following { is_linked: true, .. } => None,
+            _ if force => None,
+            _ => Some("Master is down or failed, please use CLUSTER FAILOVER FORCE"),
+        };
+        let refusal = match (refusal, self.failover, self.lease) {
+            (Some(refusal), ..) => refusal,
+            (None, Some(_), _) => "A failover is already in progress",
+            (None, None, None) => "etcd cannot be reached",
+            (None, None, Some(_)) => {
+                self.failover = Some((ticket, force, self.now + PATIENCE_MS));
+                return;
+            }
+        };
+        let result = Err(refusal.to_owned());
+        self.act(Action::Reply { ticket, result });
+    }
+
+    /// The process shall end.
+    pub(super) fn hear_stop(&mut self, ticket: Ticket) {
+        if let Some(Stop { ticket: before, .. }) = self.stop {
+            self.act(Action::Reply { ticket: before, result: Ok(()) });
+        }
+        self.stop = Some(Stop { ticket, deadline: self.now + STOP_MS, is_revoking: false });
+    }
+
+    pub(super) fn step_handover(&mut self) {
+        self.step_wish();
+        let Role::Leading { shard, epoch, .. } = self.role else { return };
+        self.begin_handover(shard, epoch);
+        let Some(handover) = self.handover.clone() else { return };
+        if handover.is_releasing {
+            return self.check_release(shard, epoch);
+        }
+        let wish = self.mirror.failovers.get(&shard);
+        let is_wished = handover.is_own_wish || wish.is_some_and(|it| it.value.to == handover.to);
+        let is_in_time = self.now < handover.deadline;
+        let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
+        if !is_wished || !is_in_time || !has_key {
+            self.drop_handover();
+            return self.clear_failover(shard);
+        }
+        let Some(held) = handover.held else { return };
+        let has_all =
+            self.replicas.iter().any(|(node, offset)| *node == handover.to && *offset >= held);
+        if has_all {
+            self.release(shard, epoch, handover.to, held);
+        }
+    }
+
+    /// Writes down what a client has asked this replica for.
+    fn step_wish(&mut self) {
+        let Some((ticket, force, deadline)) = self.failover else { return };
+        let (Some(shard), Some(lease)) = (self.shard(), self.lease) else { return };
+        if self.now >= deadline {
+            self.failover = None;
+            let result = Err("The failover could not be written down at etcd".to_owned());
+            return self.act(Action::Reply { ticket, result });
+        }
+        let epoch = self.mirror.last_epoch(shard);
+        let subject = Subject::Failover(shard);
+        let before = self.mirror.failovers.get(&shard).map_or(0, |entry| entry.modified);
+        let leader = self.leader().map_or(0, |entry| entry.created);
+        let compares = vec![self.is_leader(shard, leader), self.is_unchanged(&subject, before)];
+        let value = encode(&FailoverValue { to: self.me(), epoch, released: None, force });
+        let put = Operation::Put { key: self.key(&subject), value, lease: lease.id };
+        self.transact(Purpose::AskFailover, compares, vec![put]);
+    }
+
+    pub(super) fn hear_failover_asked(&mut self, succeeded: bool) {
+        if succeeded && let Some((ticket, ..)) = self.failover.take() {
+            self.act(Action::Reply { ticket, result: Ok(()) });
+        }
+    }
+
+    /// Begins to let go, if a replica is wanted in this node's place.
+    fn begin_handover(&mut self, shard: ShardId, epoch: Epoch) {
+        if self.handover.is_some() || self.is_displaced {
+            return;
+        }
+        let is_linked = |node: NodeId| self.replicas.iter().any(|(other, _)| *other == node);
+        let voters = self.mirror.voters(shard);
+        let is_leaving = self.stop.is_some_and(|stop| !stop.is_revoking)
+            || self.mirror.shard_of(self.me()) != Some(shard);
+        let wish = self.mirror.failovers.get(&shard).map(|entry| entry.value);
+        let wish = wish.filter(|wish| wish.epoch == epoch && wish.released.is_none());
+        let (to, is_own_wish) = match wish {
+            Some(wish) if is_linked(wish.to) => (Some(wish.to), false),
+            _ if is_leaving => {
+                let furthest = self.replicas.iter().filter(|(node, _)| {
+                    voters.contains(node) && self.mirror.alive.contains_key(node)
+                });
+                (furthest.max_by_key(|(_, offset)| *offset).map(|(node, _)| *node), true)
+            }
+            _ => (None, false),
+        };
+        if let Some(to) = to {
+            let deadline = self.now + if is_own_wish { STOP_MS * 2 / 3 } else { PATIENCE_MS };
+            let held = None;
+            self.handover = Some(Handover { to, deadline, held, is_releasing: false, is_own_wish });
+            self.log(format!("Writes wait until replica {to} has everything"));
+            self.act(Action::HoldWrites { epoch });
+        }
+    }
+
+    pub(super) fn hear_held(&mut self, epoch: Epoch, offset: u64) {
+        if self.leading() == Some(epoch)
+            && let Some(handover) = &mut self.handover
+        {
+            handover.held = Some(offset);
+        }
+    }
+
+    /// Gives the key back. From now on nothing is acknowledged until etcd has said what became of it.
+    fn release(&mut self, shard: ShardId, epoch: Epoch, to: NodeId, offset: u64) {
+        let Some(alive) = self.mirror.alive.get(&to) else { return };
+        let lease = alive.lease;
+        let subject = Subject::Failover(shard);
+        let before = self.mirror.failovers.get(&shard).map_or(0, |entry| entry.modified);
+        let value = FailoverValue { to, epoch, released: Some(offset), force: false };
+        let compares = vec![self.is_leader(shard, epoch), self.is_unchanged(&subject, before)];
+        let operations = vec![
+            Operation::Delete { key: self.key(&Subject::Leader(shard)) },
+            Operation::Put { key: self.key(&subject), value: encode(&value), lease },
+        ];
+        if self.transact(Purpose::Release, compares, operations)
+            && let Some(handover) = &mut self.handover
+        {
+            handover.is_releasing = true;
+        }
+    }
+
+    /// Asks again what has become of the key: the same transaction, which can succeed only once. When
+    /// the replica is gone, or it takes too long, the key is given back without it: then that
+    /// transaction cannot succeed any more, wherever it is, and this node takes the key anew.
+    fn check_release(&mut self, shard: ShardId, epoch: Epoch) {
+        let Some(Handover { to, held: Some(held), deadline, .. }) = self.handover else { return };
+        if self.leader().is_none_or(|entry| entry.created != epoch) {
+            return;
+        }
+        if self.now < deadline && self.mirror.alive.contains_key(&to) {
+            return self.release(shard, epoch, to, held);
+        }
+        let compares = vec![self.is_leader(shard, epoch)];
+        let keys = [Subject::Leader(shard), Subject::Failover(shard)];
+        let operations = keys.iter().map(|subject| Operation::Delete { key: self.key(subject) });
+        let operations = operations.collect();
+        self.transact(Purpose::Release, compares, operations);
+    }
+
+    /// Lets writes go on.
+    pub(super) fn drop_handover(&mut self) {
+        if self.handover.take().is_some()
+            && let Some(epoch) = self.leading()
+        {
+            self.act(Action::ReleaseWrites { epoch });
+        }
+    }
+
+    fn clear_failover(&mut self, shard: ShardId) {
+        let subject = Subject::Failover(shard);
+        let Some(modified) = self.mirror.failovers.get(&shard).map(|entry| entry.modified) else {
+            return;
+        };
+        let compares = vec![self.is_unchanged(&subject, modified)];
+        let operations = vec![Operation::Delete { key: self.key(&subject) }];
+        self.transact(Purpose::Release, compares, operations);
+    }
+
+    /// The offset at which the last primary has let go in favour of this node.
+    pub(super) fn released_to_me(&self, shard: ShardId, after: Epoch) -> Option<u64> {
+        let wish = self.mirror.failovers.get(&shard)?.value;
+        let last = self.mirror.epochs.get(&shard)?;
+        let has_all = self.data.complete && self.data.epoch == last.value.data_epoch(after);
+        let released = wish.released.filter(|offset| self.data.offset == *offset)?;
+        (wish.to == self.me() && wish.epoch == after && has_all).then_some(released)
+    }
+
+    /// Whether the last primary has let go in favour of another node, which shall get some time.
+    pub(super) fn is_released_to_other(&self, shard: ShardId, after: Epoch) -> bool {
+        let Some(entry) = self.mirror.failovers.get(&shard) else { return false };
+        let since = self.absent_since.get(&shard).copied().unwrap_or(self.now);
+        entry.value.epoch == after
+            && entry.value.released.is_some()
+            && entry.value.to != self.me()
+            && self.now < since + self.setup.node_timeout_ms
+    }
+
+    /// Takes the key that the last primary has left to this node.
+    pub(super) fn take_released(&mut self, shard: ShardId, after: Epoch, offset: u64) {
+        self.stand_apart();
+        // Letting go may still have brought more, which nobody has acknowledged.
+        if self.role == (Role::Apart { is_detached: true }) {
+            self.take(shard, after, offset, 0);
+        }
+    }
+
+    pub(super) fn step_stop(&mut self) {
+        let Some(stop) = self.stop else { return };
+        if stop.is_revoking {
+            if self.now >= stop.deadline {
+                self.has_ended();
+            }
+            return;
+        }
+        let is_leading = matches!(self.role, Role::Leading { .. });
+        let has_key = is_leading && self.leader().is_some_and(|it| self.is_this_process(&it.value));
+        if has_key && self.handover.is_some() && self.now < stop.deadline {
+            return;
+        }
+        let deadline = self.now + STOP_MS;
+        self.stop = Some(Stop { deadline, is_revoking: true, ..stop });
+        if let Some(epoch) = self.leading() {
+            self.serve_until = 0;
+            self.act(Action::ServeUntil { epoch, until: 0 });
+        }
+        match self.lease {
+            Some(lease) => self.ask(Purpose::Revoke, Request::Revoke { lease: lease.id }),
+            None => self.has_ended(),
+        }
+    }
+
+    /// Nothing at etcd is this process's any more, or etcd does not answer: it may end.
+    pub(super) fn has_ended(&mut self) {
+        if let Some(stop) = &mut self.stop
+            && stop.deadline != u64::MAX
+        {
+            let ticket = stop.ticket;
+            stop.deadline = u64::MAX;
+            self.lease = None;
+            self.act(Action::Reply { ticket, result: Ok(()) });
+        }
+    }
+}

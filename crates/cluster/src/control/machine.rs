@@ -1,0 +1,277 @@
+//! How the machine goes on: it takes over what it hears, and then looks at everything once. Each
+//! step says what is missing to the state that should be, so a step that was lost is made again.
+
+use std::sync::Arc;
+
+use crate::control::event::{Action, Event, Millis, RequestId};
+use crate::control::state::{Control, Data, Lease, Purpose, Role, Rule};
+use crate::ids::{Epoch, NodeId};
+use crate::store::{Answer, Failure, Pair, Revision};
+
+/// How soon something is tried again of which etcd has said nothing, in milliseconds.
+const RETRY_MS: u64 = 200;
+
+/// How soon something is tried again that other changes have overtaken, in milliseconds.
+const OVERTAKEN_MS: u64 = 40;
+
+impl Control {
+    /// Takes over what has happened, and adds what is to be done to `actions`.
+    pub fn handle(&mut self, now: Millis, event: Event, actions: &mut Vec<Action>) {
+        self.now = now;
+        if self.started.is_none() {
+            self.started = Some(now);
+            self.heard = now;
+        }
+        self.hear(event);
+        self.look();
+        actions.append(&mut self.actions);
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Tick => {}
+            Event::Answered { request, result } => self.hear_answer(request, result),
+            Event::Watched { watch, revision, events } if self.watch == Some(watch) => {
+                self.heard = self.now;
+                let before = self.mirror.revision;
+                for event in events.iter().filter(|event| event.revision() > before) {
+                    self.mirror.apply(&self.keys, event);
+                    self.is_changed = true;
+                }
+                self.mirror.revision = before.max(revision);
+            }
+            Event::WatchEnded { watch } if self.watch == Some(watch) => self.watch = None,
+            Event::Watched { .. } | Event::WatchEnded { .. } => {}
+            Event::Linked { epoch, offset } => self.hear_link(epoch, offset),
+            Event::Dropped => {
+                if let Role::Following { is_linked, .. } = &mut self.role {
+                    *is_linked = false;
+                }
+                self.data = Data::default();
+                self.remember(self.data);
+            }
+            Event::Applied { offset } => {
+                self.data.offset = offset;
+                self.catch_up();
+                self.hear_written(offset);
+            }
+            Event::Detached { offset } => {
+                if let Role::Apart { is_detached } = &mut self.role {
+                    *is_detached = true;
+                    self.data.offset = offset;
+                }
+            }
+            Event::Replicas { epoch, confirmed } => {
+                if self.leading() == Some(epoch) {
+                    self.replicas = confirmed;
+                }
+            }
+            Event::WritesHeld { epoch, offset } => self.hear_held(epoch, offset),
+            Event::Gone { node, since } => self.hear_gone(node, since),
+            Event::PromiseAsked { from, epoch, round, duration_ms } => {
+                self.hear_question(from, epoch, round, duration_ms);
+            }
+            Event::Promised { node, epoch, round, given } => {
+                if given && self.leading() == Some(epoch) {
+                    let latest = self.given.entry(node).or_default();
+                    *latest = round.max(*latest);
+                }
+            }
+            Event::FailoverAsked { ticket, force } => self.hear_failover(ticket, force),
+            Event::StopAsked { ticket } => self.hear_stop(ticket),
+            Event::CaughtUp { migration, to_epoch } => self.hear_caught_up(&migration, to_epoch),
+            Event::Delivered { migration, to_epoch } => self.hear_delivered(&migration, to_epoch),
+            Event::MigrationFailed { migration, reason } => self.give_up(&migration, &reason),
+        }
+    }
+
+    /// Looks at everything once.
+    fn look(&mut self) {
+        self.step_session();
+        self.step_absences();
+        self.step_role();
+        self.step_handover();
+        self.step_members();
+        self.step_migrations();
+        self.step_serving();
+        self.step_stop();
+        if self.is_changed {
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        self.is_changed = false;
+        for key in std::mem::take(&mut self.mirror.unreadable) {
+            self.warn(format!("The value of the key {key} is not understood: it is ignored"));
+        }
+        let failed = &self.failed;
+        let topology = self.mirror.topology(&self.setup.cluster, |shard| failed.contains(&shard));
+        self.topology = Arc::new(topology);
+        self.act(Action::Publish(Arc::clone(&self.topology)));
+    }
+
+    /// Notes since when shards have had no primary, and which count as failed.
+    fn step_absences(&mut self) {
+        let now = self.now;
+        if !self.mirror.is_loaded() {
+            return;
+        }
+        let mirror = &self.mirror;
+        self.absent_since.retain(|shard, _| {
+            mirror.shards.contains_key(shard) && !mirror.leaders.contains_key(shard)
+        });
+        for shard in mirror.shards.keys().filter(|shard| !mirror.leaders.contains_key(shard)) {
+            self.absent_since.entry(*shard).or_insert(now);
+        }
+        let patience = self.setup.node_timeout_ms;
+        let failed: Vec<_> = self
+            .absent_since
+            .iter()
+            .filter(|(shard, since)| now - **since >= patience || mirror.last_epoch(**shard) == 0)
+            .map(|(shard, _)| *shard)
+            .collect();
+        if failed != self.failed {
+            self.failed = failed;
+            self.is_changed = true;
+        }
+        if let Some(epoch) = self.leader().map(|leader| leader.created)
+            && self.seen.0 != epoch
+        {
+            self.seen = (epoch, now);
+        }
+    }
+
+    /// Has the node store what a restart must know of its data, if that has changed.
+    pub(super) fn remember(&mut self, data: Data) {
+        let (epoch, complete) = (data.epoch, data.complete);
+        if (self.remembered.epoch, self.remembered.complete) != (epoch, complete) {
+            self.act(Action::Remember { epoch, complete });
+        }
+        self.remembered = data;
+    }
+
+    fn hear_link(&mut self, of: Epoch, offset: u64) {
+        if let Role::Following { epoch, is_linked, .. } = &mut self.role
+            && *epoch == of
+        {
+            *is_linked = true;
+            self.data.offset = offset;
+            self.catch_up();
+        }
+    }
+
+    /// Data count for the epoch of the primary that is followed once they reach its start: before,
+    /// a node with data of the epoch before may have more of what was acknowledged.
+    fn catch_up(&mut self) {
+        if let Role::Following { epoch, leader, is_linked: true, .. } = self.role
+            && (self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch))
+        {
+            self.data.epoch = leader.data_epoch(epoch);
+            self.data.complete = true;
+            self.remember(self.data);
+        }
+    }
+
+    fn hear_gone(&mut self, node: NodeId, since: Millis) {
+        let Some(leader) = self.leader() else {
+            // The key has ended already, but what was promised to the process is void too.
+            let shard = self.shard();
+            if let Some(last) = shard.and_then(|shard| self.mirror.epochs.get(&shard))
+                && last.value.node == node
+                && self.seen.0 == last.modified
+                && self.seen.1 < since
+            {
+                self.gone = Some(last.modified);
+            }
+            return;
+        };
+        if leader.value.node == node && self.seen.0 == leader.created && self.seen.1 < since {
+            self.gone = Some(leader.created);
+        }
+    }
+
+    fn hear_answer(&mut self, request: RequestId, result: Result<Answer, Failure>) {
+        let Some((purpose, asked)) = self.requests.remove(&request) else { return };
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(failure) => return self.hear_failure(purpose, &failure),
+        };
+        match (purpose, answer) {
+            (Purpose::Load, Answer::Pairs { revision, pairs }) => self.load(revision, &pairs),
+            (Purpose::Grant, Answer::Granted { lease, ttl_s }) => {
+                let ttl_ms = u64::try_from(ttl_s).unwrap_or(0) * 1000;
+                let renewed = if self.keeps(Rule::Margin) { asked } else { self.now };
+                self.lease = Some(Lease { id: lease, ttl_ms, renewed, next: asked + ttl_ms / 3 });
+            }
+            (Purpose::KeepAlive(lease), Answer::KeptAlive { ttl_s }) => {
+                let renewed = if self.keeps(Rule::Margin) { asked } else { self.now };
+                match &mut self.lease {
+                    Some(own) if own.id == lease && ttl_s <= 0 => {
+                        self.lease = None;
+                        self.warn("The lease at etcd has ended".into());
+                    }
+                    Some(own) if own.id == lease => {
+                        // A late answer to an old request renews nothing.
+                        own.renewed = own.renewed.max(renewed);
+                        own.ttl_ms = ttl_s.unsigned_abs() * 1000;
+                    }
+                    _ => {}
+                }
+            }
+            (Purpose::Revoke, _) => self.has_ended(),
+            (purpose, Answer::Transaction { succeeded, .. }) => {
+                // What has succeeded comes back by the watch. Until then it is not asked again.
+                let pause = if succeeded { RETRY_MS } else { OVERTAKEN_MS };
+                self.put_off(purpose.clone(), pause);
+                self.hear_transaction(&purpose, succeeded);
+            }
+            (purpose, _) => self.put_off(purpose, RETRY_MS),
+        }
+    }
+
+    fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
+        match purpose {
+            Purpose::KeepAlive(lease) => {
+                let soon = self.now + RETRY_MS;
+                if let Some(own) = self.lease.as_mut().filter(|own| own.id == lease) {
+                    own.next = own.next.min(soon);
+                }
+            }
+            Purpose::Revoke => self.has_ended(),
+            purpose => {
+                let is_certain = matches!(failure, Failure::NotDone(_));
+                self.put_off(purpose.clone(), RETRY_MS);
+                if is_certain {
+                    self.hear_transaction(&purpose, false);
+                }
+            }
+        }
+    }
+
+    /// A transaction was carried out, or surely not.
+    fn hear_transaction(&mut self, purpose: &Purpose, succeeded: bool) {
+        match purpose {
+            Purpose::AskFailover => self.hear_failover_asked(succeeded),
+            _ => {}
+        }
+    }
+
+    fn load(&mut self, revision: Revision, pairs: &[Pair]) {
+        if revision < self.mirror.revision {
+            self.put_off(Purpose::Load, RETRY_MS * 10);
+            self.warn(format!(
+                "etcd is at revision {revision}, and was at {} before: it is not believed",
+                self.mirror.revision
+            ));
+            return;
+        }
+        self.mirror.load(&self.keys, revision, pairs);
+        self.heard = self.now;
+        self.is_changed = true;
+        self.last_request += 1;
+        self.watch = Some(self.last_request);
+        let prefix = self.keys.prefix().to_owned();
+        self.act(Action::Watch { watch: self.last_request, prefix, from: revision + 1 });
+    }
+}

@@ -1,0 +1,99 @@
+//! Who counts for the quorum of a shard. Only its primary changes that, one node at a time.
+//!
+//! From when it begins to change the members until it knows that the change is written down, a
+//! write is acknowledged only when both quorums know it; and the change is written down only when
+//! the new quorum knows everything that was acknowledged before. So an election by either set finds
+//! all of it.
+
+use crate::control::quorum::{Group, Quorum};
+use crate::control::state::{Change, Control, Purpose, Role, Rule};
+use crate::ids::{Epoch, NodeId, ShardId};
+use crate::keys::{ShardValue, Subject, encode};
+use crate::store::Operation;
+
+/// How far behind a node may be that is taken in, in bytes.
+const NEAR: u64 = 1 << 20;
+
+/// How long a change may wait for nodes that fall behind, in milliseconds.
+const PATIENCE_MS: u64 = 10_000;
+
+impl Control {
+    pub(super) fn step_members(&mut self) {
+        let Role::Leading { shard, epoch, leader } = self.role else { return };
+        let Some(entry) = self.mirror.shards.get(&shard) else { return };
+        let modified = entry.modified;
+        if let Some(change) = &self.change {
+            let is_late = !change.is_sent && self.now >= change.since + PATIENCE_MS;
+            if change.modified != modified || is_late {
+                self.change = None;
+            } else {
+                self.send_change(shard, epoch, leader.start);
+            }
+            return;
+        }
+        let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
+        if !has_key || self.handover.is_some() || self.stop.is_some() {
+            return;
+        }
+        let old = self.mirror.voters(shard);
+        let Some(new) = self.wanted_members(shard, old, leader.start) else { return };
+        let reached = |members: &[NodeId]| {
+            let groups = vec![Group::new(members, self.me())];
+            Quorum { groups, start: leader.start }.reached(self.data.offset, &self.replicas)
+        };
+        // Nothing shall have to wait because of the change.
+        if reached(&new) + NEAR < reached(old) {
+            return;
+        }
+        let since = self.now;
+        self.log(format!("The members of shard {shard} are going to be {new:?}"));
+        self.change = Some(Change { members: new, since, offset: None, modified, is_sent: false });
+    }
+
+    /// The members as they should be, with one change at most.
+    fn wanted_members(&self, shard: ShardId, old: &[NodeId], start: u64) -> Option<Vec<NodeId>> {
+        let belongs = |node: &NodeId| self.mirror.shard_of(*node) == Some(shard);
+        let mut new = old.to_vec();
+        if let Some(at) = old.iter().position(|node| *node != self.me() && !belongs(node)) {
+            new.remove(at);
+            return Some(new);
+        }
+        let (node, _) = self.replicas.iter().find(|(node, confirmed)| {
+            let is_near = *confirmed >= start && confirmed + NEAR >= self.data.offset;
+            !old.contains(node) && belongs(node) && is_near && self.mirror.alive.contains_key(node)
+        })?;
+        new.push(*node);
+        new.sort_unstable();
+        Some(new)
+    }
+
+    /// The journal's end, looked at when both quorums were in force.
+    pub(super) fn hear_written(&mut self, offset: u64) {
+        if let Some(change) = &mut self.change
+            && change.offset.is_none()
+        {
+            change.offset = Some(offset);
+        }
+    }
+
+    fn send_change(&mut self, shard: ShardId, epoch: Epoch, start: u64) {
+        let Some(change) = &self.change else { return };
+        let Some(offset) = change.offset else { return };
+        let quorum = Quorum { groups: vec![Group::new(&change.members, self.me())], start };
+        let knows = quorum.reached(offset, &self.replicas) >= offset;
+        if !knows && !change.is_sent && self.keeps(Rule::JointQuorum) {
+            return;
+        }
+        let Some(entry) = self.mirror.shards.get(&shard) else { return };
+        let subject = Subject::Shard(shard);
+        let value = ShardValue { members: change.members.clone(), ..entry.value.clone() };
+        let compares =
+            vec![self.is_leader(shard, epoch), self.is_unchanged(&subject, change.modified)];
+        let put = Operation::Put { key: self.key(&subject), value: encode(&value), lease: 0 };
+        if self.transact(Purpose::ChangeMembers, compares, vec![put])
+            && let Some(change) = &mut self.change
+        {
+            change.is_sent = true;
+        }
+    }
+}

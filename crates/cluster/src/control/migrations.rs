@@ -1,0 +1,250 @@
+//! Slots that move to another shard, as the source's primary sees it.
+//!
+//! It sends the data and what is written meanwhile, holds the slots' writes for a moment, brings the
+//! rest across, and gives the slots away in one transaction. That one compares both primaries, both
+//! shards and the migration's record: whatever else has happened to one of them makes it fail.
+//! Whether it has been done may stay unknown for a while; until that is known the slots stay held.
+
+use crate::control::event::Action;
+use crate::control::state::{Control, Move, Purpose, Role, Rule};
+use crate::ids::{Epoch, NodeId, ShardId};
+use crate::keys::{MigrationValue, ShardValue, Subject, encode};
+use crate::store::{Operation, Revision};
+use crate::topology::MigrationState;
+
+/// How many migrations a source has under way at the same time.
+const AT_ONCE: usize = 4;
+
+/// How long slots are held for a target that does not confirm, in milliseconds.
+const HOLD_MS: u64 = 1000;
+
+impl Control {
+    pub(super) fn step_migrations(&mut self) {
+        let Role::Leading { shard, epoch, .. } = self.role else { return };
+        let gone: Vec<String> = self
+            .moves
+            .keys()
+            .filter(|id| !self.mirror.migrations.contains_key(*id))
+            .cloned()
+            .collect();
+        for id in gone {
+            self.finish(&id, shard);
+        }
+        let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
+        if !has_key || self.stop.is_some() {
+            return;
+        }
+        let own: Vec<(String, MigrationValue, Revision)> = self
+            .mirror
+            .migrations
+            .iter()
+            .filter(|(_, entry)| entry.value.from == shard)
+            .map(|(id, entry)| (id.clone(), entry.value.clone(), entry.modified))
+            .collect();
+        for (id, value, modified) in own {
+            self.step_migration(shard, epoch, &id, value, modified);
+        }
+    }
+
+    fn step_migration(
+        &mut self,
+        shard: ShardId,
+        epoch: Epoch,
+        id: &str,
+        value: MigrationValue,
+        modified: Revision,
+    ) {
+        let owned = self.mirror.shards.get(&shard).map(|entry| &entry.value.slots);
+        let is_possible = owned.is_some_and(|owned| owned.contains_all(&value.slots))
+            && !value.slots.is_empty()
+            && value.to != shard
+            && self.mirror.shards.contains_key(&value.to);
+        if value.state == MigrationState::Aborted || !is_possible {
+            if self.release_slots(id, modified, None) {
+                self.delete_migration(id, modified);
+            } else {
+                self.note(id, value, modified, MigrationState::Aborted);
+            }
+            return;
+        }
+        let target = self.mirror.leaders.get(&value.to);
+        let target = target.map(|entry| (entry.created, entry.value.node));
+        let Some(one) = self.moves.get(id).cloned() else {
+            return self.send_slots(id, value, target, modified);
+        };
+        match target {
+            Some((to_epoch, _)) if to_epoch != one.to_epoch => {
+                // What was sent to the primary before is not there any more.
+                self.release_slots(id, modified, Some(to_epoch));
+            }
+            Some((to_epoch, _)) if one.is_delivered => {
+                self.give_away(shard, epoch, id, &value, modified, to_epoch);
+            }
+            _ => {}
+        }
+        if one.held_since.is_some_and(|since| self.now >= since + HOLD_MS)
+            && !self.release_slots(id, modified, None)
+        {
+            self.note(id, value, modified, MigrationState::Wanted);
+        }
+    }
+
+    /// Begins to send the data of slots.
+    fn send_slots(
+        &mut self,
+        id: &str,
+        value: MigrationValue,
+        target: Option<(Epoch, NodeId)>,
+        modified: Revision,
+    ) {
+        let Some((to_epoch, node)) = target else { return };
+        let Some(member) = self.mirror.members.get(&node) else { return };
+        if self.moves.len() >= AT_ONCE || self.handover.is_some() {
+            return;
+        }
+        let is_taken = self.moves.values().any(|other| !other.slots.is_apart_from(&value.slots));
+        if is_taken {
+            return;
+        }
+        let address = member.value.address.clone();
+        if value.state == MigrationState::Wanted {
+            self.note(id, value.clone(), modified, MigrationState::Copying);
+        }
+        let (migration, slots, to) = (id.to_owned(), value.slots, value.to);
+        let one = Move {
+            slots: slots.clone(),
+            to_epoch,
+            held_since: None,
+            is_delivered: false,
+            sent_with: None,
+        };
+        self.moves.insert(migration.clone(), one);
+        self.log(format!("Slots {slots} are being sent to shard {to}"));
+        self.act(Action::Send { migration, slots, to, node, address, to_epoch });
+    }
+
+    pub(super) fn hear_caught_up(&mut self, migration: &str, to_epoch: Epoch) {
+        let now = self.now;
+        if let Some(one) = self.moves.get_mut(migration)
+            && one.to_epoch == to_epoch
+            && one.held_since.is_none()
+        {
+            one.held_since = Some(now);
+            self.act(Action::HoldSlots { migration: migration.to_owned() });
+        }
+    }
+
+    pub(super) fn hear_delivered(&mut self, migration: &str, to_epoch: Epoch) {
+        if let Some(one) = self.moves.get_mut(migration)
+            && one.to_epoch == to_epoch
+            && one.held_since.is_some()
+        {
+            one.is_delivered = true;
+        }
+    }
+
+    /// The transaction that gives slots to the target.
+    fn give_away(
+        &mut self,
+        from: ShardId,
+        epoch: Epoch,
+        id: &str,
+        value: &MigrationValue,
+        modified: Revision,
+        to_epoch: Epoch,
+    ) {
+        let shards = &self.mirror.shards;
+        let (Some(source), Some(target)) = (shards.get(&from), shards.get(&value.to)) else {
+            return;
+        };
+        let purpose = Purpose::HandOver(id.to_owned());
+        let record = Subject::Migration(id.to_owned());
+        let (source_key, target_key) = (Subject::Shard(from), Subject::Shard(value.to));
+        let mut compares = vec![
+            self.is_unchanged(&source_key, source.modified),
+            self.is_unchanged(&target_key, target.modified),
+        ];
+        if self.keeps(Rule::CompareHandOver) {
+            compares.push(self.is_leader(from, epoch));
+            compares.push(self.is_leader(value.to, to_epoch));
+            compares.push(self.is_unchanged(&record, modified));
+        }
+        let less = ShardValue {
+            slots: source.value.slots.without(&value.slots),
+            members: source.value.members.clone(),
+        };
+        let more = ShardValue {
+            slots: target.value.slots.union(&value.slots),
+            members: target.value.members.clone(),
+        };
+        let operations = vec![
+            Operation::Put { key: self.key(&source_key), value: encode(&less), lease: 0 },
+            Operation::Put { key: self.key(&target_key), value: encode(&more), lease: 0 },
+            Operation::Delete { key: self.key(&record) },
+        ];
+        if self.transact(purpose, compares, operations)
+            && let Some(one) = self.moves.get_mut(id)
+        {
+            one.sent_with = Some(modified);
+        }
+    }
+
+    /// Lets writes to the slots go on here, if no transaction can give them away any more: none has
+    /// left, or the record has changed since, or the target has another primary.
+    fn release_slots(&mut self, id: &str, modified: Revision, newer: Option<Epoch>) -> bool {
+        let Some(one) = self.moves.get(id) else { return true };
+        let is_certain = one.sent_with.is_none_or(|sent| sent < modified)
+            || newer.is_some_and(|newer| newer > one.to_epoch);
+        if !is_certain && self.keeps(Rule::HoldUntilKnown) {
+            return false;
+        }
+        self.moves.remove(id);
+        self.act(Action::Finish { migration: id.to_owned(), moved: false });
+        true
+    }
+
+    /// The record is gone: the slots have moved, or somebody has deleted it.
+    fn finish(&mut self, id: &str, shard: ShardId) {
+        let Some(one) = self.moves.remove(id) else { return };
+        let owned = self.mirror.shards.get(&shard).map(|entry| &entry.value.slots);
+        let moved = owned.is_none_or(|owned| !owned.contains_all(&one.slots));
+        let whether = if moved { "have moved" } else { "have not moved" };
+        self.log(format!("Slots {} {whether}", one.slots));
+        self.act(Action::Finish { migration: id.to_owned(), moved });
+    }
+
+    /// A migration cannot be done.
+    pub(super) fn give_up(&mut self, id: &str, reason: &str) {
+        if !self.moves.contains_key(id) {
+            return;
+        }
+        self.warn(format!("Migration {id} is given up: {reason}"));
+        if let Some(entry) = self.mirror.migrations.get(id) {
+            let (value, modified) = (entry.value.clone(), entry.modified);
+            self.note(id, value, modified, MigrationState::Aborted);
+        }
+    }
+
+    /// Writes the record anew, after which no transaction of before can succeed.
+    fn note(&mut self, id: &str, value: MigrationValue, modified: Revision, state: MigrationState) {
+        let subject = Subject::Migration(id.to_owned());
+        let compares = vec![self.is_unchanged(&subject, modified)];
+        let value = encode(&MigrationValue { state, ..value });
+        let put = Operation::Put { key: self.key(&subject), value, lease: 0 };
+        self.transact(Purpose::NoteMigration(id.to_owned()), compares, vec![put]);
+    }
+
+    fn delete_migration(&mut self, id: &str, modified: Revision) {
+        let subject = Subject::Migration(id.to_owned());
+        let compares = vec![self.is_unchanged(&subject, modified)];
+        let operations = vec![Operation::Delete { key: self.key(&subject) }];
+        self.transact(Purpose::NoteMigration(id.to_owned()), compares, operations);
+    }
+
+    /// This node is not the source any more.
+    pub(super) fn drop_moves(&mut self) {
+        for (migration, _) in std::mem::take(&mut self.moves) {
+            self.act(Action::Finish { migration, moved: false });
+        }
+    }
+}

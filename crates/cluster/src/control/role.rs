@@ -1,0 +1,336 @@
+//! Primary, replica or neither: what etcd says of the own shard, and how a primary is found when it
+//! says that there is none.
+//!
+//! A shard's last epoch is known for ever (`epochs/SHARD`). When its primary is gone, each member
+//! lets go of it first, so that what it has does not grow any more, and then publishes how far it
+//! is: a candidate "after" that epoch. A write that was acknowledged at quorum is known to
+//! *quorum* members, so one of any *members - quorum + 1* candidates has it, and the furthest
+//! candidate has all of them. That one takes the key, in a transaction that compares that there is
+//! still no primary and that the epoch is still the last one.
+
+use crate::control::event::{Action, Millis};
+use crate::control::state::{Control, Purpose, Role, Rule};
+use crate::ids::{Epoch, NodeId, ShardId};
+use crate::keys::{CandidateValue, LeaderValue, Subject, encode};
+use crate::store::{Compare, LeaseId, Operation};
+
+/// How long a candidate waits for members that are alive and not yet candidates, in milliseconds.
+const GRACE_MS: u64 = 250;
+
+impl Control {
+    pub(super) fn step_role(&mut self) {
+        if !self.mirror.is_loaded() {
+            return;
+        }
+        let Some(shard) = self.shard() else { return self.stand_apart() };
+        let Some(entry) = self.mirror.leaders.get(&shard) else { return self.seek(shard) };
+        let (leader, epoch, lease) = (entry.value, entry.created, entry.lease);
+        let own_lease = self.lease.map_or(0, |lease| lease.id);
+        self.standing = None;
+        if self.is_this_process(&leader) {
+            let is_apart = matches!(self.role, Role::Apart { is_detached: true });
+            let is_leading = matches!(self.role, Role::Leading { .. });
+            if lease == own_lease && (is_apart || is_leading) {
+                self.lead(shard, epoch, leader);
+            } else {
+                self.unseat(shard, epoch);
+            }
+        } else if leader.node == self.me() {
+            // This node's process before: it is gone.
+            self.unseat(shard, epoch);
+        } else {
+            self.follow(epoch, leader);
+            if self.gone == Some(epoch) {
+                self.unseat(shard, epoch);
+            }
+            self.clear_candidate(shard);
+        }
+    }
+
+    /// Stops being what it is, and follows nobody.
+    pub(super) fn stand_apart(&mut self) {
+        match self.role {
+            Role::Apart { .. } => return,
+            Role::Leading { epoch, .. } => self.fence(epoch),
+            Role::Following { .. } => {}
+        }
+        self.leave_lead();
+        let is_detached = !self.keeps(Rule::DetachFirst);
+        self.role = Role::Apart { is_detached };
+        if !is_detached {
+            self.act(Action::Detach);
+        }
+    }
+
+    fn fence(&mut self, epoch: Epoch) {
+        self.serve_until = 0;
+        self.act(Action::ServeUntil { epoch, until: 0 });
+    }
+
+    /// Forgets what only a primary knows.
+    fn leave_lead(&mut self) {
+        self.replicas.clear();
+        self.given.clear();
+        self.next_round = 0;
+        self.change = None;
+        self.drop_handover();
+        self.drop_moves();
+    }
+
+    fn lead(&mut self, shard: ShardId, epoch: Epoch, leader: LeaderValue) {
+        if matches!(self.role, Role::Leading { epoch: own, .. } if own == epoch) {
+            return;
+        }
+        let continues = leader.continues != 0;
+        self.leave_lead();
+        self.serve_until = 0;
+        self.role = Role::Leading { shard, epoch, leader };
+        self.data.epoch = leader.data_epoch(epoch);
+        self.data.complete = true;
+        self.remember(self.data);
+        self.quorum = Default::default();
+        self.act(Action::Lead { epoch, continues });
+        self.log(format!("Primary of shard {shard} in epoch {epoch} from offset {}", leader.start));
+    }
+
+    fn follow(&mut self, of: Epoch, leader: LeaderValue) {
+        let Some(member) = self.mirror.members.get(&leader.node) else { return };
+        let address = member.value.address.clone();
+        match &self.role {
+            Role::Following { epoch, address: known, .. } if *epoch == of && *known == address => {
+                return;
+            }
+            Role::Leading { epoch, .. } => self.fence(*epoch),
+            _ => {}
+        }
+        self.leave_lead();
+        if self.data.epoch != leader.data_epoch(of) {
+            // What a restart brings back may from now on be of this epoch, but not yet all of it.
+            let mut data = self.data;
+            data.complete = false;
+            self.remember(data);
+        }
+        let node = leader.node;
+        self.log(format!("Replica of {node} in epoch {of}"));
+        self.role =
+            Role::Following { node, address: address.clone(), epoch: of, leader, is_linked: false };
+        self.act(Action::Follow { node, address, epoch: of });
+    }
+
+    /// Deletes the key of a primary whose process is gone, and with it that it is alive.
+    fn unseat(&mut self, shard: ShardId, epoch: Epoch) {
+        let Some(leader) = self.mirror.leaders.get(&shard) else { return };
+        let leader = leader.value;
+        let mut compares = vec![self.is_leader(shard, epoch)];
+        let mut operations = vec![Operation::Delete { key: self.key(&Subject::Leader(shard)) }];
+        let alive = self.mirror.alive.get(&leader.node);
+        if let Some(alive) = alive.filter(|it| it.value.incarnation == leader.incarnation)
+            && leader.node != self.me()
+        {
+            let subject = Subject::Alive(leader.node);
+            compares.push(self.is_unchanged(&subject, alive.modified));
+            operations.push(Operation::Delete { key: self.key(&subject) });
+        }
+        if self.transact(Purpose::Unseat, compares, operations) {
+            self.log(format!("The process of primary {} of epoch {epoch} is gone", leader.node));
+        }
+    }
+
+    /// Deletes a candidate's key of this node that has had its day.
+    fn clear_candidate(&mut self, shard: ShardId) {
+        let me = self.me();
+        let last = self.mirror.last_epoch(shard);
+        if let Some(entry) = self.mirror.candidates.get(&(shard, me))
+            && entry.value.after != last
+        {
+            let subject = Subject::Candidate(shard, me);
+            let compares = vec![self.is_unchanged(&subject, entry.modified)];
+            let operations = vec![Operation::Delete { key: self.key(&subject) }];
+            self.transact(Purpose::Stand, compares, operations);
+        }
+    }
+
+    /// etcd has no primary of the own shard.
+    fn seek(&mut self, shard: ShardId) {
+        let last = self.mirror.epochs.get(&shard).map(|entry| (entry.value, entry.modified));
+        let after = last.map_or(0, |(_, epoch)| epoch);
+        match self.role {
+            Role::Leading { epoch, leader, .. } if epoch == after => {
+                if !self.is_released_to_other(shard, after) && self.stop.is_none() {
+                    let continues = leader.data_epoch(epoch);
+                    self.take(shard, after, leader.start, continues);
+                }
+                return;
+            }
+            Role::Leading { .. } => return self.stand_apart(),
+            _ => {}
+        }
+        if self.stop.is_some() || self.is_displaced || self.lease.is_none() {
+            return;
+        }
+        if !self.mirror.voters(shard).contains(&self.me()) {
+            return;
+        }
+        if let Some(released) = self.released_to_me(shard, after) {
+            return self.take_released(shard, after, released);
+        }
+        if self.is_released_to_other(shard, after) || !self.may_stand(last) {
+            return;
+        }
+        self.stand_apart();
+        if self.role != (Role::Apart { is_detached: true }) {
+            return;
+        }
+        if let Some((leader, epoch)) = last
+            && leader.node == self.me()
+            && self.data.complete
+            && self.data.epoch == leader.data_epoch(epoch)
+        {
+            // The last primary, back with all that it has ever acknowledged: nobody has more.
+            return self.take(shard, after, self.data.offset, 0);
+        }
+        if self.stand(shard, after) {
+            self.count(shard, after);
+        }
+    }
+
+    /// Whether this node may stand for election: not while it may have promised not to.
+    fn may_stand(&self, last: Option<(LeaderValue, Epoch)>) -> bool {
+        let Some((leader, epoch)) = last else { return true };
+        if leader.node == self.me()
+            || self.gone == Some(epoch)
+            || self.mirror.was_succeeded(&leader)
+            || !self.keeps(Rule::Promise)
+        {
+            return true;
+        }
+        let mut until = self.promised_until;
+        if self.keeps(Rule::PromiseBeforeRestart) {
+            // Promises of the process before are not remembered.
+            until = until.max(self.started.unwrap_or(0) + self.setup.node_timeout_ms);
+        }
+        self.now >= until
+    }
+
+    /// Says how far this node is. True once etcd has it.
+    fn stand(&mut self, shard: ShardId, after: Epoch) -> bool {
+        let me = self.me();
+        let lease = self.lease.map_or(0, |lease| lease.id);
+        let value = CandidateValue {
+            after,
+            incarnation: self.setup.incarnation,
+            epoch: self.data.epoch,
+            offset: self.data.offset,
+            complete: self.data.complete || !self.keeps(Rule::Completeness),
+        };
+        let entry = self.mirror.candidates.get(&(shard, me));
+        if entry.is_some_and(|entry| entry.value == value && entry.lease == lease) {
+            if self.standing.is_none_or(|(epoch, _)| epoch != after) {
+                self.standing = Some((after, self.now));
+            }
+            return true;
+        }
+        let subject = Subject::Candidate(shard, me);
+        let compares = self.has_no_leader_after(shard, after);
+        let put = Operation::Put { key: self.key(&subject), value: encode(&value), lease };
+        self.transact(Purpose::Stand, compares, vec![put]);
+        false
+    }
+
+    /// Takes the key, if this node is the furthest of enough candidates.
+    fn count(&mut self, shard: ShardId, after: Epoch) {
+        let voters = self.mirror.voters(shard);
+        let candidates: Vec<(NodeId, CandidateValue)> = voters
+            .iter()
+            .filter_map(|node| {
+                let value = self.mirror.candidates.get(&(shard, *node))?.value;
+                let alive = self.mirror.alive.get(node)?;
+                let counts = value.after == after && alive.value.incarnation == value.incarnation;
+                counts.then_some((*node, value))
+            })
+            .collect();
+        let is_complete = |value: &CandidateValue| value.complete || after == 0;
+        let complete = candidates.iter().filter(|(_, value)| is_complete(value)).count();
+        let quorum = voters.len() / 2 + 1;
+        let needed = match self.keeps(Rule::CandidateQuorum) {
+            true => voters.len() - quorum + 1,
+            false => 1,
+        };
+        // When no member is missing, nobody can have more.
+        if complete < needed && candidates.len() < voters.len() {
+            return;
+        }
+        let is_missing = |node: &NodeId| {
+            self.mirror.alive.contains_key(node)
+                && !candidates.iter().any(|(other, _)| other == node)
+        };
+        let since = self.standing.map_or(self.now, |(_, since)| since);
+        if voters.iter().any(is_missing) && self.now < since + GRACE_MS {
+            return;
+        }
+        let wished = self.mirror.failovers.get(&shard).filter(|it| it.value.epoch == after);
+        let wished = wished.map(|entry| entry.value.to);
+        let furthest = candidates.iter().max_by_key(|(node, value)| {
+            let epoch = if self.keeps(Rule::EpochFirst) { value.epoch } else { 0 };
+            (is_complete(value), epoch, value.offset, wished == Some(*node), *node)
+        });
+        if furthest.is_some_and(|(node, _)| *node == self.me()) {
+            self.take(shard, after, self.data.offset, 0);
+        }
+    }
+
+    /// That a shard has no primary, and has had none after this epoch.
+    fn has_no_leader_after(&self, shard: ShardId, after: Epoch) -> Vec<Compare> {
+        vec![
+            Compare::is_absent(self.key(&Subject::Leader(shard))),
+            self.is_unchanged(&Subject::Epoch(shard), after),
+        ]
+    }
+
+    /// Takes the key of the shard's primary.
+    pub(super) fn take(&mut self, shard: ShardId, after: Epoch, start: u64, continues: Epoch) {
+        let Some(lease) = self.lease.map(|lease| lease.id) else { return };
+        let operations = self.leader_writes(shard, lease, start, continues);
+        let mut compares = self.has_no_leader_after(shard, after);
+        if !self.keeps(Rule::CompareLeader) {
+            compares.clear();
+        }
+        let members = self.mirror.shards.get(&shard).map_or(0, |entry| entry.modified);
+        compares.push(self.is_unchanged(&Subject::Shard(shard), members));
+        self.transact(Purpose::Take, compares, operations);
+    }
+
+    /// What makes this node primary, when nothing has come between.
+    fn leader_writes(
+        &self,
+        shard: ShardId,
+        lease: LeaseId,
+        start: u64,
+        continues: Epoch,
+    ) -> Vec<Operation> {
+        let incarnation = self.setup.incarnation;
+        let value = encode(&LeaderValue { node: self.me(), incarnation, start, continues });
+        vec![
+            Operation::Put { key: self.key(&Subject::Leader(shard)), value: value.clone(), lease },
+            Operation::Put { key: self.key(&Subject::Epoch(shard)), value, lease: 0 },
+            Operation::Delete { key: self.key(&Subject::Candidate(shard, self.me())) },
+            Operation::Delete { key: self.key(&Subject::Failover(shard)) },
+        ]
+    }
+
+    /// A primary wants to go on without etcd, and asks that this node does not stand.
+    pub(super) fn hear_question(&mut self, from: NodeId, of: Epoch, round: u64, duration_ms: u64) {
+        let is_its_replica = matches!(
+            self.role, Role::Following { node, epoch, .. } if node == from && epoch == of
+        );
+        let shard = self.shard();
+        let last = shard.map_or(0, |shard| self.mirror.last_epoch(shard));
+        // A longer time would not be kept over a restart.
+        let given = is_its_replica && last == of && duration_ms <= self.setup.node_timeout_ms;
+        if given {
+            let until: Millis = self.now + duration_ms;
+            self.promised_until = self.promised_until.max(until);
+        }
+        self.act(Action::AnswerPromise { to: from, epoch: of, round, given });
+    }
+}

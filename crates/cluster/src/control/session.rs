@@ -1,0 +1,105 @@
+//! This node at etcd: what it reads, its lease, and the keys that say that it is there.
+
+use crate::control::state::{Control, Purpose};
+use crate::keys::{AliveValue, MemberValue, Subject, encode};
+use crate::store::{Operation, Request};
+
+/// How long a watch may report nothing before all is read anew, in milliseconds. Each node adds
+/// something for each node of the cluster, so that etcd is not asked for too much by many.
+const SILENCE_MS: u64 = 30_000;
+
+/// After which time a request counts as unanswered for ever, in milliseconds.
+const FORGOTTEN_MS: u64 = 60_000;
+
+impl Control {
+    pub(super) fn step_session(&mut self) {
+        let now = self.now;
+        self.requests.retain(|_, (_, asked)| now < *asked + FORGOTTEN_MS);
+        self.step_reading();
+        self.step_lease();
+        let is_ending = self.stop.is_some_and(|stop| stop.is_revoking);
+        if self.mirror.is_loaded() && self.watch.is_some() && !is_ending && !self.is_displaced {
+            self.step_member();
+            self.step_alive();
+        }
+    }
+
+    fn step_reading(&mut self) {
+        let patience = SILENCE_MS + 100 * self.mirror.members.len() as u64;
+        let is_silent = self.now - self.heard > patience;
+        if (self.watch.is_none() || is_silent) && self.may_ask(&Purpose::Load) {
+            let prefix = self.keys.prefix().to_owned();
+            self.ask(Purpose::Load, Request::Read { prefix });
+        }
+    }
+
+    fn step_lease(&mut self) {
+        if self.stop.is_some_and(|stop| stop.is_revoking) {
+            return;
+        }
+        let now = self.now;
+        let Some(lease) = &mut self.lease else {
+            if self.may_ask(&Purpose::Grant) {
+                let ttl_s = self.setup.node_timeout_ms.div_ceil(1000).max(1) as i64;
+                self.ask(Purpose::Grant, Request::Grant { ttl_s });
+            }
+            return;
+        };
+        if now >= lease.next {
+            lease.next = now + lease.ttl_ms / 3;
+            let lease = lease.id;
+            self.ask(Purpose::KeepAlive(lease), Request::KeepAlive { lease });
+        }
+    }
+
+    /// The node writes its own record, but not its shard: that is the operator's choice.
+    fn step_member(&mut self) {
+        let me = self.me();
+        let entry = self.mirror.members.get(&me);
+        let value = MemberValue {
+            shard: entry.and_then(|entry| entry.value.shard),
+            address: self.setup.address.clone(),
+            zone: self.setup.zone.clone(),
+            name: self.setup.name.clone(),
+        };
+        let modified = entry.map_or(0, |entry| entry.modified);
+        match entry {
+            Some(entry) if entry.value == value => self.has_registered = true,
+            // An operator has taken it out of the cluster, until it starts again.
+            None if self.has_registered => {}
+            _ => {
+                let subject = Subject::Member(me);
+                let compares = vec![self.is_unchanged(&subject, modified)];
+                let put =
+                    Operation::Put { key: self.key(&subject), value: encode(&value), lease: 0 };
+                self.transact(Purpose::Register, compares, vec![put]);
+            }
+        }
+    }
+
+    fn step_alive(&mut self) {
+        let me = self.me();
+        let Some(lease) = self.lease else { return };
+        let value =
+            AliveValue { incarnation: self.setup.incarnation, version: self.setup.version.clone() };
+        let entry = self.mirror.alive.get(&me);
+        let is_own = entry.is_some_and(|entry| entry.value.incarnation == value.incarnation);
+        if is_own {
+            self.has_shown_alive = true;
+        } else if entry.is_some() && self.has_shown_alive {
+            self.is_displaced = true;
+            self.warn(format!(
+                "Another process has taken this node's name {me}: this one serves no more"
+            ));
+            return;
+        }
+        if entry.is_some_and(|entry| entry.value == value && entry.lease == lease.id) {
+            return;
+        }
+        let subject = Subject::Alive(me);
+        let compares = vec![self.is_unchanged(&subject, entry.map_or(0, |entry| entry.modified))];
+        let put =
+            Operation::Put { key: self.key(&subject), value: encode(&value), lease: lease.id };
+        self.transact(Purpose::ShowAlive, compares, vec![put]);
+    }
+}

@@ -1,0 +1,389 @@
+//! What the machine knows. The files beside this one say what it makes of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::rng::Rng;
+
+use crate::control::event::{Action, Millis, RequestId, Setup, Ticket};
+use crate::control::mirror::{Entry, Mirror};
+use crate::control::quorum::Quorum;
+use crate::ids::{Epoch, NodeId, ShardId};
+use crate::keys::{Keys, LeaderValue, Subject};
+use crate::slots::SlotRanges;
+use crate::store::{Compare, LeaseId, Operation, Request, Revision, Transaction};
+use crate::topology::{Address, Topology};
+
+/// What a request is for. There is one at a time for each purpose, except to keep a lease.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    /// To read all keys.
+    Load,
+    /// To get a lease.
+    Grant,
+    /// To keep it.
+    KeepAlive(LeaseId),
+    /// To end it.
+    Revoke,
+    /// To write `members/NODE`.
+    Register,
+    /// To write `alive/NODE`.
+    ShowAlive,
+    /// To write `candidates/SHARD/NODE`, or to delete an old one.
+    Stand,
+    /// To become primary.
+    Take,
+    /// To delete the key of a primary that is gone.
+    Unseat,
+    /// To ask the primary to let go.
+    AskFailover,
+    /// To let go as a primary, or to say that it will not be.
+    Release,
+    /// To change who counts for the quorum.
+    ChangeMembers,
+    /// To give slots away.
+    HandOver(String),
+    /// To write down how far a migration is, or to delete its record.
+    NoteMigration(String),
+}
+
+/// A lease of this node's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    pub(super) id: LeaseId,
+    pub(super) ttl_ms: u64,
+    /// When the request left that etcd has answered last.
+    pub(super) renewed: Millis,
+    /// When the next one leaves.
+    pub(super) next: Millis,
+}
+
+impl Lease {
+    /// Until when etcd keeps it for certain, by this node's clock.
+    pub(super) fn until(&self) -> Millis {
+        self.renewed + self.ttl_ms
+    }
+}
+
+/// The data of this node: the beginning of the journal of `epoch`, up to `offset`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Data {
+    pub(super) epoch: Epoch,
+    pub(super) offset: u64,
+    /// Whether they have all that this node has ever confirmed.
+    pub(super) complete: bool,
+}
+
+/// What this node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It follows nobody. Once it is detached, its data do not change any more.
+    Apart { is_detached: bool },
+    /// It follows the primary of an epoch.
+    Following { node: NodeId, address: Address, epoch: Epoch, leader: LeaderValue, is_linked: bool },
+    /// It is the primary of a shard.
+    Leading { shard: ShardId, epoch: Epoch, leader: LeaderValue },
+}
+
+/// A primary lets go in favour of a replica.
+#[derive(Clone, Debug)]
+pub(super) struct Handover {
+    pub(super) to: NodeId,
+    pub(super) deadline: Millis,
+    /// Where the journal ends, once writes are held.
+    pub(super) held: Option<u64>,
+    /// Whether the transaction is on its way, so that nothing is acknowledged any more.
+    pub(super) is_releasing: bool,
+    /// Whether the primary does so by itself, because it ends.
+    pub(super) is_own_wish: bool,
+}
+
+/// The process is asked to end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    pub(super) ticket: Ticket,
+    pub(super) deadline: Millis,
+    pub(super) is_revoking: bool,
+}
+
+/// A change of the members that count.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) members: Vec<NodeId>,
+    pub(super) since: Millis,
+    /// What the new quorum must know before the change is written down: where the journal ended
+    /// when the node had begun to go by both quorums.
+    pub(super) offset: Option<u64>,
+    /// The revision of `shards/SHARD` that is changed.
+    pub(super) modified: Revision,
+    /// Whether the transaction has left.
+    pub(super) is_sent: bool,
+}
+
+/// How far this node is with a migration as its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Move {
+    pub(super) slots: SlotRanges,
+    /// To which primary of the target it sends.
+    pub(super) to_epoch: Epoch,
+    /// Since when the slots are held.
+    pub(super) held_since: Option<Millis>,
+    /// Whether all is delivered.
+    pub(super) is_delivered: bool,
+    /// The revision of the record with which a transaction has left that gives the slots away.
+    pub(super) sent_with: Option<Revision>,
+}
+
+/// Rules that make it safe. Tests take one away, to see that the simulation notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests take rules away"))]
+pub(crate) enum Rule {
+    /// A lease counts from before its request was sent, less a margin.
+    Margin,
+    /// A node that has promised not to stand does not stand.
+    Promise,
+    /// A primary without etcd needs the promise of every member, not of a quorum.
+    EveryMember,
+    /// A transaction that makes a primary compares the last epoch and the leader's absence.
+    CompareLeader,
+    /// A candidate waits until enough members have said how far they are.
+    CandidateQuorum,
+    /// A node that has said how far it is, receives no more.
+    DetachFirst,
+    /// The epoch of data counts before their offset.
+    EpochFirst,
+    /// Data count for an epoch only when they reach its start.
+    StartOfEpoch,
+    /// A node that came back without its data does not count as a candidate.
+    Completeness,
+    /// A restarted node does not stand while it may have promised not to.
+    PromiseBeforeRestart,
+    /// The transaction that gives slots away compares both primaries and the record.
+    CompareHandOver,
+    /// Slots are held until it is known who owns them.
+    HoldUntilKnown,
+    /// While members change, both quorums must know a write.
+    JointQuorum,
+}
+
+/// The machine of one node.
+#[derive(Debug)]
+pub struct Control {
+    pub(super) setup: Setup,
+    pub(super) keys: Keys,
+    pub(super) rng: Rng,
+    pub(super) now: Millis,
+    pub(super) started: Option<Millis>,
+    pub(super) actions: Vec<Action>,
+
+    pub(super) mirror: Mirror,
+    pub(super) topology: Arc<Topology>,
+    pub(super) is_changed: bool,
+    pub(super) requests: BTreeMap<RequestId, (Purpose, Millis)>,
+    pub(super) last_request: RequestId,
+    pub(super) not_before: BTreeMap<Purpose, Millis>,
+    pub(super) watch: Option<RequestId>,
+    pub(super) heard: Millis,
+
+    pub(super) lease: Option<Lease>,
+    pub(super) has_registered: bool,
+    pub(super) has_shown_alive: bool,
+    /// Another process has this node's name.
+    pub(super) is_displaced: bool,
+
+    pub(super) role: Role,
+    pub(super) data: Data,
+    pub(super) remembered: Data,
+    /// As a member: it does not stand before this time.
+    pub(super) promised_until: Millis,
+    /// The epoch whose primary is a process that is gone.
+    pub(super) gone: Option<Epoch>,
+    /// The last primary that etcd had of the own shard, and since when this node knows.
+    pub(super) seen: (Epoch, Millis),
+    /// Since when shards have no primary.
+    pub(super) absent_since: BTreeMap<ShardId, Millis>,
+    pub(super) failed: Vec<ShardId>,
+    /// Since when this node is a candidate after this epoch.
+    pub(super) standing: Option<(Epoch, Millis)>,
+    pub(super) failover: Option<(Ticket, bool, Millis)>,
+
+    pub(super) replicas: Vec<(NodeId, u64)>,
+    pub(super) serve_until: Millis,
+    pub(super) quorum: Quorum,
+    /// When the promises were asked for that nodes have given, in the present epoch.
+    pub(super) given: BTreeMap<NodeId, Millis>,
+    pub(super) next_round: Millis,
+    pub(super) handover: Option<Handover>,
+    pub(super) stop: Option<Stop>,
+    pub(super) change: Option<Change>,
+    pub(super) moves: BTreeMap<String, Move>,
+    #[cfg(test)]
+    pub(crate) reverted: Option<Rule>,
+}
+
+impl Control {
+    /// The machine of a node that has just started. It draws from `seed` when it must not do the
+    /// same as other nodes at the same time.
+    pub fn new(setup: Setup, seed: u64) -> Self {
+        let recovered = setup.recovered;
+        let data =
+            Data { epoch: recovered.epoch, offset: recovered.offset, complete: recovered.complete };
+        Control {
+            keys: Keys::new(&setup.cluster),
+            rng: Rng::from_seed(seed),
+            now: 0,
+            started: None,
+            actions: Vec::new(),
+            mirror: Mirror::default(),
+            topology: setup.cached.clone().unwrap_or_default(),
+            is_changed: false,
+            requests: BTreeMap::new(),
+            last_request: 0,
+            not_before: BTreeMap::new(),
+            watch: None,
+            heard: 0,
+            lease: None,
+            has_registered: false,
+            has_shown_alive: false,
+            is_displaced: false,
+            role: Role::Apart { is_detached: true },
+            data,
+            remembered: data,
+            promised_until: 0,
+            gone: None,
+            seen: (0, 0),
+            absent_since: BTreeMap::new(),
+            failed: Vec::new(),
+            standing: None,
+            failover: None,
+            replicas: Vec::new(),
+            serve_until: 0,
+            quorum: Quorum::default(),
+            given: BTreeMap::new(),
+            next_round: 0,
+            handover: None,
+            stop: None,
+            change: None,
+            moves: BTreeMap::new(),
+            #[cfg(test)]
+            reverted: None,
+            setup,
+        }
+    }
+
+    /// The topology that is true as far as this node knows.
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// The epoch in which this node is primary, if it is.
+    pub fn leading(&self) -> Option<Epoch> {
+        match self.role {
+            Role::Leading { epoch, .. } => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// Whether a safety rule applies: always, except in tests that take it away.
+    pub(super) fn keeps(&self, rule: Rule) -> bool {
+        #[cfg(test)]
+        return self.reverted != Some(rule);
+        #[cfg(not(test))]
+        {
+            let _ = rule;
+            true
+        }
+    }
+
+    /// This node's name.
+    pub(super) fn me(&self) -> NodeId {
+        self.setup.node
+    }
+
+    /// The shard that this node leads, or else belongs to.
+    pub(super) fn shard(&self) -> Option<ShardId> {
+        match self.role {
+            Role::Leading { shard, .. } => Some(shard),
+            _ => self.mirror.shard_of(self.me()),
+        }
+    }
+
+    /// The primary that etcd has of the own shard.
+    pub(super) fn leader(&self) -> Option<&Entry<LeaderValue>> {
+        self.mirror.leaders.get(&self.shard()?)
+    }
+
+    /// Whether a value names this process, not just this node.
+    pub(super) fn is_this_process(&self, leader: &LeaderValue) -> bool {
+        leader.node == self.me() && leader.incarnation == self.setup.incarnation
+    }
+
+    /// How much sooner than etcd this node ends a lease of `ttl_ms`: clocks run apart a little, and
+    /// between the look at the clock and the reply's leaving some time passes.
+    pub(super) fn margin(&self, ttl_ms: u64) -> u64 {
+        if self.keeps(Rule::Margin) { (ttl_ms / 10).max(100) } else { 0 }
+    }
+
+    /// Says what is to be done.
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    /// Writes a line for the log.
+    pub(super) fn log(&mut self, text: String) {
+        self.act(Action::Log { is_warning: false, text });
+    }
+
+    /// Writes a warning for the log.
+    pub(super) fn warn(&mut self, text: String) {
+        self.act(Action::Log { is_warning: true, text });
+    }
+
+    /// Whether a request for this purpose may leave now.
+    pub(super) fn may_ask(&self, purpose: &Purpose) -> bool {
+        self.not_before.get(purpose).is_none_or(|time| self.now >= *time)
+            && !self.requests.values().any(|(other, _)| other == purpose)
+    }
+
+    /// Asks etcd.
+    pub(super) fn ask(&mut self, purpose: Purpose, what: Request) {
+        self.last_request += 1;
+        self.requests.insert(self.last_request, (purpose, self.now));
+        self.act(Action::Ask { request: self.last_request, what });
+    }
+
+    /// Asks etcd for a transaction, unless one of the same purpose is on its way.
+    pub(super) fn transact(
+        &mut self,
+        purpose: Purpose,
+        compares: Vec<Compare>,
+        operations: Vec<Operation>,
+    ) -> bool {
+        let may = self.may_ask(&purpose);
+        if may {
+            self.ask(purpose, Request::Transaction(Transaction { compares, operations }));
+        }
+        may
+    }
+
+    /// Lets a purpose wait for some time, which is drawn around `pause_ms`.
+    pub(super) fn put_off(&mut self, purpose: Purpose, pause_ms: u64) {
+        let pause = pause_ms / 2 + self.rng.below(pause_ms);
+        self.not_before.insert(purpose, self.now + pause);
+    }
+
+    /// The key of a subject.
+    pub(super) fn key(&self, subject: &Subject) -> String {
+        self.keys.of(subject)
+    }
+
+    /// The comparison that a key was last written at `revision`.
+    pub(super) fn is_unchanged(&self, subject: &Subject, revision: Revision) -> Compare {
+        Compare::Modified { key: self.key(subject), revision }
+    }
+
+    /// The comparison that a shard's primary is that of `epoch`.
+    pub(super) fn is_leader(&self, shard: ShardId, epoch: Epoch) -> Compare {
+        Compare::Created { key: self.key(&Subject::Leader(shard)), revision: epoch }
+    }
+}
