@@ -8,6 +8,8 @@
 pub mod control;
 pub mod ids;
 pub mod keys;
+#[cfg(test)]
+mod simulation;
 pub mod slots;
 pub mod store;
 pub mod topology;

@@ -111,7 +111,7 @@ impl Control {
         let is_linked = |node: NodeId| self.replicas.iter().any(|(other, _)| *other == node);
         let voters = self.mirror.voters(shard);
         let is_leaving = self.stop.is_some_and(|stop| !stop.is_revoking)
-            || self.mirror.shard_of(self.me()) != Some(shard);
+            || self.mirror.wanted_shard(self.me()) != Some(shard);
         let wish = self.mirror.failovers.get(&shard).map(|entry| entry.value);
         let wish = wish.filter(|wish| wish.epoch == epoch && wish.released.is_none());
         let (to, is_own_wish) = match wish {

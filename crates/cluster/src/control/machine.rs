@@ -87,17 +87,21 @@ impl Control {
 
     /// Looks at everything once.
     fn look(&mut self) {
+        if self.is_changed {
+            self.home = self.mirror.shard_of(self.me());
+        }
         self.step_session();
         self.step_absences();
+        // Before anything that is decided by it: who becomes primary serves the slots of this picture.
+        if self.is_changed {
+            self.publish();
+        }
         self.step_role();
         self.step_handover();
         self.step_members();
         self.step_migrations();
         self.step_serving();
         self.step_stop();
-        if self.is_changed {
-            self.publish();
-        }
     }
 
     fn publish(&mut self) {

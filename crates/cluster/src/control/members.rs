@@ -52,7 +52,7 @@ impl Control {
 
     /// The members as they should be, with one change at most.
     fn wanted_members(&self, shard: ShardId, old: &[NodeId], start: u64) -> Option<Vec<NodeId>> {
-        let belongs = |node: &NodeId| self.mirror.shard_of(*node) == Some(shard);
+        let belongs = |node: &NodeId| self.mirror.wanted_shard(*node) == Some(shard);
         let mut new = old.to_vec();
         if let Some(at) = old.iter().position(|node| *node != self.me() && !belongs(node)) {
             new.remove(at);

@@ -111,9 +111,20 @@ impl Mirror {
         }
     }
 
-    /// The shard of a node.
-    pub(super) fn shard_of(&self, node: NodeId) -> Option<ShardId> {
+    /// The shard that an operator has given a node.
+    pub(super) fn wanted_shard(&self, node: NodeId) -> Option<ShardId> {
         self.members.get(&node)?.value.shard
+    }
+
+    /// The shard of a node: that for whose quorum it counts, until its primary has taken it out; or
+    /// else the one that an operator has given it.
+    pub(super) fn shard_of(&self, node: NodeId) -> Option<ShardId> {
+        let wanted = self.wanted_shard(node);
+        if wanted.is_some_and(|shard| self.voters(shard).contains(&node)) {
+            return wanted;
+        }
+        let of = self.shards.iter().find(|(_, shard)| shard.value.members.contains(&node));
+        of.map(|(shard, _)| *shard).or(wanted)
     }
 
     /// The last epoch of a shard; 0: it never had a primary.
@@ -135,11 +146,15 @@ impl Mirror {
 
     /// The picture for all who do not decide.
     pub(super) fn topology(&self, name: &str, is_failed: impl Fn(ShardId) -> bool) -> Topology {
+        let mut counts = BTreeMap::new();
+        for (shard, entry) in &self.shards {
+            counts.extend(entry.value.members.iter().map(|node| (*node, *shard)));
+        }
         let nodes = self.members.iter().map(|(id, member)| {
             let alive = self.alive.get(id);
             Node {
                 id: *id,
-                shard: member.value.shard,
+                shard: counts.get(id).copied().or(member.value.shard),
                 address: member.value.address.clone(),
                 zone: member.value.zone.clone(),
                 alive: alive.map(|alive| alive.value.incarnation),
@@ -150,7 +165,7 @@ impl Mirror {
         let mut joining: BTreeMap<ShardId, Vec<NodeId>> = BTreeMap::new();
         for (node, member) in &self.members {
             let Some(shard) = member.value.shard else { continue };
-            if !self.voters(shard).contains(node) {
+            if !counts.contains_key(node) {
                 joining.entry(shard).or_default().push(*node);
             }
         }

@@ -57,7 +57,7 @@ impl Control {
         let me = self.me();
         let entry = self.mirror.members.get(&me);
         let value = MemberValue {
-            shard: entry.and_then(|entry| entry.value.shard),
+            shard: entry.map_or(self.home, |entry| entry.value.shard),
             address: self.setup.address.clone(),
             zone: self.setup.zone.clone(),
             name: self.setup.name.clone(),
@@ -65,8 +65,9 @@ impl Control {
         let modified = entry.map_or(0, |entry| entry.modified);
         match entry {
             Some(entry) if entry.value == value => self.has_registered = true,
-            // An operator has taken it out of the cluster, until it starts again.
-            None if self.has_registered => {}
+            // An operator has taken it out of the cluster, until it starts again. A primary cannot be
+            // taken out before it has let go: without its record its replicas would not find it.
+            None if self.has_registered && self.leading().is_none() => {}
             _ => {
                 let subject = Subject::Member(me);
                 let compares = vec![self.is_unchanged(&subject, modified)];
@@ -82,6 +83,11 @@ impl Control {
         let Some(lease) = self.lease else { return };
         let value =
             AliveValue { incarnation: self.setup.incarnation, version: self.setup.version.clone() };
+        let entry = self.mirror.alive.get(&me);
+        if entry.is_none() && self.has_shown_alive && self.may_ask(&Purpose::KeepAlive(lease.id)) {
+            // It has ended with its lease, if nobody has deleted it.
+            self.ask(Purpose::KeepAlive(lease.id), Request::KeepAlive { lease: lease.id });
+        }
         let entry = self.mirror.alive.get(&me);
         let is_own = entry.is_some_and(|entry| entry.value.incarnation == value.incarnation);
         if is_own {

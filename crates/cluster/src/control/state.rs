@@ -179,6 +179,8 @@ pub struct Control {
     pub(super) mirror: Mirror,
     pub(super) topology: Arc<Topology>,
     pub(super) is_changed: bool,
+    /// The shard that this node belongs to, as etcd has it.
+    pub(super) home: Option<ShardId>,
     pub(super) requests: BTreeMap<RequestId, (Purpose, Millis)>,
     pub(super) last_request: RequestId,
     pub(super) not_before: BTreeMap<Purpose, Millis>,
@@ -237,6 +239,7 @@ impl Control {
             mirror: Mirror::default(),
             topology: setup.cached.clone().unwrap_or_default(),
             is_changed: false,
+            home: None,
             requests: BTreeMap::new(),
             last_request: 0,
             not_before: BTreeMap::new(),
@@ -284,6 +287,12 @@ impl Control {
         }
     }
 
+    /// Whether this node's data have all that it has ever confirmed.
+    #[cfg(test)]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.data.complete
+    }
+
     /// Whether a safety rule applies: always, except in tests that take it away.
     pub(super) fn keeps(&self, rule: Rule) -> bool {
         #[cfg(test)]
@@ -304,7 +313,7 @@ impl Control {
     pub(super) fn shard(&self) -> Option<ShardId> {
         match self.role {
             Role::Leading { shard, .. } => Some(shard),
-            _ => self.mirror.shard_of(self.me()),
+            _ => self.home,
         }
     }
 

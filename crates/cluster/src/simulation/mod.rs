@@ -1,0 +1,9 @@
+//! Whole clusters in one thread, from one seed: the machine of each node is the real one, and etcd,
+//! clocks, links, processes and data are models that go wrong.
+
+mod data;
+mod etcd;
+mod host;
+mod tests;
+mod trouble;
+mod world;

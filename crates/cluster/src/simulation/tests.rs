@@ -1,0 +1,122 @@
+//! Worlds that are gone through, and safety rules whose absence they must show.
+
+use base::rng::Rng;
+
+use crate::control::Rule;
+use crate::simulation::world::{Keeping, Plan, World};
+
+/// The plan of a world with trouble, drawn from its seed.
+fn plan(seed: u64) -> Plan {
+    let mut rng = Rng::from_seed(seed ^ 0x5eed);
+    let keeping = match rng.below(4) {
+        0 => Keeping::Memory,
+        1 => Keeping::Tail,
+        _ => Keeping::Disk,
+    };
+    Plan {
+        seed,
+        shards: 1 + rng.index(2),
+        members: 1 + rng.index(4),
+        spares: rng.index(2),
+        keeping,
+        trouble_ms: 15_000 + rng.below(15_000),
+        reverted: None,
+        has_wild_clocks: false,
+        node_timeout_ms: 2000,
+        trouble_every_ms: 300 + rng.below(2500),
+        write_every_ms: 60,
+    }
+}
+
+/// Goes through a world: what has gone wrong that must not.
+fn run(plan: Plan) -> (World, Option<String>) {
+    let mut world = World::new(plan);
+    world.run_until(world.plan.trouble_ms);
+    world.make_peace();
+    world.run_until(world.now + 14_000);
+    if world.violation.is_none() {
+        world.check_end();
+    }
+    let violation = world.violation.clone();
+    (world, violation)
+}
+
+/// A number that the environment may set.
+fn wanted(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Goes through `count` worlds from a seed on.
+fn run_all(first: u64, count: u64, plan: impl Fn(u64) -> Plan) {
+    let mut acknowledged = 0;
+    let mut elections = 0;
+    for seed in first..first + count {
+        let (world, violation) = run(plan(seed));
+        if let Some(violation) = violation {
+            panic!("seed {seed}: {violation}; {:?}", world.plan);
+        }
+        acknowledged += world.clients.acknowledged.len();
+        elections += world.truth.elections;
+    }
+    println!("{acknowledged} writes were acknowledged at quorum, {elections} primaries elected");
+}
+
+#[test]
+fn nothing_goes_wrong() {
+    run_all(wanted("SEED", 1), wanted("RUNS", 100), plan);
+}
+
+/// Without clocks that can be trusted there may be two primaries, but no write at quorum is lost.
+fn wild(seed: u64) -> Plan {
+    Plan { has_wild_clocks: true, ..plan(seed) }
+}
+
+#[test]
+fn a_quorum_keeps_writes_even_when_clocks_lie() {
+    run_all(wanted("SEED", 1), wanted("RUNS", 100) / 2, wild);
+}
+
+/// Takes a safety rule away: some world must show it.
+fn must_be_noticed(rule: Rule, plan: impl Fn(u64) -> Plan) {
+    for seed in 1..wanted("MUTANT_RUNS", 1000) {
+        let reverted = Some(rule);
+        if let (_, Some(violation)) = run(Plan { reverted, ..plan(seed) }) {
+            println!("{rule:?}: seed {seed}: {violation}");
+            return;
+        }
+    }
+    panic!("{rule:?} can be left out, and nobody notices");
+}
+
+/// A test for each rule.
+macro_rules! rules {
+    ($($name:ident: $rule:ident with $plan:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                must_be_noticed(Rule::$rule, $plan);
+            }
+        )*
+    };
+}
+
+/// A shard of three without slots that move.
+fn three(seed: u64) -> Plan {
+    Plan { members: 3, spares: 0, keeping: Keeping::Disk, ..plan(seed) }
+}
+
+rules! {
+    the_margin_is_needed: Margin with three;
+    promises_are_needed: Promise with three;
+    promises_of_every_member_are_needed: EveryMember with three;
+    promises_outlive_a_restart: PromiseBeforeRestart with three;
+    taking_the_key_must_compare: CompareLeader with three;
+    candidates_must_be_enough: CandidateQuorum with three;
+    candidates_must_let_go_first: DetachFirst with |seed| Plan { has_wild_clocks: true, ..three(seed) };
+    the_epoch_of_data_counts_first: EpochFirst with three;
+    a_node_without_its_data_is_no_candidate: Completeness with
+        |seed| Plan { keeping: Keeping::Memory, ..three(seed) };
+    slots_are_held_until_it_is_known: HoldUntilKnown with |seed| Plan { shards: 2, ..plan(seed) };
+    members_change_under_both_quorums: JointQuorum with
+        |seed| Plan { members: 3, spares: 1, ..plan(seed) };
+}

@@ -1,0 +1,212 @@
+//! What goes wrong in a simulated world.
+
+use crate::control::Event;
+use crate::keys::{MemberValue, MigrationValue, Subject, decode, encode};
+use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, shard_id};
+use crate::slots::{SLOT_COUNT, SlotRanges};
+use crate::store::{Compare, Operation};
+use crate::topology::MigrationState;
+
+impl World {
+    /// Something goes wrong, or an operator wants something.
+    pub(super) fn trouble(&mut self) {
+        if self.now >= self.trouble_until {
+            return;
+        }
+        let every = self.plan.trouble_every_ms;
+        let after = every / 4 + self.rng.below(every * 3 / 2);
+        self.at(after, Happening::Trouble);
+        let host = self.rng.index(self.hosts.len());
+        match self.rng.below(20) {
+            0..=2 => self.kill_for_a_while(host),
+            3 => {
+                // The primaries of all shards, or what is left of them.
+                for host in 0..self.hosts.len() {
+                    if self.hosts[host].leads().is_some() && self.rng.below(2) == 0 {
+                        self.kill_for_a_while(host);
+                    }
+                }
+            }
+            4..=5 => self.stop_for_a_while(host),
+            6..=7 => self.part_from_etcd(host),
+            8 => self.part_primaries_from_etcd(),
+            9..=10 => {
+                let other = self.rng.index(self.hosts.len());
+                self.cut(host, other);
+            }
+            11 => {
+                for other in 0..self.hosts.len() {
+                    self.cut(host, other);
+                }
+            }
+            12 => {
+                let after = 300 + self.rng.below(8000);
+                self.trace(|| format!("etcd is down for {after} ms"));
+                self.etcd_is_up = false;
+                self.at(after, Happening::EtcdBack);
+            }
+            13 => {
+                self.trace(|| "etcd has another leader".into());
+                self.etcd.renew_all(self.now);
+            }
+            14 => {
+                self.trace(|| "etcd compacts".into());
+                self.etcd.compact();
+            }
+            15 => self.spike_until = self.now + self.rng.below(1500),
+            16 => {
+                let force = self.rng.below(3) == 0;
+                self.trace(|| format!("n{host} shall be primary"));
+                self.send(host, host, message(Event::FailoverAsked { ticket: 1, force }));
+            }
+            17 => {
+                if self.hosts[host].runs_freely()
+                    && let Some(process) = self.process(host)
+                {
+                    process.is_stopping = true;
+                    self.trace(|| format!("n{host} shall end"));
+                    self.tell(host, Event::StopAsked { ticket: 7 });
+                }
+            }
+            18 => self.want_migration(),
+            _ => match self.rng.below(3) {
+                0 => self.abort_migration(),
+                _ => self.change_members(host),
+            },
+        }
+    }
+
+    fn kill_for_a_while(&mut self, host: usize) {
+        self.kill(host);
+        let after = match self.rng.below(3) {
+            0 => self.rng.below(30),
+            1 => self.rng.below(1000),
+            _ => self.rng.below(8000),
+        };
+        self.at(after, Happening::Restart { host });
+    }
+
+    fn stop_for_a_while(&mut self, host: usize) {
+        if self.hosts[host].runs_freely() {
+            self.trace(|| format!("n{host} stands still"));
+            self.hosts[host].is_stopped = true;
+            let after = 50 + self.rng.below(7000);
+            self.at(after, Happening::Resume { host });
+        }
+    }
+
+    fn part_from_etcd(&mut self, host: usize) {
+        let (mute, deaf) = match self.rng.below(4) {
+            0 => (true, false),
+            1 => (false, true),
+            _ => (true, true),
+        };
+        self.trace(|| format!("n{host} cannot reach etcd (mute {mute}, deaf {deaf})"));
+        self.hosts[host].is_mute |= mute;
+        self.hosts[host].is_deaf |= deaf;
+        let after = 200 + self.rng.below(9000);
+        self.at(after, Happening::Reconnect { host });
+    }
+
+    fn part_primaries_from_etcd(&mut self) {
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].leads().is_some() && self.rng.below(3) > 0 {
+                self.part_from_etcd(host);
+            }
+        }
+    }
+
+    fn cut(&mut self, one: usize, other: usize) {
+        if one == other {
+            return;
+        }
+        let ways = self.rng.below(3);
+        let after = 200 + self.rng.below(7000);
+        for (from, to) in
+            [(one, other), (other, one)].into_iter().take(if ways == 0 { 1 } else { 2 })
+        {
+            self.trace(|| format!("n{from} does not reach n{to}"));
+            self.cuts.insert((from, to));
+            self.at(after, Happening::Mend { from, to });
+        }
+    }
+
+    fn want_migration(&mut self) {
+        if self.plan.shards < 2 {
+            return;
+        }
+        let from = shard_id(self.rng.index(self.plan.shards));
+        let to = shard_id(self.rng.index(self.plan.shards));
+        let Some(owned) = self.truth.shards.get(&from).map(|value| value.slots.clone()) else {
+            return;
+        };
+        let mut slots = SlotRanges::new();
+        for step in 0..SLOT_COUNT / SLOT_STEP {
+            let first = step * SLOT_STEP;
+            if owned.contains(first) && self.rng.below(3) == 0 {
+                slots.insert(first..=first + SLOT_STEP - 1);
+            }
+        }
+        self.last_number += 1;
+        let key = self.keys.of(&Subject::Migration(format!("m{}", self.last_number)));
+        self.trace(|| format!("operator: {slots} from {from} to {to}"));
+        let value = MigrationValue { slots, from, to, state: MigrationState::Wanted };
+        self.operate(Vec::new(), vec![Operation::Put { key, value: encode(&value), lease: 0 }]);
+    }
+
+    fn abort_migration(&mut self) {
+        let Some(id) = self.truth.migrations.first().cloned() else { return };
+        let key = self.keys.of(&Subject::Migration(id));
+        let Some(pair) = self.etcd.pairs.get(&key) else { return };
+        let value: MigrationValue = decode(&pair.value).expect("a migration");
+        let compares = vec![Compare::Modified { key: key.clone(), revision: pair.modified }];
+        let value = encode(&MigrationValue { state: MigrationState::Aborted, ..value });
+        self.trace(|| format!("operator: aborts {key}"));
+        self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
+    }
+
+    /// Takes a replica out of its shard, or gives a node without a shard one.
+    fn change_members(&mut self, host: usize) {
+        let key = self.keys.of(&Subject::Member(node_id(host)));
+        let Some(pair) = self.etcd.pairs.get(&key).cloned() else { return };
+        let member: MemberValue = decode(&pair.value).expect("a member");
+        let compares = vec![Compare::Modified { key: key.clone(), revision: pair.modified }];
+        match member.shard {
+            None => {
+                let shard = Some(shard_id(self.rng.index(self.plan.shards)));
+                self.trace(|| format!("operator: n{host} joins {shard:?}"));
+                let value = encode(&MemberValue { shard, ..member });
+                self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
+            }
+            Some(shard) => {
+                let is_primary = self.hosts[host].leads().is_some();
+                let count = self.truth.shards.get(&shard).map_or(0, |value| value.members.len());
+                if !is_primary && count > 2 && self.plan.spares > 0 {
+                    self.trace(|| format!("operator: n{host} leaves {shard}"));
+                    let value = encode(&MemberValue { shard: None, ..member });
+                    self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
+                }
+            }
+        }
+    }
+
+    /// Ends all trouble.
+    pub(super) fn make_peace(&mut self) {
+        self.trace(|| "peace".into());
+        self.trouble_until = self.now;
+        self.cuts.clear();
+        self.spike_until = 0;
+        if !self.etcd_is_up {
+            self.at(0, Happening::EtcdBack);
+        }
+        for host in 0..self.hosts.len() {
+            self.at(0, Happening::Reconnect { host });
+            self.at(0, Happening::Resume { host });
+            self.at(0, Happening::Restart { host });
+        }
+    }
+}
+
+fn message(event: Event) -> crate::simulation::host::Message {
+    crate::simulation::host::Message::Event(event)
+}
