@@ -34,7 +34,7 @@ use crate::turn::request::Request;
 use crate::users::Account;
 use crate::users::log::{Reason, Refusal, RefusalContext};
 use crate::users::refusing;
-use crate::users::verdict::{CheckedCommand, Lack};
+use crate::users::verdict::{CheckedCommand, Known, Lack};
 use config::{Config, Permission};
 
 /// Milliseconds after which a command that would change a held key tries again.
@@ -415,13 +415,29 @@ impl Engine {
     }
 }
 
-/// Whether the session's user may run a command that takes the fast path.
+/// Whether the session's user may run a command that takes the fast path. Between calls with the
+/// same `known` the user, its rights and the database stay the same.
 #[inline]
-pub(crate) fn allowed_shortly(session: &Session, row: &Row, request: &Request<'_>) -> bool {
+pub(crate) fn allowed_shortly(
+    session: &Session,
+    row: &Row,
+    request: &Request<'_>,
+    known: &mut Option<Known>,
+) -> bool {
     let (asked, account) = (asked(session, row, request.argv), session.user.account());
-    let is_sure = row
-        .access
-        .is_some_and(|rule| account.surely_allows(asked, rule.access(request.argv), request.keys));
+    let is_sure = row.access.is_some_and(|rule| {
+        let access = rule.access(request.argv);
+        let [key] = request.keys else {
+            return account.surely_allows(asked, access, request.keys);
+        };
+        let key = request.argv.at(key.index as usize);
+        if known.as_ref().is_some_and(|known| known.covers(row.id, access, key)) {
+            return true;
+        }
+        let (is_sure, found) = account.surely_allows_key(asked, access, key);
+        *known = found;
+        is_sure
+    });
     is_sure || account.check(asked).is_ok()
 }
 

@@ -128,6 +128,41 @@ fn reads_and_writes_are_told_apart() -> Result<()> {
     expect(&mut client, "EXISTS secret", "1")
 }
 
+/// What was found for one key of a pipeline counts for others: only for those it was found for.
+#[test]
+fn commands_that_come_together_are_judged_each() -> Result<()> {
+    let server = with_user("~own* ~exactly %R~read* -append (~longer-than-a-word-* -get)")?;
+    let mut client = connect_as(&server, "u")?;
+    let commands = [
+        ("SET own1 1", true),
+        ("SET own2 1", true),
+        ("SET ow 1", false),
+        ("GET own1", true),
+        ("APPEND own1 1", false),
+        ("GET read1", true),
+        ("SET read1 1", false),
+        ("GET read2", true),
+        ("SET read1 1 GET", false),
+        ("GET exactly", true),
+        ("GET exactly1", false),
+        ("GET exactl", false),
+        ("SET longer-than-a-word-1 1", true),
+        ("SET longer-than-a-word-2 1", true),
+        ("SET longer-than-a-wor 1", false),
+        ("SET longer-than-b-word-1 1", false),
+        ("GET longer-than-a-word-1", false),
+        ("SET own3 1", true),
+        ("SET secret 1", false),
+    ];
+    let lines: Vec<_> = commands.iter().map(|(line, _)| format!("{line}\r\n")).collect();
+    client.send_raw(lines.concat().as_bytes())?;
+    for (command, is_allowed) in commands {
+        let Received::Reply(reply) = client.receive()? else { anyhow::bail!("it was closed") };
+        ensure!(said(&reply).starts_with("NOPERM") != is_allowed, "{command}: {reply:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_pattern_of_channels_is_allowed_as_it_is_and_no_other() -> Result<()> {
     let server = with_user("~* &news* &one")?;

@@ -135,7 +135,7 @@ impl Engine {
         let (parts, effects) = turn.parts();
         let db = Db::new(parts, effects, session.database, locked, touch, is_replicated);
         let mut cx = Context::new(self, session, row, SlotAccess::Ordinary(pinned), db, output);
-        let (mut next, mut near) = (begin, begin);
+        let (mut next, mut near, mut known) = (begin, begin, None);
         let started = cx.db.effects.last_end;
         while next < until
             && let Some((row, request)) = fast_request(requests, next)
@@ -143,7 +143,7 @@ impl Engine {
             if refuses_writes && row.command.has(command::WRITE) {
                 break;
             }
-            if is_restricted && !allowed_shortly(cx.session, row, &request) {
+            if is_restricted && !allowed_shortly(cx.session, row, &request, &mut known) {
                 break;
             }
             let locked = &mut cx.db.locked;

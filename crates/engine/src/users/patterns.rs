@@ -84,6 +84,35 @@ pub(crate) struct Patterns {
     first: Option<Box<[Number; 256]>>,
 }
 
+/// How names begin of which each is allowed what one of them was: in so few bytes that a look at
+/// them costs next to nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning {
+    word: u64,
+    mask: u64,
+    length: usize,
+}
+
+impl Beginning {
+    /// The first bytes of a name; none if they are too many.
+    pub(crate) fn of(name: &[u8], length: usize) -> Option<Beginning> {
+        let mask = (length <= WORD).then(|| mask(length))?;
+        Some(Beginning { word: word(name) & mask, mask, length })
+    }
+
+    /// Whether a name begins so.
+    #[inline]
+    pub(crate) fn begins(&self, name: &[u8]) -> bool {
+        name.len() >= self.length && (word(name) ^ self.word) & self.mask == 0
+    }
+}
+
+/// The bits of a word that stand for so many bytes of a text.
+fn mask(length: usize) -> u64 {
+    let bits = u64::BITS as usize / WORD * length.min(WORD);
+    u64::MAX.checked_shr(u64::BITS - bits as u32).unwrap_or(0)
+}
+
 /// The length of a pattern's head, and what comes after it.
 fn head(text: &[u8]) -> (usize, Tail) {
     let is_special = |byte: &u8| b"*?[\\".contains(byte);
@@ -220,8 +249,7 @@ impl Patterns {
     /// A node with this text, which lies there.
     fn node(&self, text: Range<Number>) -> Node {
         let own = &self.heads[text.start as usize..text.end as usize];
-        let bits = u64::BITS as usize / WORD * own.len().min(WORD);
-        let mask = u64::MAX.checked_shr(u64::BITS - bits as u32).unwrap_or(0);
+        let mask = mask(own.len());
         Node { text, word: word(own) & mask, mask, ..Node::default() }
     }
 
@@ -233,18 +261,27 @@ impl Patterns {
     /// Whether a pattern among them matches a name and allows all this.
     #[inline]
     pub(crate) fn allow(&self, name: &[u8], access: Access) -> bool {
-        let Some(first) = &self.first else { return false };
+        self.allowed_by(name, access).is_some()
+    }
+
+    /// If a pattern among them matches a name and allows all this: how many bytes of the name show
+    /// that. It is allowed for each name that begins with these; `usize::MAX` if only for this one.
+    #[inline]
+    pub(crate) fn allowed_by(&self, name: &[u8], access: Access) -> Option<usize> {
+        let first = self.first.as_ref()?;
         let needed = access | SOMETHING;
         let (mut node, mut rest) = (&self.nodes[ROOT], name);
         loop {
             // No star matches the empty name.
             if node.star & needed == needed && !name.is_empty() {
-                return true;
+                return Some((name.len() - rest.len()).max(1));
             }
             if node.has_globs && self.some_pattern_allows(node, name, access) {
-                return true;
+                return Some(usize::MAX);
             }
-            let Some(byte) = rest.first() else { return node.literal & needed == needed };
+            let Some(byte) = rest.first() else {
+                return (node.literal & needed == needed).then_some(usize::MAX);
+            };
             let next = if rest.len() == name.len() {
                 match first[usize::from(*byte)] as usize {
                     ROOT => None,
@@ -253,9 +290,8 @@ impl Patterns {
             } else {
                 self.below(node, *byte)
             };
-            let Some(next) = next else { return false };
-            let Some(after) = self.without_text(next, rest) else { return false };
-            (node, rest) = (next, after);
+            let next = next?;
+            (node, rest) = (next, self.without_text(next, rest)?);
         }
     }
 
@@ -305,7 +341,7 @@ mod tests {
     #[test]
     fn together_they_allow_what_each_allows() {
         let mut rng = Rng::from_seed(1);
-        let (mut allowed, mut refused) = (0, 0);
+        let (mut allowed, mut refused, mut begun) = (0, 0, 0);
         for _ in 0..2_000 {
             let mut patterns = Patterns::default();
             let mut added: Vec<(Vec<u8>, Access)> = Vec::new();
@@ -325,9 +361,18 @@ mod tests {
                 let mut each = added.iter().filter(|(_, own)| own & access == access);
                 let expected = each.any(|(text, _)| glob::matches(text, &name));
                 assert_eq!(patterns.allow(&name, access), expected, "{added:?} {name:?} {access}");
+                let length = patterns.allowed_by(&name, access);
+                if let Some(alike) = length.and_then(|length| Beginning::of(&name, length)) {
+                    let other =
+                        [&name[..rng.index(name.len() + 1)], &random(&mut rng, b"ab")].concat();
+                    assert!(!alike.begins(&other) || patterns.allow(&other, access), "{other:?}");
+                    assert!(alike.begins(&name) && alike.begins(&[&*name, b"!"].concat()));
+                    begun += 1;
+                }
                 *if expected { &mut allowed } else { &mut refused } += 1;
             }
         }
         assert!(allowed > 10_000 && refused > 10_000, "{allowed} {refused}");
+        assert!(begun > 5_000, "{begun}");
     }
 }

@@ -255,6 +255,12 @@ impl Rights {
         self.all_keys || self.keys.allow(key, access)
     }
 
+    /// [`Patterns::allowed_by`], of keys.
+    #[inline]
+    pub(crate) fn allows_keys_like(&self, key: &[u8], access: Access) -> Option<usize> {
+        if self.all_keys { Some(0) } else { self.keys.allowed_by(key, access) }
+    }
+
     /// Whether all this may be done with every key that begins with this.
     pub(crate) fn allows_keys_below(&self, prefix: &[u8], access: Access) -> bool {
         self.all_keys || self.keys.allow_below(prefix, access)

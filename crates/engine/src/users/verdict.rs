@@ -6,7 +6,7 @@
 use resp::args::Arguments;
 
 use super::account::Account;
-use super::patterns::{Access, READ, WRITE};
+use super::patterns::{Access, Beginning, READ, WRITE};
 use super::rights::Rights;
 use crate::command;
 use crate::command::args::KeyAt;
@@ -51,6 +51,22 @@ impl Lack {
     }
 }
 
+/// What a user was found to be allowed with one key, which holds for other keys as well.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    id: RowId,
+    access: Access,
+    keys: Beginning,
+}
+
+impl Known {
+    /// Whether it was found for a command with this key, too.
+    #[inline]
+    pub(crate) fn covers(&self, id: RowId, access: Access, key: &[u8]) -> bool {
+        self.id == id && self.access == access && self.keys.begins(key)
+    }
+}
+
 /// What is needed of the rights to a key, by the flags of its spec.
 pub(crate) fn access_of(flags: KeyFlags) -> Access {
     let reads = if flags & ACCESS != 0 { READ } else { 0 };
@@ -92,6 +108,23 @@ impl Account {
                 && names.all(|name| rights.allows_key(name, access))
                 && rights.allows_database(database as u64)
         })
+    }
+
+    /// [`Account::surely_allows`] of one key. Also what that shows of other keys.
+    #[inline(never)]
+    pub(crate) fn surely_allows_key(
+        &self,
+        asked: CheckedCommand<'_>,
+        access: Access,
+        key: &[u8],
+    ) -> (bool, Option<Known>) {
+        let CheckedCommand { id, database, .. } = asked;
+        let length = self.all_rights().find_map(|rights| {
+            let allows = rights.commands.has(id) && rights.allows_database(database as u64);
+            if allows { rights.allows_keys_like(key, access) } else { None }
+        });
+        let keys = length.and_then(|length| Beginning::of(key, length));
+        (length.is_some(), keys.map(|keys| Known { id, access, keys }))
     }
 
     /// Whether it may run a command that also reads keys which it does not name: a selector must
