@@ -131,7 +131,7 @@ fn reads_and_writes_are_told_apart() -> Result<()> {
 /// What was found for one key of a pipeline counts for others: only for those it was found for.
 #[test]
 fn commands_that_come_together_are_judged_each() -> Result<()> {
-    let server = with_user("~own* ~exactly %R~read* -append (~longer-than-a-word-* -get)")?;
+    let server = with_user("~own* ~exactly %R~read* -append (~longer-than-a-word-* +@all -get)")?;
     let mut client = connect_as(&server, "u")?;
     let commands = [
         ("SET own1 1", true),
@@ -158,7 +158,7 @@ fn commands_that_come_together_are_judged_each() -> Result<()> {
     client.send_raw(lines.concat().as_bytes())?;
     for (command, is_allowed) in commands {
         let Received::Reply(reply) = client.receive()? else { anyhow::bail!("it was closed") };
-        ensure!(said(&reply).starts_with("NOPERM") != is_allowed, "{command}: {reply:?}");
+        ensure!(said(&reply).starts_with("-NOPERM") != is_allowed, "{command}: {reply:?}");
     }
     Ok(())
 }
