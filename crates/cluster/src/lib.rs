@@ -8,6 +8,7 @@
 pub mod control;
 pub mod ids;
 pub mod keys;
+pub mod plan;
 #[cfg(test)]
 mod simulation;
 pub mod slots;
