@@ -60,12 +60,20 @@ impl Certificates {
     /// # Errors
     /// As [`Certificates::make`].
     pub fn issue(&self, name: &str, names: &str, days: i32) -> Result<Identity> {
+        self.issue_for(name, &format!("/CN={name}"), names, days)
+    }
+
+    /// As [`Certificates::issue`], for a subject as openssl writes it; `/` has no name at all.
+    ///
+    /// # Errors
+    /// As [`Certificates::make`].
+    pub fn issue_for(&self, name: &str, subject: &str, names: &str, days: i32) -> Result<Identity> {
         let directory = self.directory.path();
         let extensions = directory.join(format!("{name}.names"));
         fs::write(extensions, format!("subjectAltName={names}\n"))?;
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
         for arguments in [
-            format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}"),
+            format!("req {key} -keyout {name}.key -out {name}.csr -subj {subject}"),
             format!(
                 "x509 -req -in {name}.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
                  -days {days} -extfile {name}.names -out {name}.pem"

@@ -14,6 +14,7 @@
 //! * [`observe`] watches a server until a condition holds;
 //! * [`peers`] says where the programs of Redis and Valkey are;
 //! * [`etcd`] starts an etcd, and makes its answers and ours comparable;
+//! * [`etcd_members`] starts a cluster of etcd, whose members it kills and stops;
 //! * [`sentinel`] starts Sentinels that watch a primary;
 //! * [`process`] asks the system about a process;
 //! * [`proxy`] stands between two servers and cuts, delays and splits;
@@ -30,6 +31,7 @@ pub mod blocks;
 pub mod certificates;
 pub mod client;
 pub mod etcd;
+pub mod etcd_members;
 pub mod false_primary;
 pub mod grammar;
 pub mod mariadb;

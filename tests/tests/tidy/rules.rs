@@ -14,6 +14,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("cluster", &["base"]),
     ("replication", &["base", "resp"]),
     ("tls", &[]),
+    ("gateway", &["base", "cluster", "tls"]),
     ("engine", &["base", "resp", "store", "config", "rdb", "etcd"]),
     ("commands", &["base", "resp", "store", "config", "rdb", "etcd", "engine"]),
     ("script", &["base", "resp", "config", "lua", "engine"]),

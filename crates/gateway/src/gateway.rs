@@ -1,0 +1,168 @@
+//! What a user of etcd calls: each call is tried at one member after the other.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use base::clock::monotonic_ms;
+use cluster::store::{Answer, Failure as NoAnswer, Request};
+
+use crate::failure::{FAILED_PRECONDITION, Failure, NOT_FOUND};
+use crate::member::Member;
+use crate::place::{Config, endpoint};
+use crate::wire;
+
+/// How long a call waits before it asks a member for the second time.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A client of etcd. Threads may share it: each call has a connection to itself.
+#[derive(Debug)]
+pub struct Gateway {
+    pub(crate) members: Vec<Member>,
+    /// The member that is asked first: the one that has answered last.
+    pub(crate) preferred: AtomicUsize,
+    pub(crate) config: Config,
+    token: Mutex<Option<String>>,
+}
+
+impl Gateway {
+    /// Understands the settings and reads the files that they name. Nothing is sent.
+    ///
+    /// # Errors
+    /// An address is wrong, or a file.
+    pub fn open(config: Config) -> Result<Gateway, String> {
+        if config.endpoints.is_empty() {
+            return Err("no address of etcd is named".to_owned());
+        }
+        let client = config.tls.read()?;
+        let members = config
+            .endpoints
+            .iter()
+            .map(|text| Ok(Member::new(endpoint(text)?, client.config.clone())));
+        let members = members.collect::<Result<_, String>>()?;
+        let (preferred, token) = (AtomicUsize::new(0), Mutex::new(None));
+        Ok(Gateway { members, preferred, config, token })
+    }
+
+    /// Asks etcd, for so long at most. A transaction is sent to another member only as long as it
+    /// was certainly not carried out; all else may be done twice.
+    ///
+    /// A lease that is asked for twice is granted twice, and the one that nobody knows of ends by
+    /// itself.
+    ///
+    /// # Errors
+    /// See [`NoAnswer`].
+    pub fn ask(&self, request: &Request, limit: Duration) -> Result<Answer, NoAnswer> {
+        match (request, self.call(request, limit)) {
+            // It has ended before.
+            (Request::Revoke { .. }, Err(Failure::Refused { code: NOT_FOUND, .. })) => {
+                Ok(Answer::Revoked)
+            }
+            (_, answer) => Ok(answer?),
+        }
+    }
+
+    /// Sends a request to one member after the other until it is answered.
+    fn call(&self, request: &Request, limit: Duration) -> Result<Answer, Failure> {
+        let may_repeat =
+            !matches!(request, Request::Transaction(own) if !own.operations.is_empty());
+        let begun = monotonic_ms();
+        let left = || limit.saturating_sub(Duration::from_millis(monotonic_ms() - begun));
+        let count = self.members.len();
+        // With one member, the second attempt has a new connection.
+        let attempts = count.max(2);
+        let mut last = Failure::Unsent("no time".to_owned());
+        for attempt in 0..attempts {
+            if attempt >= count {
+                sleep(PAUSE.min(left()));
+            }
+            let left = left();
+            if left.is_zero() {
+                break;
+            }
+            let place = self.preferred.load(Ordering::Relaxed);
+            let member = &self.members[place % count];
+            match self.ask_member(member, request, left.min(self.config.attempt())) {
+                Err(failure @ (Failure::Unsent(_) | Failure::Unknown(_))) => {
+                    self.pass_over(place);
+                    let may_be_done = matches!(failure, Failure::Unknown(_));
+                    last = failure;
+                    if may_be_done && !may_repeat {
+                        break;
+                    }
+                }
+                other => return other,
+            }
+        }
+        Err(last)
+    }
+
+    /// Makes the next member the first, unless somebody has done that.
+    pub(crate) fn pass_over(&self, place: usize) {
+        // If it fails, another thread has passed it over.
+        let _ = self.preferred.compare_exchange(
+            place,
+            place.wrapping_add(1) % self.members.len(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Sends a request to one member, with a new token if the present one is of no use.
+    fn ask_member(
+        &self,
+        member: &Member,
+        request: &Request,
+        limit: Duration,
+    ) -> Result<Answer, Failure> {
+        let (path, body) = wire::request(request);
+        let send = || {
+            let token = self.token(member, limit)?;
+            let answer = member.ask(path, body.as_bytes(), token.as_deref(), limit);
+            let answer = answer.and_then(|answer| {
+                let answer = wire::answer(request, &answer).map_err(Failure::Unknown)?;
+                answer.map_err(|problem| member.refusal(&problem))
+            });
+            if answer.as_ref().is_err_and(Failure::is_of_token) {
+                self.forget_token(token.as_deref());
+            }
+            answer
+        };
+        match send() {
+            Err(failure) if failure.is_of_token() && self.config.user.is_some() => send(),
+            answer => answer,
+        }
+    }
+
+    /// What shows who asks; none if there is no user, or if etcd has none.
+    pub(crate) fn token(
+        &self,
+        member: &Member,
+        limit: Duration,
+    ) -> Result<Option<String>, Failure> {
+        let Some((name, password)) = &self.config.user else { return Ok(None) };
+        if let Some(token) = &*self.token.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Some(token.clone()));
+        }
+        let body = wire::login(name, password);
+        let token = match member.ask("/v3/auth/authenticate", body.as_bytes(), None, limit) {
+            Ok(answer) => wire::token(&answer).map_err(Failure::Unsent)?,
+            // "etcdserver: authentication is not enabled"
+            Err(Failure::Refused { code: FAILED_PRECONDITION, .. }) => return Ok(None),
+            // The call itself was not sent.
+            Err(Failure::Unknown(text)) => return Err(Failure::Unsent(text)),
+            Err(failure) => return Err(failure),
+        };
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(Some(token))
+    }
+
+    /// Asks for a new one the next time, unless that has happened.
+    pub(crate) fn forget_token(&self, of_no_use: Option<&str>) {
+        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if token.as_deref() == of_no_use {
+            *token = None;
+        }
+    }
+}
