@@ -19,11 +19,11 @@ fn plan(seed: u64) -> Plan {
         members: 1 + rng.index(4),
         spares: rng.index(2),
         keeping,
-        trouble_ms: 15_000 + rng.below(15_000),
+        trouble_ms: 6_000 + rng.below(10_000),
         reverted: None,
         has_wild_clocks: false,
         node_timeout_ms: 2000,
-        trouble_every_ms: 300 + rng.below(2500),
+        trouble_every_ms: 200 + rng.below(1500),
         write_every_ms: 60,
     }
 }
@@ -33,7 +33,7 @@ fn run(plan: Plan) -> (World, Option<String>) {
     let mut world = World::new(plan);
     world.run_until(world.plan.trouble_ms);
     world.make_peace();
-    world.run_until(world.now + 14_000);
+    world.run_until(world.now + 9_000);
     if world.violation.is_none() {
         world.check_end();
     }
@@ -63,7 +63,7 @@ fn run_all(first: u64, count: u64, plan: impl Fn(u64) -> Plan) {
 
 #[test]
 fn nothing_goes_wrong() {
-    run_all(wanted("SEED", 1), wanted("RUNS", 100), plan);
+    run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100), plan);
 }
 
 /// Without clocks that can be trusted there may be two primaries, but no write at quorum is lost.
@@ -73,12 +73,12 @@ fn wild(seed: u64) -> Plan {
 
 #[test]
 fn a_quorum_keeps_writes_even_when_clocks_lie() {
-    run_all(wanted("SEED", 1), wanted("RUNS", 100) / 2, wild);
+    run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100) / 2, wild);
 }
 
 /// Takes a safety rule away: some world must show it.
 fn must_be_noticed(rule: Rule, plan: impl Fn(u64) -> Plan) {
-    for seed in 1..wanted("MUTANT_RUNS", 1000) {
+    for seed in 1..wanted("DUNLIN_MUTANT_RUNS", 1000) {
         let reverted = Some(rule);
         if let (_, Some(violation)) = run(Plan { reverted, ..plan(seed) }) {
             println!("{rule:?}: seed {seed}: {violation}");
@@ -114,6 +114,8 @@ rules! {
     candidates_must_be_enough: CandidateQuorum with three;
     candidates_must_let_go_first: DetachFirst with |seed| Plan { has_wild_clocks: true, ..three(seed) };
     the_epoch_of_data_counts_first: EpochFirst with three;
+    data_must_reach_the_start_of_their_epoch: StartOfEpoch with three;
+    giving_slots_away_must_compare: CompareHandOver with |seed| Plan { shards: 2, ..plan(seed) };
     a_node_without_its_data_is_no_candidate: Completeness with
         |seed| Plan { keeping: Keeping::Memory, ..three(seed) };
     slots_are_held_until_it_is_known: HoldUntilKnown with |seed| Plan { shards: 2, ..plan(seed) };

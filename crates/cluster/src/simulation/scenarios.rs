@@ -1,0 +1,223 @@
+//! Single troubles in calm worlds, and what clients see of them.
+
+use crate::control::Event;
+use crate::ids::{Epoch, ShardId};
+use crate::keys::{MigrationValue, Subject, encode};
+use crate::simulation::host::Message;
+use crate::simulation::world::{Happening, Keeping, Plan, World, shard_id};
+use crate::slots::SlotRanges;
+use crate::store::Operation;
+use crate::topology::MigrationState;
+
+/// The lease of the worlds here, in milliseconds.
+const LEASE_MS: u64 = 5000;
+
+/// A world in which nothing goes wrong by itself, some time after its start.
+fn calm(seed: u64, shards: usize, members: usize) -> World {
+    let write_every_ms = if shards > 2 { 1000 } else { 10 };
+    let mut world = World::new(Plan {
+        seed,
+        shards,
+        members,
+        spares: 0,
+        keeping: Keeping::Disk,
+        trouble_ms: 0,
+        reverted: None,
+        has_wild_clocks: false,
+        node_timeout_ms: LEASE_MS,
+        trouble_every_ms: 0,
+        write_every_ms,
+    });
+    world.run_until(3000);
+    world
+}
+
+fn leader(world: &World, shard: ShardId) -> usize {
+    let epoch = world.truth.leaders[&shard];
+    (0..world.hosts.len()).find(|host| world.hosts[*host].leads() == Some(epoch)).expect("it leads")
+}
+
+fn epoch(world: &World, shard: ShardId) -> Epoch {
+    world.truth.epochs[&shard].0
+}
+
+/// Goes on until a write is acknowledged at quorum in an epoch after `before`; how long it takes.
+fn until_written_after(world: &mut World, shard: ShardId, before: Epoch, limit: u64) -> u64 {
+    let start = world.now;
+    while world.now < start + limit {
+        world.run_until(world.now + 10);
+        assert_eq!(world.violation, None);
+        let is_new = epoch(world, shard) > before && world.truth.leaders.contains_key(&shard);
+        let is_written = world.clients.last[&shard] >= world.now - 10;
+        if is_new && is_written {
+            return world.now - start;
+        }
+    }
+    panic!("nothing is written after {limit} ms: {:?}", world.plan);
+}
+
+#[test]
+fn a_killed_primary_is_replaced_in_less_than_a_second() {
+    let mut times: Vec<u64> = (0..50)
+        .map(|seed| {
+            let mut world = calm(seed, 1, 3);
+            let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+            let primary = leader(&world, shard);
+            world.kill(primary);
+            let time = until_written_after(&mut world, shard, before, 3000);
+            world.start(primary);
+            world.run_until(world.now + 5000);
+            world.check_end();
+            assert_eq!(world.violation, None);
+            time
+        })
+        .collect();
+    times.sort_unstable();
+    println!("writes again after {} ms, at most {} ms", times[25], times[49]);
+    assert!(times[25] < 400 && times[49] < 1000, "{times:?}");
+}
+
+#[test]
+fn a_stopped_primary_is_replaced_after_its_lease() {
+    for seed in 0..30 {
+        let mut world = calm(seed, 1, 2);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        let primary = leader(&world, shard);
+        world.hosts[primary].is_stopped = true;
+        // A quorum of two needs both, so that what it looks at is the election alone.
+        let start = world.now;
+        while epoch(&world, shard) == before {
+            world.run_until(world.now + 10);
+            assert!(world.now < start + LEASE_MS + 1000, "{:?}", world.plan);
+        }
+        world.run_until(world.now + 2000);
+        world.at(0, Happening::Resume { host: primary });
+        world.run_until(world.now + 3000);
+        world.check_end();
+        assert_eq!(world.violation, None);
+    }
+}
+
+#[test]
+fn without_etcd_a_primary_goes_on_while_all_members_promise() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        world.etcd_is_up = false;
+        for _ in 0..60 {
+            world.run_until(world.now + 500);
+            assert!(world.clients.last[&shard] + 200 > world.now, "{:?}", world.plan);
+        }
+        // One member is silent: it may be a candidate, for all that is known.
+        let replica = (0..3).find(|host| *host != leader(&world, shard)).expect("there are two");
+        world.hosts[replica].is_stopped = true;
+        let silent = world.now;
+        world.run_until(silent + LEASE_MS + 5000);
+        let last = world.clients.last[&shard];
+        assert!(last < silent + LEASE_MS, "{last} after {silent}: {:?}", world.plan);
+        world.at(0, Happening::Resume { host: replica });
+        world.at(100, Happening::EtcdBack);
+        world.run_until(world.now + 6000);
+        world.check_end();
+        assert_eq!(world.violation, None);
+        assert!(epoch(&world, shard) >= before);
+    }
+}
+
+/// Whether the primary has every write that was accepted, at quorum or not.
+fn has_all(world: &World, shard: ShardId) -> bool {
+    let content = world.content_of(leader(world, shard), &SlotRanges::all());
+    content.len() as u64 == world.clients.in_memory
+}
+
+#[test]
+fn a_wanted_failover_loses_nothing() {
+    for seed in 0..30 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        let replica = (primary + 1 + seed as usize % 2) % 3;
+        let event = Event::FailoverAsked { ticket: 1, force: false };
+        world.send(replica, replica, Message::Event(event));
+        let time = until_written_after(&mut world, shard, before, 1000);
+        assert_eq!(leader(&world, shard), replica, "after {time} ms: {:?}", world.plan);
+        assert!(has_all(&world, shard), "{:?}", world.plan);
+    }
+}
+
+#[test]
+fn a_primary_that_ends_lets_go_first() {
+    for seed in 0..30 {
+        let mut world = calm(seed, 1, 2);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        world.process(primary).expect("it runs").is_stopping = true;
+        world.tell(primary, Event::StopAsked { ticket: 7 });
+        world.run_until(world.now + 300);
+        assert!(epoch(&world, shard) > before, "{:?}", world.plan);
+        assert!(world.hosts[primary].process.is_none() || world.hosts[primary].runs > 1);
+        assert!(has_all(&world, shard), "{:?}", world.plan);
+    }
+}
+
+#[test]
+fn slots_move_with_all_that_was_written() {
+    for seed in 0..30 {
+        let mut world = calm(seed, 2, 2);
+        let (from, to) = (shard_id(0), shard_id(1));
+        let slots: SlotRanges = world.truth.shards[&from].slots.clone();
+        let key = world.keys.of(&Subject::Migration("m".into()));
+        let state = MigrationState::Wanted;
+        let value = encode(&MigrationValue { slots, from, to, state });
+        world.operate(Vec::new(), vec![Operation::Put { key, value, lease: 0 }]);
+        world.run_until(world.now + 1000);
+        assert_eq!(world.violation, None);
+        assert!(world.truth.shards[&from].slots.is_empty(), "{:?}", world.plan);
+        assert_eq!(world.truth.shards[&to].slots, SlotRanges::all());
+        assert!(has_all(&world, to), "{:?}", world.plan);
+        world.check_end();
+        assert_eq!(world.violation, None);
+    }
+}
+
+/// What a large cluster asks of etcd. The figures of docs/scale.md come from here.
+#[test]
+fn large_clusters_ask_etcd_for_little() {
+    for shards in [3, 33] {
+        let mut world = calm(7, shards, 3);
+        world.run_until(20_000);
+        let before = world.etcd.counts;
+        world.run_until(50_000);
+        let after = world.etcd.counts;
+        let nodes = shards as u64 * 3;
+        let keep_alives = after.keep_alives - before.keep_alives;
+        let others = after.transactions - before.transactions + after.reads - before.reads;
+        println!("{nodes} nodes, 30 s: {keep_alives} keep-alives, {others} others");
+        // One renewal in a third of the lease, and nothing else while nothing happens.
+        assert!(keep_alives <= nodes * 30_000 * 3 / LEASE_MS + nodes, "{keep_alives}");
+        assert!(others <= nodes, "{others}");
+        // A third of all machines is lost at once, with a primary in each shard.
+        let elections = world.truth.elections;
+        for shard in 0..shards {
+            let primary = leader(&world, shard_id(shard));
+            world.kill(primary);
+        }
+        let start = world.now;
+        while world.truth.leaders.len() < shards
+            || world.truth.elections < elections + shards as u64
+        {
+            world.run_until(world.now + 10);
+            assert!(world.now < start + 3000);
+        }
+        let storm = world.etcd.counts;
+        println!(
+            "{nodes} nodes, {shards} primaries killed: all replaced after {} ms, with {} \
+             transactions ({} in vain) and {} events to watches",
+            world.now - start,
+            storm.transactions - after.transactions,
+            storm.failed_transactions - after.failed_transactions,
+            storm.events - after.events,
+        );
+        assert_eq!(world.violation, None);
+    }
+}
