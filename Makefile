@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers backups simulate mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -100,6 +100,13 @@ simulate:
 	cargo build --profile ci --package dunlin
 	DUNLIN_HOURS=$(HOURS) DUNLIN_SEED=$(or $(SEED),1) \
 		cargo test --profile ci --package tests --test simulate -- nothing_goes_wrong$(if $(WORLDS),_$(WORLDS))
+
+# Whole clusters from one seed: the machine that decides is the real one, and etcd, clocks, links and data are
+# models that go wrong: make simulate-cluster RUNS=100000 SEED=7. A thousand take about ten seconds.
+simulate-cluster: RUNS ?= 10000
+simulate-cluster:
+	DUNLIN_RUNS=$(RUNS) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package cluster -- --nocapture nothing_goes_wrong a_quorum_keeps_writes
 
 # Do simulated worlds still show defects that are put back on purpose? Builds the server once for each.
 mutants:

@@ -27,6 +27,7 @@ fn calm(seed: u64, shards: usize, members: usize) -> World {
         node_timeout_ms: LEASE_MS,
         trouble_every_ms: 0,
         write_every_ms,
+        troubles: &[],
     });
     world.run_until(3000);
     world

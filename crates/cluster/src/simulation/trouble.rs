@@ -7,6 +7,69 @@ use crate::slots::{SLOT_COUNT, SlotRanges};
 use crate::store::{Compare, Operation};
 use crate::topology::MigrationState;
 
+/// A kind of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// A process is killed, and starts again soon or later.
+    Kill,
+    /// Primaries are killed.
+    KillPrimaries,
+    /// A process stands still for a while.
+    Stop,
+    /// A node cannot send to etcd, or hears nothing of it, or both.
+    PartFromEtcd,
+    /// Primaries cannot.
+    PartPrimariesFromEtcd,
+    /// Two nodes cannot reach each other, one way or both.
+    Cut,
+    /// A node is cut off from all nodes.
+    CutOff,
+    /// etcd is away.
+    EtcdDown,
+    /// etcd has another leader, and renews all leases.
+    EtcdLeader,
+    /// etcd forgets its history.
+    Compact,
+    /// Messages take long, and overtake each other.
+    Spike,
+    /// A replica shall become primary.
+    Failover,
+    /// A process shall end in order.
+    End,
+    /// Slots shall move.
+    Migrate,
+    /// They shall not.
+    Abort,
+    /// A node joins a shard, or leaves it.
+    Members,
+}
+
+/// All kinds, as often as they come.
+pub(super) const ALL: &[Trouble] = &[
+    Trouble::Kill,
+    Trouble::Kill,
+    Trouble::Kill,
+    Trouble::KillPrimaries,
+    Trouble::Stop,
+    Trouble::Stop,
+    Trouble::PartFromEtcd,
+    Trouble::PartFromEtcd,
+    Trouble::PartPrimariesFromEtcd,
+    Trouble::Cut,
+    Trouble::Cut,
+    Trouble::CutOff,
+    Trouble::EtcdDown,
+    Trouble::EtcdLeader,
+    Trouble::Compact,
+    Trouble::Spike,
+    Trouble::Failover,
+    Trouble::End,
+    Trouble::Migrate,
+    Trouble::Migrate,
+    Trouble::Abort,
+    Trouble::Members,
+];
+
 impl World {
     /// Something goes wrong, or an operator wants something.
     pub(super) fn trouble(&mut self) {
@@ -17,9 +80,9 @@ impl World {
         let after = every / 4 + self.rng.below(every * 3 / 2);
         self.at(after, Happening::Trouble);
         let host = self.rng.index(self.hosts.len());
-        match self.rng.below(20) {
-            0..=2 => self.kill_for_a_while(host),
-            3 => {
+        match self.plan.troubles[self.rng.index(self.plan.troubles.len())] {
+            Trouble::Kill => self.kill_for_a_while(host),
+            Trouble::KillPrimaries => {
                 // The primaries of all shards, or what is left of them.
                 for host in 0..self.hosts.len() {
                     if self.hosts[host].leads().is_some() && self.rng.below(2) == 0 {
@@ -27,39 +90,39 @@ impl World {
                     }
                 }
             }
-            4..=5 => self.stop_for_a_while(host),
-            6..=7 => self.part_from_etcd(host),
-            8 => self.part_primaries_from_etcd(),
-            9..=10 => {
+            Trouble::Stop => self.stop_for_a_while(host),
+            Trouble::PartFromEtcd => self.part_from_etcd(host),
+            Trouble::PartPrimariesFromEtcd => self.part_primaries_from_etcd(),
+            Trouble::Cut => {
                 let other = self.rng.index(self.hosts.len());
                 self.cut(host, other);
             }
-            11 => {
+            Trouble::CutOff => {
                 for other in 0..self.hosts.len() {
                     self.cut(host, other);
                 }
             }
-            12 => {
+            Trouble::EtcdDown => {
                 let after = 300 + self.rng.below(8000);
                 self.trace(|| format!("etcd is down for {after} ms"));
                 self.etcd_is_up = false;
                 self.at(after, Happening::EtcdBack);
             }
-            13 => {
+            Trouble::EtcdLeader => {
                 self.trace(|| "etcd has another leader".into());
                 self.etcd.renew_all(self.now);
             }
-            14 => {
+            Trouble::Compact => {
                 self.trace(|| "etcd compacts".into());
                 self.etcd.compact();
             }
-            15 => self.spike_until = self.now + self.rng.below(1500),
-            16 => {
+            Trouble::Spike => self.spike_until = self.now + self.rng.below(1500),
+            Trouble::Failover => {
                 let force = self.rng.below(3) == 0;
                 self.trace(|| format!("n{host} shall be primary"));
                 self.send(host, host, message(Event::FailoverAsked { ticket: 1, force }));
             }
-            17 => {
+            Trouble::End => {
                 if self.hosts[host].runs_freely()
                     && let Some(process) = self.process(host)
                 {
@@ -68,11 +131,9 @@ impl World {
                     self.tell(host, Event::StopAsked { ticket: 7 });
                 }
             }
-            18 => self.want_migration(),
-            _ => match self.rng.below(3) {
-                0 => self.abort_migration(),
-                _ => self.change_members(host),
-            },
+            Trouble::Migrate => self.want_migration(),
+            Trouble::Abort => self.abort_migration(),
+            Trouble::Members => self.change_members(host),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{Keys, LeaderValue, MemberValue, ShardValue, Subject, decode, encode};
 use crate::simulation::etcd::Etcd;
 use crate::simulation::host::{DataRole, Entry, Host, Link, Message, Process, Send, content};
+use crate::simulation::trouble::Trouble;
 use crate::slots::SlotRanges;
 use crate::store::{Failure, Operation, Request, Transaction, WatchEvent};
 use crate::topology::{Address, Topology};
@@ -42,6 +43,8 @@ pub(super) struct Plan {
     /// How often something goes wrong, in milliseconds; 0: never.
     pub(super) trouble_every_ms: u64,
     pub(super) write_every_ms: u64,
+    /// Of what kinds the troubles are.
+    pub(super) troubles: &'static [Trouble],
 }
 
 /// How much of the slots' space one simulated slot stands for.
@@ -105,6 +108,8 @@ pub(super) struct World {
     pub(super) violation: Option<String>,
     pub(super) is_traced: bool,
     pub(super) spike_until: u64,
+    /// Until when new links are slow.
+    slow_links: BTreeMap<u64, u64>,
 }
 
 pub(super) fn node_id(number: usize) -> NodeId {
@@ -160,6 +165,7 @@ impl World {
             violation: None,
             is_traced: std::env::var_os("TRACE").is_some(),
             spike_until: 0,
+            slow_links: BTreeMap::new(),
             plan,
         };
         world.found();
@@ -533,7 +539,11 @@ impl World {
         let run = self.hosts[to].runs;
         let after = match message {
             // These have connections on which nothing overtakes.
-            Message::Entries { .. } | Message::Confirmed { .. } => 2,
+            Message::Entries { link, .. } => {
+                let fast = self.slow_links.get(&link).copied().unwrap_or(0);
+                2 + fast.saturating_sub(self.now)
+            }
+            Message::Confirmed { .. } => 2,
             _ => self.latency(),
         };
         self.at(after, Happening::Arrives { host: to, run, message });
@@ -742,6 +752,10 @@ impl World {
 
     pub(super) fn new_link(&mut self, leader: usize) -> Link {
         self.last_number += 1;
+        if self.rng.below(2) == 0 {
+            let slow = self.rng.below(800);
+            self.slow_links.insert(self.last_number, self.now + slow);
+        }
         Link { number: self.last_number, leader }
     }
 }
