@@ -143,17 +143,9 @@ fn all_directives() -> String {
     text += "start and when CONFIG SET gives it.\n\n";
     let without_effect = |effect| match effect {
         Effect::None(reason) => Some(reason),
-        Effect::Full | Effect::Refused(_) => None,
+        Effect::Full => None,
     };
     text += &by_reason(without_effect);
-    text += "\n### Refused\n\n";
-    text += "Values other than the default are errors, because ignoring them would ";
-    text += "mislead.\n\n";
-    let refused = |effect| match effect {
-        Effect::Refused(reason) => Some(reason),
-        Effect::Full | Effect::None(_) => None,
-    };
-    text += &by_reason(refused);
     text + OTHER_WORDS
 }
 

@@ -30,8 +30,6 @@ pub enum Effect {
     /// Nothing, for the reason given; any valid value is accepted, so that files can be shared
     /// with other servers, and a note is logged when the value is not the default.
     None(&'static str),
-    /// It keeps its default; another value is an error with this reason.
-    Refused(&'static str),
 }
 
 /// What the server does at once when CONFIG SET changes a directive.
@@ -134,11 +132,6 @@ impl Row {
     /// See [`Effect::None`].
     pub(super) const fn without_effect(self, reason: &'static str) -> Self {
         Self { effect: Effect::None(reason), ..self }
-    }
-
-    /// See [`Effect::Refused`].
-    pub(super) const fn refused(self, reason: &'static str) -> Self {
-        Self { effect: Effect::Refused(reason), ..self }
     }
 
     /// See [`Action`].
@@ -262,14 +255,12 @@ impl<C: Configurable> Directive<C> {
 
     /// Assigns the value that CONFIG SET gives.
     pub(super) fn set(&self, config: &mut C, value: &[u8]) -> Result<(), String> {
-        self.setting.set(config, &[value])?;
-        self.check_refusal(config)
+        self.setting.set(config, &[value])
     }
 
     /// Assigns or adds a value that a file gives in `words`; `first` when it is the first one.
     pub(super) fn load(&self, config: &mut C, words: &[&[u8]], first: bool) -> Result<(), String> {
-        self.setting.load(config, words, first)?;
-        self.check_refusal(config)
+        self.setting.load(config, words, first)
     }
 
     /// The lines that a rewritten file has for it.
@@ -280,12 +271,5 @@ impl<C: Configurable> Directive<C> {
     /// Whether it has its default value in `config`.
     pub(super) fn is_default(&self, config: &C) -> bool {
         self.setting.same(config, C::defaults())
-    }
-
-    fn check_refusal(&self, config: &C) -> Result<(), String> {
-        match self.row.effect {
-            Effect::Refused(reason) if !self.is_default(config) => Err(reason.to_owned()),
-            _ => Ok(()),
-        }
     }
 }

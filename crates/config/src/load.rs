@@ -23,7 +23,7 @@ const FORGOTTEN: [&[u8]; 3] =
 
 /// Directives of Valkey that mean nothing here, with their defaults: files that state those are
 /// accepted.
-const FOREIGN: [(&[u8], &[u8]); 30] = [
+const FOREIGN: [(&[u8], &[u8]); 28] = [
     (b"active-defrag-cycle-us", b"500"),
     (b"availability-zone", b""),
     (b"cluster-announce-client-ipv4", b""),
@@ -32,10 +32,8 @@ const FOREIGN: [(&[u8], &[u8]); 30] = [
     (b"cluster-announce-client-tls-port", b"0"),
     (b"cluster-blacklist-ttl", b"60"),
     (b"cluster-config-save-behavior", b"sync"),
-    (b"cluster-databases", b"1"),
     (b"cluster-manual-failover-timeout", b"5000"),
     (b"cluster-slot-migration-log-max-len", b"1000"),
-    (b"cluster-slot-stats-enabled", b"no"),
     (b"dual-channel-replication-enabled", b"no"),
     (b"extended-redis-compatibility", b"no"),
     (b"hash-seed", b""),
@@ -239,7 +237,7 @@ pub fn notes(config: &Config) -> Vec<Note> {
         .filter(|id| !id.directive().is_default(config))
         .filter_map(|directive| match directive.directive().effect() {
             Effect::None(reason) => Some(Note { directive, reason }),
-            Effect::Full | Effect::Refused(_) => None,
+            Effect::Full => None,
         })
         .collect()
 }
@@ -332,6 +330,17 @@ fn without_secrets(line: &[u8]) -> Vec<u8> {
     if is_secret { [name, b" (redacted)"].concat() } else { line.to_vec() }
 }
 
+/// Checks what a node of a cluster needs, and what it may not have.
+fn check_cluster(config: &Config) -> Result<(), &'static str> {
+    if config.replicaof.is_some() {
+        return Err("replicaof directive not allowed in cluster mode");
+    }
+    if config.cluster_etcd.is_empty() {
+        return Err("cluster-enabled needs cluster-etcd, the addresses of etcd's members");
+    }
+    Ok(())
+}
+
 impl<'a> Loader<'a> {
     fn new(environment: &'a dyn LoadEnvironment) -> Self {
         Self {
@@ -348,6 +357,9 @@ impl<'a> Loader<'a> {
     fn finish(mut self) -> Result<Config, LoadError> {
         let fail = |message| LoadError { location: None, message };
         self.config.dir = self.environment.directory(&self.config.dir).map_err(fail)?;
+        if self.config.cluster_enabled {
+            check_cluster(&self.config).map_err(|reason| fail(reason.to_owned()))?;
+        }
         Ok(self.config)
     }
 
@@ -723,7 +735,20 @@ mod tests {
             ("save 3600 1 \"\"", "Invalid save parameters"),
             ("dir /nowhere", "No such file or directory"),
             ("replicaof 127.0.0.1 x", "Invalid master port"),
-            ("cluster-enabled yes", "cluster mode is not offered yet"),
+            (
+                "cluster-enabled yes",
+                "cluster-enabled needs cluster-etcd, the addresses of etcd's members",
+            ),
+            (
+                "cluster-enabled yes\ncluster-etcd http://a:1\nreplicaof h 1",
+                "replicaof directive not allowed in cluster mode",
+            ),
+            ("cluster-etcd a:2379", "etcd's addresses begin with http:// or https://"),
+            ("cluster-etcd http://a:1,", "etcd's addresses begin with http:// or https://"),
+            (
+                "cluster-name a/b",
+                "a cluster's name consists of letters, digits, dots, hyphens and underscores",
+            ),
             ("databases 0", "argument must be between 1 and 2147483647 inclusive"),
             ("loadmodule /x.so", "modules cannot be loaded"),
         ] {

@@ -420,6 +420,26 @@ pub(super) fn check_hostname(name: &[u8]) -> Result<(), &'static str> {
         .ok_or("Hostnames may only contain alphanumeric characters, hyphens or dots")
 }
 
+/// Checks the name of a cluster: it is a part of keys of etcd.
+pub(super) fn check_cluster_name(name: &[u8]) -> Result<(), &'static str> {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
+    let is_good = !name.is_empty() && name.iter().all(allowed);
+    is_good
+        .then_some(())
+        .ok_or("a cluster's name consists of letters, digits, dots, hyphens and underscores")
+}
+
+/// Checks the addresses of etcd's members.
+pub(super) fn check_etcd_addresses(addresses: &[u8]) -> Result<(), &'static str> {
+    let is_address = |address: &[u8]| {
+        let rest = address.strip_prefix(b"http://").or_else(|| address.strip_prefix(b"https://"));
+        rest.is_some_and(|host| !host.trim_ascii().is_empty())
+    };
+    let mut parts = addresses.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let is_good = addresses.is_empty() || parts.all(is_address);
+    is_good.then_some(()).ok_or("etcd's addresses begin with http:// or https://")
+}
+
 /// Checks the name of a node.
 pub(super) fn check_node_name(name: &[u8]) -> Result<(), &'static str> {
     let refused = |byte: &u8| b"!#$%&()*+:;<>?@[]^{}|~".contains(byte);

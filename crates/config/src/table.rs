@@ -12,14 +12,15 @@ use super::kinds::{
 };
 use super::special::{
     BindAddresses, ClientOutputLimits, Directory, EventLetters, FollowPrimary, OnSignal, OomScores,
-    Percentiles, SaveRules, Words, check_appenddirname, check_appendfilename, check_dbfilename,
-    check_hostname, check_locale, check_node_name, check_title,
+    Percentiles, SaveRules, Words, check_appenddirname, check_appendfilename, check_cluster_name,
+    check_dbfilename, check_etcd_addresses, check_hostname, check_locale, check_node_name,
+    check_title,
 };
 use super::values::{
-    AppendFsync, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit, NotifyEvents,
-    OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress, PropagationError,
-    PubsubDefault, RenamedCommand, SanitizePayload, SaveRule, ShutdownOptions, Supervised,
-    SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
+    AppendFsync, ClusterDurability, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy,
+    MemoryLimit, NotifyEvents, OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress,
+    PropagationError, PubsubDefault, RenamedCommand, SanitizePayload, SaveRule, ShutdownOptions,
+    Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
 const ALL_CORES: &str = "every thread serves clients already; see `threads`";
@@ -32,7 +33,10 @@ const NO_DH: &str = "keys are agreed on by elliptic curves only";
 const GOES_ON: &str = "a replica goes on, and says so in the log";
 const NO_SECOND_LINK: &str = "the primary keeps the stream during a full sync";
 const NO_SYNC_FILES: &str = "no file of a full sync stays";
-const NO_CLUSTER: &str = "cluster mode is not offered yet";
+const NO_BUS: &str = "nodes find each other by etcd, and have no bus of their own";
+const FURTHEST: &str = "the replica with the most data of the last primary takes over";
+const STAYS: &str = "a replica stays in its shard; `dunlin cluster` moves nodes";
+const NOT_SAMPLED: &str = "commands are not checked for this";
 const NO_DEPRECATED_LUA: &str = "the deprecated parts of the Lua interface are not offered";
 const ALWAYS_LAZY: &str = "large values are always freed in the background";
 
@@ -45,6 +49,13 @@ impl Configurable for Config {
     fn defaults() -> &'static Config {
         static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
         &DEFAULTS
+    }
+}
+
+impl Config {
+    /// How many databases there are.
+    pub fn database_count(&self) -> usize {
+        if self.cluster_enabled { self.cluster_databases } else { self.databases }
     }
 }
 
@@ -518,57 +529,90 @@ directives! {
 
     // ---- Cluster --------------------------------------------------------------------------
 
-    /// Be a node of a cluster.
-    cluster_enabled: bool = false => named("cluster-enabled").immutable().refused(NO_CLUSTER), YesNo;
-    /// File in which the node keeps the state of the cluster.
+    /// Be a node of a cluster, whose slots and primaries are kept in etcd: see `cluster-etcd`.
+    cluster_enabled: bool = false => named("cluster-enabled").immutable(), YesNo;
+    /// Addresses of etcd's members, separated by commas, such as `http://10.0.0.1:2379`.
+    cluster_etcd: Vec<u8> = Vec::new()
+        => named("cluster-etcd").immutable(), OPTIONAL_TEXT.checked("addresses, separated by commas", check_etcd_addresses);
+    /// User of etcd; empty if etcd asks for none.
+    cluster_etcd_user: Vec<u8> = Vec::new() => named("cluster-etcd-user").immutable(), OPTIONAL_TEXT;
+    /// Password of that user.
+    cluster_etcd_password: Vec<u8> = Vec::new()
+        => named("cluster-etcd-password").immutable().secret(), OPTIONAL_TEXT;
+    /// Certificates of the authorities that vouch for etcd; empty takes those of `tls-ca-cert-file`.
+    cluster_etcd_ca_file: Vec<u8> = Vec::new() => named("cluster-etcd-ca-file").immutable(), OPTIONAL_TEXT;
+    /// Certificate that is shown to etcd; empty shows none.
+    cluster_etcd_cert_file: Vec<u8> = Vec::new()
+        => named("cluster-etcd-cert-file").immutable(), OPTIONAL_TEXT;
+    /// Private key of that certificate.
+    cluster_etcd_key_file: Vec<u8> = Vec::new() => named("cluster-etcd-key-file").immutable(), OPTIONAL_TEXT;
+    /// Name of the cluster: its keys in etcd are under `/dunlin/NAME/`.
+    cluster_name: Vec<u8> = b"dunlin".to_vec()
+        => named("cluster-name").immutable(), TEXT.checked("letters, digits, dots, hyphens and underscores", check_cluster_name);
+    /// File in which the node keeps its name and what it last knew of the cluster, in `dir`.
     cluster_config_file: Vec<u8> = b"nodes.conf".to_vec()
-        => named("cluster-config-file").immutable().without_effect(NO_CLUSTER), TEXT;
+        => named("cluster-config-file").immutable(), TEXT;
+    /// Databases of a node of a cluster, in place of `databases`.
+    cluster_databases: usize = 1 => named("cluster-databases").immutable(), integer(1, INT_MAX);
+    /// How durable a write is before it is acknowledged, unless its client chooses (CLIENT
+    /// DURABILITY): in the primary's memory, on its disk, or in the memory of more than half of the
+    /// shard's nodes. A failover loses no write of the last kind.
+    cluster_durability: ClusterDurability = ClusterDurability::Memory
+        => named("cluster-durability"), OneOf;
+    /// Let a command, a script or a transaction use keys of several slots, if this node has all of
+    /// these slots. Clients of Redis Cluster send no such commands by themselves, and the slots may
+    /// come to lie on different nodes.
+    cluster_allow_cross_slot: bool = false => named("cluster-allow-cross-slot"), YesNo;
+    /// Count processor time and bytes for each slot: CLUSTER SLOT-STATS.
+    cluster_slot_stats_enabled: bool = false => named("cluster-slot-stats-enabled"), YesNo;
     /// Port of the connections between nodes; 0 adds 10000 to the port for clients.
-    cluster_port: u16 = 0 => named("cluster-port").immutable().without_effect(NO_CLUSTER), integer(0, 65535);
-    /// Milliseconds of silence after which a node counts as failed.
-    cluster_node_timeout: u64 = 15_000 => named("cluster-node-timeout").without_effect(NO_CLUSTER), integer(0, LONG_MAX);
+    cluster_port: u16 = 0 => named("cluster-port").immutable().without_effect(NO_BUS), integer(0, 65535);
+    /// Milliseconds for which a node is given the right to be primary each time that it asks etcd. A
+    /// primary that is silent for so long is replaced.
+    cluster_node_timeout: u64 = 5_000 => named("cluster-node-timeout"), integer(0, LONG_MAX);
     /// Node timeouts without its primary after which a replica's data is too old for promotion.
     cluster_replica_validity_factor: u32 = 10
-        => named("cluster-replica-validity-factor").alias("cluster-slave-validity-factor").without_effect(NO_CLUSTER),
+        => named("cluster-replica-validity-factor").alias("cluster-slave-validity-factor").without_effect(FURTHEST),
         integer(0, INT_MAX);
     /// Replicas that a primary keeps when one moves to a primary without.
-    cluster_migration_barrier: u32 = 1 => named("cluster-migration-barrier").without_effect(NO_CLUSTER), integer(0, INT_MAX);
+    cluster_migration_barrier: u32 = 1 => named("cluster-migration-barrier").without_effect(STAYS), integer(0, INT_MAX);
     /// Let replicas move to primaries without.
-    cluster_allow_replica_migration: bool = true => named("cluster-allow-replica-migration").without_effect(NO_CLUSTER), YesNo;
+    cluster_allow_replica_migration: bool = true => named("cluster-allow-replica-migration").without_effect(STAYS), YesNo;
     /// Never promote this replica by itself.
     cluster_replica_no_failover: bool = false
-        => named("cluster-replica-no-failover").alias("cluster-slave-no-failover").without_effect(NO_CLUSTER), YesNo;
+        => named("cluster-replica-no-failover").alias("cluster-slave-no-failover").without_effect(FURTHEST), YesNo;
     /// Refuse commands while some slot has no node.
-    cluster_require_full_coverage: bool = true => named("cluster-require-full-coverage").without_effect(NO_CLUSTER), YesNo;
-    /// Answer reads while the cluster is down.
-    cluster_allow_reads_when_down: bool = false => named("cluster-allow-reads-when-down").without_effect(NO_CLUSTER), YesNo;
+    cluster_require_full_coverage: bool = true => named("cluster-require-full-coverage"), YesNo;
+    /// Answer reads while the cluster is down, or while this node may not be primary.
+    cluster_allow_reads_when_down: bool = false => named("cluster-allow-reads-when-down"), YesNo;
     /// Serve sharded channels while the cluster is down.
     cluster_allow_pubsubshard_when_down: bool = true
-        => named("cluster-allow-pubsubshard-when-down").without_effect(NO_CLUSTER), YesNo;
+        => named("cluster-allow-pubsubshard-when-down"), YesNo;
     /// Bytes that may wait for another node; 0 without bound.
-    cluster_link_sendbuf_limit: u64 = 0 => named("cluster-link-sendbuf-limit").without_effect(NO_CLUSTER), ANY_MEMORY;
-    /// Address that the node announces.
-    cluster_announce_ip: Vec<u8> = Vec::new() => named("cluster-announce-ip").without_effect(NO_CLUSTER), OPTIONAL_TEXT;
+    cluster_link_sendbuf_limit: u64 = 0 => named("cluster-link-sendbuf-limit").without_effect(NO_BUS), ANY_MEMORY;
+    /// Address that the node announces; empty announces the one by which it reaches etcd.
+    cluster_announce_ip: Vec<u8> = Vec::new() => named("cluster-announce-ip"), OPTIONAL_TEXT;
     /// Host name that the node announces.
     cluster_announce_hostname: Vec<u8> = Vec::new()
-        => named("cluster-announce-hostname").without_effect(NO_CLUSTER),
+        => named("cluster-announce-hostname"),
         OPTIONAL_TEXT.checked("host name; empty for none", check_hostname);
     /// Name for people that the node announces.
     cluster_announce_human_nodename: Vec<u8> = Vec::new()
-        => named("cluster-announce-human-nodename").without_effect(NO_CLUSTER),
+        => named("cluster-announce-human-nodename"),
         OPTIONAL_TEXT.checked("printable text without quotes; empty for none", check_node_name);
     /// Share of commands that are checked for anything that a cluster would refuse, in percent.
     cluster_compatibility_sample_ratio: u32 = 0
-        => named("cluster-compatibility-sample-ratio").without_effect(NO_CLUSTER), integer(0, 100);
-    /// Port for clients that the node announces.
-    cluster_announce_port: u16 = 0 => named("cluster-announce-port").without_effect(NO_CLUSTER), integer(0, 65535);
-    /// Port for encrypted connections that the node announces.
-    cluster_announce_tls_port: u16 = 0 => named("cluster-announce-tls-port").without_effect(NO_CLUSTER), integer(0, 65535);
+        => named("cluster-compatibility-sample-ratio").without_effect(NOT_SAMPLED), integer(0, 100);
+    /// Port for clients that the node announces; 0 announces the one that it listens on.
+    cluster_announce_port: u16 = 0 => named("cluster-announce-port"), integer(0, 65535);
+    /// Port for encrypted connections that the node announces; 0 announces the one that it listens
+    /// on.
+    cluster_announce_tls_port: u16 = 0 => named("cluster-announce-tls-port"), integer(0, 65535);
     /// Port of the connections between nodes that the node announces.
-    cluster_announce_bus_port: u16 = 0 => named("cluster-announce-bus-port").without_effect(NO_CLUSTER), integer(0, 65535);
+    cluster_announce_bus_port: u16 = 0 => named("cluster-announce-bus-port").without_effect(NO_BUS), integer(0, 65535);
     /// How redirections name a node: by IP address, by host name, or not at all.
     cluster_preferred_endpoint_type: EndpointType = EndpointType::Ip
-        => named("cluster-preferred-endpoint-type").without_effect(NO_CLUSTER), OneOf;
+        => named("cluster-preferred-endpoint-type"), OneOf;
 
     // ---- Memory ---------------------------------------------------------------------------
 

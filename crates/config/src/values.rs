@@ -188,6 +188,16 @@ choices! {
         UnknownEndpoint = "unknown-endpoint",
     }
 
+    /// How durable a write to a cluster is before it is acknowledged.
+    ClusterDurability {
+        /// In the memory of the primary.
+        Memory = "memory",
+        /// On the primary's disk.
+        Fsync = "fsync",
+        /// In the memory of more than half of the shard's nodes.
+        Quorum = "quorum",
+    }
+
     /// What happens when a write from the primary or the append-only file fails.
     PropagationError {
         /// It is logged and skipped.

@@ -12,12 +12,14 @@ use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by
 /// the names that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 52] = [
+const FROM_ELSEWHERE: [&str; 54] = [
     "acl|delrole",
     "acl|digest",
     "acl|getrole",
     "acl|roles",
     "acl|setrole",
+    "cluster|slot-stats",
+    "clusterscan",
     "commandlog",
     "commandlog|get",
     "commandlog|help",
@@ -221,7 +223,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 32] = [
+const OTHER_SETTINGS: [&str; 44] = [
     "bind",
     "port",
     "dir",
@@ -243,6 +245,18 @@ const OTHER_SETTINGS: [&str; 32] = [
     "authentication-timeout",
     "changes-backlog-size",
     "changes-backlog-ttl",
+    "cluster-allow-cross-slot",
+    "cluster-databases",
+    "cluster-durability",
+    "cluster-etcd",
+    "cluster-etcd-ca-file",
+    "cluster-etcd-cert-file",
+    "cluster-etcd-key-file",
+    "cluster-etcd-password",
+    "cluster-etcd-user",
+    "cluster-name",
+    "cluster-node-timeout",
+    "cluster-slot-stats-enabled",
     "durability-timeout",
     "threads",
     "http-cors-origins",
