@@ -106,6 +106,7 @@ fn is_secret_of_set(argv: Arguments<'_>, index: usize) -> bool {
 fn resetstat(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.engine.stats.reset();
     cx.engine.memory.reset_stats();
+    cx.engine.cluster.slot_stats.reset();
     cx.engine.scripts.cache.reset_statistics();
     cx.engine.saving.reset_stats();
     cx.engine.storage.reset_append_only_stats();

@@ -51,7 +51,11 @@ fn select(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             "ERR value is out of range, value must between -2147483648 and 2147483647",
         ));
     };
-    let known = usize::try_from(index).ok().filter(|index| *index < cx.engine.keyspace.databases());
+    let databases = cx.engine.keyspace.databases();
+    if index != 0 && databases == 1 && cx.db.cluster.is_some() {
+        return Err(CommandError::text("ERR SELECT is not allowed in cluster mode"));
+    }
+    let known = usize::try_from(index).ok().filter(|index| *index < databases);
     let index = known.ok_or(CommandError::DB_OUT_OF_RANGE)?;
     cx.session.select(index);
     cx.db.index = index;
@@ -197,6 +201,8 @@ fn hello(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 fn reply_hello(cx: &mut Context<'_>) {
     let (protocol, id) = (if cx.session.resp3 { 3 } else { 2 }, cx.session.client.id);
+    let is_node = cx.db.cluster.is_some();
+    let leads = !cx.engine.replication.is_replica();
     let reply = &mut cx.reply;
     reply.map(7);
     reply.bulk(b"server");
@@ -208,9 +214,9 @@ fn reply_hello(cx: &mut Context<'_>) {
     reply.bulk(b"id");
     reply.integer(id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(if is_node { b"cluster" } else { b"standalone" });
     reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(if leads { b"master" } else { b"replica" });
     reply.bulk(b"modules");
     reply.array(0);
 }
@@ -237,6 +243,7 @@ fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     }
     session.set_no_touch(false);
     session.set_import_source(false);
+    session.set_reads_from_replica(false);
     (session.durability, session.read_after) = (Durability::Default, None);
     session.client.set_flag(flag::NO_EVICT, false);
     session.client.names.lock().name.clear();

@@ -11,6 +11,10 @@
 //! | a script, for each command that it calls | [`known_to_script`], [`admit_called`] |
 //! | a thread that serves a waiting client | [`admit_served`] |
 //! | HTTP, for a command that a request names | [`is_about_connection`], [`may_be_sent_by_any_page`] |
+//!
+//! `slots` has the checks of a node of a cluster.
+
+pub mod slots;
 
 use resp::args::Arguments;
 use store::gate::Pinned;
@@ -24,7 +28,9 @@ use crate::host::{Frequent, LogLevel};
 use crate::journal::filter::{Filter, Keys};
 use crate::persistence::durability;
 use crate::reclaim::eviction;
-use crate::script::shebang::{self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_WRITES, ScriptFlags};
+use crate::script::shebang::{
+    self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_CLUSTER, NO_WRITES, ScriptFlags,
+};
 use crate::session::Session;
 use crate::session::awaited::Wait;
 use crate::session::client::Client;
@@ -65,6 +71,7 @@ impl Engine {
         session.user.look(&self.users);
         self.authenticated(session, row.command)?;
         self.allowed_to_user(turn, session, (row, request.argv))?;
+        self.serves_slots(turn, session, (row.command, request.argv, request.keys))?;
         eviction::admit(self, pinned, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;
         self.may_write(turn, session, row.command)?;
@@ -204,8 +211,10 @@ impl Engine {
         let stands_still = self.loading.is_on() || self.saving.stops_writes(&turn.config);
         let is_silent = !turn.config.replica_serve_stale_data && self.replication.is_stale();
         let suffice = self.has_replicas(&turn.config, turn.monotonic);
+        let is_down = turn.cluster.as_ref().is_some_and(|view| !view.is_up(&turn.config));
         !(stands_still
             || is_silent
+            || is_down
             || !suffice
             || effects.journal_failed
             || turn.writes_wait
@@ -230,16 +239,20 @@ impl Engine {
 
     /// Whether a command runs a script that says of itself that it writes nothing.
     pub(crate) fn declares_no_writes(&self, command: &Spec, argv: Arguments<'_>) -> bool {
+        self.script_flags(command, argv).is_some_and(|flags| flags & NO_WRITES != 0)
+    }
+
+    /// What a script says of itself that a command runs, if it runs one and the script is known.
+    fn script_flags(&self, command: &Spec, argv: Arguments<'_>) -> Option<ScriptFlags> {
         if !command.has(command::SCRIPT) {
-            return false;
+            return None;
         }
-        let Some(name) = argv.get(1) else { return false };
-        let flags = match command.flags & command::SCRIPT {
+        let name = argv.get(1)?;
+        match command.flags & command::SCRIPT {
             SCRIPT_BY_TEXT => shebang::parse(name).ok().map(|(flags, _)| flags),
             SCRIPT_BY_DIGEST => self.scripts.cache.find(name).map(|script| script.flags),
             _ => self.scripts.functions.find(name).map(|(own, at)| own.functions[at].flags),
-        };
-        flags.is_some_and(|flags| flags & NO_WRITES != 0)
+        }
     }
 }
 
@@ -593,6 +606,10 @@ pub(crate) fn admit_served(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>)
 /// The checks before a script runs that declares what it needs. Other scripts' commands are checked
 /// one by one.
 pub fn admit_script(cx: &Context<'_>, flags: ScriptFlags, read_only: bool) -> CommandResult {
+    if flags & NO_CLUSTER != 0 && cx.db.cluster.is_some() {
+        let text = "ERR Can not run script on cluster, 'no-cluster' flag is set.";
+        return Err(CommandError::text(text));
+    }
     if flags & ALLOW_STALE == 0 && is_silent(cx) {
         return Err(CommandError::PRIMARY_DOWN);
     }

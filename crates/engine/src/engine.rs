@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 use store::Keyspace;
 use store::gate::{Gates, StoppedWorld};
 
+use crate::cluster::Cluster;
 use crate::command::{INTERNAL, RowId, SKIP_SLOWLOG};
 use crate::content_types::ContentTypes;
 use crate::db::notify::PublicationQueue;
@@ -112,6 +113,8 @@ pub struct Engine {
     pub replication_id: Mutex<String>,
     /// The part in replication: primary or replica.
     pub replication: Replication,
+    /// The part in a cluster: which slots this server serves.
+    pub cluster: Cluster,
     /// FAILOVER, while it is under way.
     pub failover: Failover,
     /// The content types of keys.
@@ -169,8 +172,9 @@ impl Engine {
         let primary = config.replicaof.clone();
         let client_names = ClientNames::new(commands, &config.renamed_commands);
         let users = Users::new(commands.catalog(), &config.requirepass);
+        let cluster = Cluster::new(config.cluster_enabled);
         Engine {
-            keyspace: Keyspace::new(config.databases),
+            keyspace: Keyspace::new(config.database_count()),
             gates: Gates::new(),
             config: SharedConfig::new(config),
             commands,
@@ -191,6 +195,7 @@ impl Engine {
             replication_id: Mutex::new(random_id()),
             expires_elsewhere: AtomicBool::new(primary.is_some()),
             replication: Replication::new(primary),
+            cluster,
             failover: Failover::default(),
             content_types: Arc::default(),
             debug: DebugConfig::default(),

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use cluster::ids::NodeId;
+
 use crate::session::attachment::Waiter;
 use config::Apply;
 use resp::args::OwnedArguments;
@@ -212,6 +214,30 @@ pub trait Migrations {
     fn migrate(&self, migration: Migration, waiter: Waiter);
 }
 
+/// What a client asks of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClusterRequest {
+    /// CLUSTER FAILOVER: this replica becomes the primary of its shard. With `force`, even if the
+    /// present primary does not answer.
+    Failover {
+        /// FORCE.
+        force: bool,
+    },
+    /// CLUSTER FORGET: this node is no member any more.
+    Forget(NodeId),
+    /// CLUSTER RESET: this server leaves the cluster.
+    Reset {
+        /// HARD: it also gets another name.
+        hard: bool,
+    },
+}
+
+/// Whoever speaks for this node with the cluster.
+pub trait ClusterControl {
+    /// Has another thread do this and answer the waiter. Does not wait itself.
+    fn ask_cluster(&self, request: ClusterRequest, waiter: Waiter);
+}
+
 /// All questions together. Through [`Apply`], changed settings take effect in the host too
 /// (listening ports, log level, ...). Data on disk belongs to [`crate::engine::Storage`].
 pub trait Host:
@@ -225,6 +251,7 @@ pub trait Host:
     + ViewSource
     + LongReads
     + Migrations
+    + ClusterControl
     + Send
     + Sync
 {
@@ -242,6 +269,7 @@ impl<T> Host for T where
         + ViewSource
         + LongReads
         + Migrations
+        + ClusterControl
         + Send
         + Sync
 {

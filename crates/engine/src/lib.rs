@@ -21,6 +21,7 @@
 //! | [`replication`] | is the server a primary or a replica, and how is its link? |
 //! | `memory` | how much memory is in use, and which key could go? |
 //! | [`db`] | what does a command see of the keys, and what effects does it leave? |
+//! | [`cluster`] | which slots does this server serve, as a node of a cluster? |
 //! | [`files`] | what state are the files of data in? |
 //! | [`script`] | which scripts are known, and what does the engine ask of their interpreter? |
 //! | [`host`] | what does the engine ask the world outside? |
@@ -70,6 +71,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub mod admission;
 pub mod changes;
 pub mod clients;
+pub mod cluster;
 pub mod command;
 pub mod content_types;
 pub mod db;

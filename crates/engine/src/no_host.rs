@@ -12,9 +12,9 @@ use crate::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader, 
 use crate::files::append_only::{self, RewriteAnswer};
 use crate::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::host::{
-    CertificateMetrics, ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryMetrics, MemorySource,
-    Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile, ViewRequest,
-    ViewSource, Wake,
+    CertificateMetrics, ClusterControl, ClusterRequest, ConfigFile, CpuSeconds, LogLevel,
+    LongReads, MemoryMetrics, MemorySource, Migration, Migrations, Notify, Process, ProcessInfo,
+    Shutdown, UsersFile, ViewRequest, ViewSource, Wake,
 };
 use crate::persistence::loading::{LoadFailed, Source};
 use crate::session::attachment::Waiter;
@@ -144,6 +144,10 @@ impl LongReads for NoHost {
 
 impl Migrations for NoHost {
     fn migrate(&self, _: Migration, _: Waiter) {}
+}
+
+impl ClusterControl for NoHost {
+    fn ask_cluster(&self, _: ClusterRequest, _: Waiter) {}
 }
 
 impl Snapshots for NoHost {

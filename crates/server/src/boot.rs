@@ -427,7 +427,8 @@ impl Running {
     fn open(&self, workers: Workers, config: &Config) {
         let log = &self.outside.log;
         let (port, pid) = (config.port, std::process::id());
-        log.notice(format!("Running mode=standalone, port={port}."));
+        let mode = if config.cluster_enabled { "cluster" } else { "standalone" };
+        log.notice(format!("Running mode={mode}, port={port}."));
         log.notice(format!("Port: {port}, PID: {pid}, threads: {}", self.outside.facts.workers));
         log.warning("Server initialized");
         let listening = self.outside.listening.lock();

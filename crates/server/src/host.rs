@@ -14,9 +14,9 @@ use engine::engine::storage::{AppendOnlyFile, Background, BackgroundJob, Loader,
 use engine::files::append_only::{self, RewriteAnswer};
 use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
-    CertificateMetrics, ConfigFile, CpuSeconds, Frequent, LogLevel, LongReads, MemoryMetrics,
-    MemorySource, Migration, Migrations, Notify, Process, ProcessInfo, Shutdown, UsersFile,
-    ViewRequest, ViewSource, Wake,
+    CertificateMetrics, ClusterControl, ClusterRequest, ConfigFile, CpuSeconds, Frequent, LogLevel,
+    LongReads, MemoryMetrics, MemorySource, Migration, Migrations, Notify, Process, ProcessInfo,
+    Shutdown, UsersFile, ViewRequest, ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -226,6 +226,13 @@ impl LongReads for Outside {
 impl Migrations for Outside {
     fn migrate(&self, migration: Migration, waiter: Waiter) {
         self.movers.add(migration, waiter);
+    }
+}
+
+impl ClusterControl for Outside {
+    fn ask_cluster(&self, _: ClusterRequest, waiter: Waiter) {
+        let refuse = |_: &Engine| b"-ERR nobody here speaks for this node with etcd\r\n".to_vec();
+        self.run_in_background(waiter, Box::new(refuse));
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("replication", &["base", "resp"]),
     ("tls", &[]),
     ("gateway", &["base", "cluster", "tls"]),
-    ("engine", &["base", "resp", "store", "config", "rdb", "etcd"]),
-    ("commands", &["base", "resp", "store", "config", "rdb", "etcd", "engine"]),
+    ("engine", &["base", "resp", "store", "config", "rdb", "etcd", "cluster"]),
+    ("commands", &["base", "resp", "store", "config", "rdb", "etcd", "cluster", "engine"]),
     ("script", &["base", "resp", "config", "lua", "engine"]),
     ("process", &["base", "config", "engine"]),
     ("persist", &["base", "resp", "store", "config", "rdb", "engine", "commands", "process"]),
@@ -68,6 +68,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
         &[
             ("command", &[]),
             ("content_types", &[]),
+            ("cluster", &["command"]),
             ("observe", &["command"]),
             ("journal", &[]),
             ("users", &["command"]),
@@ -75,7 +76,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
             ("host", &["session"]),
             ("script", &["command", "host"]),
             ("files", &["command", "observe", "session"]),
-            ("db", &["command", "observe", "journal", "session", "script"]),
+            ("db", &["command", "cluster", "observe", "journal", "session", "script"]),
             ("memory", &["session", "host", "db"]),
             ("nodes", &["command", "session", "db"]),
             ("replication", &["journal", "session", "script"]),
@@ -83,6 +84,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                 "engine",
                 &[
                     "command",
+                    "cluster",
                     "content_types",
                     "observe",
                     "journal",
@@ -97,7 +99,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                     "users",
                 ],
             ),
-            ("turn", &["command", "observe", "session", "db", "memory", "engine"]),
+            ("turn", &["command", "cluster", "observe", "session", "db", "memory", "engine"]),
             ("handler", &["command", "session", "db", "engine"]),
             ("reclaim", &["command", "session", "host", "db", "memory", "nodes", "engine", "turn"]),
             (
@@ -108,6 +110,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                 "admission",
                 &[
                     "command",
+                    "cluster",
                     "session",
                     "host",
                     "script",
@@ -124,6 +127,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                 "clients",
                 &[
                     "command",
+                    "cluster",
                     "observe",
                     "journal",
                     "users",
@@ -159,6 +163,7 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
                 "run",
                 &[
                     "command",
+                    "cluster",
                     "observe",
                     "journal",
                     "session",

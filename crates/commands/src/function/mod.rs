@@ -42,6 +42,7 @@ fn call(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandRe
         name: &function.name,
         flags: function.flags,
         read_only,
+        slot: run::declared_slot(args, keys),
         argv: args.argv(),
     };
     run::stop_the_world(cx, &subject, library.may_empty)?;

@@ -119,6 +119,7 @@ pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     durability(&mut page, cx);
     primary(&mut page, cx);
     replicas(&mut page, cx);
+    cluster(&mut page, cx);
     traffic(&mut page, cx);
     keys(&mut page, cx);
     memory(&mut page, cx);
@@ -278,6 +279,40 @@ fn replicas(page: &mut Page, cx: &Context<'_>) {
     let slowed = replicas.counts.slowed_ms.load(Relaxed);
     page.family("dunlin_writers_slowed_seconds_total", "counter", help);
     page.sample("dunlin_writers_slowed_seconds_total", "", seconds(slowed * 1_000_000));
+}
+
+/// A server that is no node of a cluster has none.
+fn cluster(page: &mut Page, cx: &Context<'_>) {
+    let Some(view) = cx.db.cluster else { return };
+    let (topology, own) = (&view.topology, &cx.engine.cluster);
+    let now_us = cx.db.monotonic.saturating_mul(1000);
+    let is_up = own.may_serve_as(view, now_us) && view.is_up(cx.db.config) && topology.revision > 0;
+    page.gauge("dunlin_cluster_up", "This node serves its slots.", u8::from(is_up));
+    let help = "This node is the primary of its shard.";
+    page.gauge("dunlin_cluster_is_primary", help, u8::from(view.leads()));
+    let assigned: usize = topology.shards.values().map(|shard| shard.slots.count()).sum();
+    let help = "Slots of the cluster that belong to a shard.";
+    page.gauge("dunlin_cluster_slots_assigned", help, assigned);
+    let help = "Slots of the cluster whose shard has a primary, or had one a moment ago.";
+    page.gauge("dunlin_cluster_slots_served", help, topology.served_count());
+    let slots = view.shard().map_or(0, |shard| shard.slots.count());
+    page.gauge("dunlin_cluster_own_slots", "Slots of the shard of this node.", slots);
+    page.gauge("dunlin_cluster_nodes", "Nodes that are members.", topology.nodes.len());
+    let alive = topology.nodes.values().filter(|node| node.is_alive()).count();
+    page.gauge("dunlin_cluster_nodes_alive", "Members whose lease in etcd lasts.", alive);
+    page.gauge("dunlin_cluster_shards", "Shards.", topology.shards.len());
+    let leaderless = topology.shards.values().filter(|shard| shard.leader.is_none()).count();
+    page.gauge("dunlin_cluster_shards_without_primary", "Shards without a primary.", leaderless);
+    let help = "Migrations of slots that are under way.";
+    page.gauge("dunlin_cluster_migrations", help, topology.migrations.len());
+    let epoch = view.shard().and_then(|shard| shard.leader).map_or(0, |leader| leader.epoch);
+    let help = "The epoch of the primary of this node's shard; 0 without one.";
+    page.gauge("dunlin_cluster_epoch", help, epoch);
+    let until = own.serves_until();
+    let is_bounded = view.leads() && until < u64::MAX;
+    let left = if is_bounded { until.saturating_sub(now_us) } else { 0 };
+    let help = "Time for which this primary may go on without hearing from etcd; 0 for a replica.";
+    page.gauge("dunlin_cluster_lease_seconds", help, seconds(left * 1000));
 }
 
 fn traffic(page: &mut Page, cx: &Context<'_>) {

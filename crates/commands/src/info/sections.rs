@@ -36,7 +36,8 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
         "redis_build_id",
         format_args!("{:x}", build_id(process.git_sha1, process.compiler)),
     );
-    page.field("redis_mode", "standalone");
+    let is_node = cx.db.cluster.is_some();
+    page.field("redis_mode", if is_node { "cluster" } else { "standalone" });
     page.field("os", &process.os);
     page.field("arch_bits", usize::BITS);
     page.field("monotonic_clock", process.monotonic_clock);
@@ -314,8 +315,8 @@ pub(super) fn cpu(page: &mut Page, cx: &Context<'_>) {
     }
 }
 
-pub(super) fn cluster(page: &mut Page, _cx: &Context<'_>) {
-    page.field("cluster_enabled", 0);
+pub(super) fn cluster(page: &mut Page, cx: &Context<'_>) {
+    page.field("cluster_enabled", u8::from(cx.db.cluster.is_some()));
 }
 
 pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {

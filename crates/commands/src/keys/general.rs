@@ -160,7 +160,11 @@ fn free(db: &mut Db<'_>, key: &Key<'_>, replace: bool) -> bool {
 /// MOVE key db
 pub(super) fn move_to_database(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let database = args.database(cx.engine.keyspace.databases())?;
+    let databases = cx.engine.keyspace.databases();
+    if databases == 1 && cx.db.cluster.is_some() {
+        return Err(CommandError::text("ERR MOVE is not allowed in cluster mode"));
+    }
+    let database = args.database(databases)?;
     if database == cx.db.index {
         return Err(CommandError::SAME_OBJECT);
     }

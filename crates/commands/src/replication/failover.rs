@@ -52,6 +52,11 @@ impl<'a> Options<'a> {
 
 /// FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]
 fn failover(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    if cx.db.cluster.is_some() {
+        return Err(CommandError::text(
+            "ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.",
+        ));
+    }
     let options = Options::parse(args)?;
     let is_on = cx.engine.failover.is_on();
     if options.aborts {

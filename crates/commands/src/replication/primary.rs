@@ -23,6 +23,9 @@ pub(super) const UNBLOCKED: &[u8] =
 
 /// REPLICAOF (host port | NO ONE)
 fn replicaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    if cx.db.cluster.is_some() {
+        return Err(CommandError::text("ERR REPLICAOF not allowed in cluster mode."));
+    }
     if cx.engine.failover.is_on() {
         return Err(CommandError::text("ERR REPLICAOF not allowed while failing over."));
     }

@@ -102,6 +102,7 @@ fn run(
         name: &script.sha,
         flags: script.flags,
         read_only,
+        slot: script_run::declared_slot(args, keys),
         argv: args.argv(),
     };
     script_run::stop_the_world(cx, &subject, script.may_empty)?;

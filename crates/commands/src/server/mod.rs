@@ -75,6 +75,9 @@ fn swapped(_argv: Arguments<'_>, visit: &mut dyn FnMut(Option<usize>)) {
 
 /// SWAPDB index1 index2
 fn swapdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    if cx.db.cluster.is_some() {
+        return Err(CommandError::text("ERR SWAPDB is not allowed in cluster mode"));
+    }
     let one = database_index(args, "ERR invalid first DB index")?;
     let other = database_index(args, "ERR invalid second DB index")?;
     let known = |index: i32| {

@@ -32,6 +32,35 @@ const BY_DENIED: CommandError =
 const GET_DENIED: CommandError =
     CommandError::text("ERR GET option of SORT denied due to insufficient ACL permissions.");
 
+const BY_ELSEWHERE: CommandError = CommandError::text(
+    "ERR BY option of SORT denied in Cluster mode when keys formed by the pattern may be in \
+     different slots.",
+);
+const GET_ELSEWHERE: CommandError = CommandError::text(
+    "ERR GET option of SORT denied in Cluster mode when keys formed by the pattern may be in \
+     different slots.",
+);
+
+/// Which keys a client may read that no argument names.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// Its user may read them.
+    any: bool,
+    /// In a cluster, those of this slot alone.
+    slot: Option<u16>,
+}
+
+impl Reach {
+    fn of(cx: &Context<'_>, argv: Arguments<'_>, key: &Key<'_>) -> Reach {
+        Reach { any: cx.may_read_unnamed(argv), slot: cx.db.cluster.map(|_| key.slot) }
+    }
+
+    /// Whether all keys of a pattern are in a slot where it reaches.
+    fn has(self, pattern: &[u8]) -> bool {
+        self.slot.is_none_or(|slot| pattern::slot(pattern) == Some(slot))
+    }
+}
+
 /// The options of SORT.
 struct Options<'a> {
     order: Order<'a>,
@@ -42,11 +71,11 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Reads them. `reads_any` says that the client may read keys which no argument names.
+    /// Reads them.
     fn parse(
         args: &mut Args<'a>,
         may_store: bool,
-        reads_any: bool,
+        reach: Reach,
     ) -> Result<Options<'a>, CommandError> {
         let mut options = Options { order: Order::default(), get: Vec::new(), store: None };
         let order = &mut options.order;
@@ -63,15 +92,22 @@ impl<'a> Options<'a> {
                 options.store = Some(args.key()?);
             } else if args.len() >= 2 && args.word("by") {
                 let pattern = args.bytes()?;
-                if !reads_any && pattern.contains(&b'*') {
+                if pattern.contains(&b'*') && !reach.has(pattern) {
+                    return Err(BY_ELSEWHERE);
+                }
+                if !reach.any && pattern.contains(&b'*') {
                     return Err(BY_DENIED);
                 }
                 order.by = Some(Pattern::new(pattern));
             } else if args.len() >= 2 && args.word("get") {
-                if !reads_any {
+                let pattern = args.bytes()?;
+                if pattern != b"#" && !reach.has(pattern) {
+                    return Err(GET_ELSEWHERE);
+                }
+                if !reach.any {
                     return Err(GET_DENIED);
                 }
-                options.get.push(Pattern::new(args.bytes()?));
+                options.get.push(Pattern::new(pattern));
             } else {
                 return Err(CommandError::SYNTAX);
             }
@@ -118,8 +154,8 @@ fn find_keys(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
 /// SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA] [STORE key]
 fn sort(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let reads_any = cx.may_read_unnamed(args.argv());
-    let mut options = Options::parse(args, true, reads_any)?;
+    let reach = Reach::of(cx, args.argv(), &key);
+    let mut options = Options::parse(args, true, reach)?;
     let Some(destination) = options.store else {
         return reply_sorted(cx, &key, &options);
     };
@@ -145,8 +181,8 @@ fn sort(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]
 fn sort_ro(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let reads_any = cx.may_read_unnamed(args.argv());
-    let options = Options::parse(args, false, reads_any)?;
+    let reach = Reach::of(cx, args.argv(), &key);
+    let options = Options::parse(args, false, reach)?;
     reply_sorted(cx, &key, &options)
 }
 

@@ -23,6 +23,23 @@ pub(super) enum Pattern<'a> {
     },
 }
 
+/// The slot of all keys that a pattern forms, if they have one, as Redis finds it: that of its hash
+/// tag, which no place for the element may precede, or that of a pattern without such a place.
+pub(super) fn slot(pattern: &[u8]) -> Option<u16> {
+    let mut open = None;
+    for (index, byte) in pattern.iter().enumerate() {
+        match (byte, open) {
+            (b'*' | b'?' | b'[' | b'\\', _) => return None,
+            (b'{', None) => open = Some(index),
+            (b'}', Some(open)) if index > open + 1 => {
+                return Some(base::crc::key_slot(&pattern[open + 1..index]));
+            }
+            _ => {}
+        }
+    }
+    Some(base::crc::key_slot(pattern))
+}
+
 impl<'a> Pattern<'a> {
     pub(super) fn new(text: &'a [u8]) -> Pattern<'a> {
         let Some(star) = text.iter().position(|byte| *byte == b'*') else {

@@ -50,6 +50,7 @@ impl Client {
             (self.has_flag(flag::CLOSING), 'c'),
             (self.is_killed(), 'A'),
             (self.has_flag(flag::UNIX), 'U'),
+            (self.has_flag(flag::READS_FROM_REPLICA), 'r'),
             (self.has_flag(flag::NO_EVICT), 'e'),
             (self.has_flag(flag::NO_TOUCH), 'T'),
             (self.has_flag(flag::IMPORT_SOURCE), 'I'),

@@ -7,6 +7,7 @@
 //! | `eviction` | which client is closed when clients take too much memory? |
 //! | `handing_over` | how does FAILOVER change the part of the server? |
 //! | `ending` | what is done when a connection ends? |
+//! | `relocating` | what do clients hear when slots leave this node of a cluster? |
 //! | [`rights`] | what do clients lose when their users lose rights? |
 
 mod describe;
@@ -15,6 +16,7 @@ mod eviction;
 mod handing_over;
 pub mod monitor;
 mod publishing;
+mod relocating;
 pub mod rights;
 
 pub use eviction::memory_limit;

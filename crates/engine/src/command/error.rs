@@ -91,6 +91,14 @@ texts! {
     EXEC_ABORT = "EXECABORT Transaction discarded because of previous errors.";
     /// A serialised value that cannot be read.
     BAD_PAYLOAD = "ERR DUMP payload version or checksum are wrong";
+    /// Keys of several slots, of a node of a cluster.
+    CROSS_SLOT = "CROSSSLOT Keys in request don't hash to the same slot";
+    /// A key of a slot that no node of the cluster serves.
+    SLOT_NOT_SERVED = "CLUSTERDOWN Hash slot not served";
+    /// A slot of the cluster is not served, or this node may not serve now.
+    CLUSTER_DOWN = "CLUSTERDOWN The cluster is down";
+    /// The same where reads are served nevertheless.
+    CLUSTER_TAKES_READS_ONLY = "CLUSTERDOWN The cluster is down and only accepts read commands";
     /// A destination that must not exist does.
     BUSY_KEY = "BUSYKEY Target key name already exists.";
 }
@@ -158,6 +166,12 @@ impl CommandError {
     pub fn exec_refused(reason: &CommandError) -> CommandError {
         let reason = reason.as_bytes().strip_prefix(b"ERR ").unwrap_or(reason.as_bytes());
         CommandError([b"EXECABORT Transaction discarded because of: ", reason].concat().into())
+    }
+
+    /// Whether it sends the client to another node of the cluster, or has it try again.
+    pub(crate) fn redirects(&self) -> bool {
+        let codes: [&[u8]; 3] = [b"MOVED ", b"CROSSSLOT ", b"CLUSTERDOWN "];
+        codes.iter().any(|code| self.0.starts_with(code))
     }
 
     /// An expiry out of bounds, named after the command.

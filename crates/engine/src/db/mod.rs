@@ -25,6 +25,7 @@ use store::{
     StringRef, StringValue, Value, ValueMut, ValueRef, Zset,
 };
 
+use crate::cluster::view::ClusterView;
 use crate::command::error::{CommandError, CommandResult};
 use crate::db::effects::{Effects, Expired};
 use crate::db::expiry::Expiry;
@@ -50,6 +51,8 @@ pub struct Db<'a> {
     pub monotonic: u64,
     /// The settings of this turn.
     pub config: &'a Config,
+    /// The cluster as this turn knows it, if the server is a node of one.
+    pub cluster: Option<&'a ClusterView>,
     /// What the command does besides its reply.
     pub effects: &'a mut Effects,
     /// The thread's counters.
@@ -73,6 +76,7 @@ pub(crate) struct TurnParts<'t> {
     pub(crate) now_us: u64,
     pub(crate) monotonic: u64,
     pub(crate) config: &'t Config,
+    pub(crate) cluster: Option<&'t ClusterView>,
     pub(crate) stats: &'t ThreadStats,
     pub(crate) clock: EvictionClock,
     pub(crate) expiry: Expiry,
@@ -137,6 +141,7 @@ impl<'a> Db<'a> {
             now_us: turn.now_us,
             monotonic: turn.monotonic,
             config: turn.config,
+            cluster: turn.cluster,
             effects,
             stats: turn.stats,
             clock: turn.clock,

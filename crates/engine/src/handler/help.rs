@@ -67,7 +67,10 @@ fn value(argument: &Argument, text: &mut String) {
 }
 
 /// `CONTAINER HELP`: the handler of every container's HELP row.
-fn answer_help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+///
+/// # Errors
+/// None.
+pub fn answer_help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let commands = cx.engine.commands;
     let container = cx.row.command.parent.and_then(|name| commands.find(name.as_bytes()));
     let container = container.expect("HELP is a subcommand of a command that has a row");

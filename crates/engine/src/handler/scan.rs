@@ -71,7 +71,24 @@ fn parse_cursor(text: &[u8]) -> Option<u64> {
 
 impl<'a> ScanOptions<'a> {
     /// Reads all remaining arguments: MATCH, COUNT, and options that only `scanned` has.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
     pub fn parse(args: &mut Args<'a>, scanned: Scanned) -> Result<ScanOptions<'a>, CommandError> {
+        let no_slot = |_: &mut Args<'a>| Err(CommandError::SYNTAX);
+        Self::parse_with_slot(args, scanned, no_slot).map(|(_, options)| options)
+    }
+
+    /// The same with SLOT, whose value `slot` reads.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    pub fn parse_with_slot(
+        args: &mut Args<'a>,
+        scanned: Scanned,
+        slot: impl Fn(&mut Args<'a>) -> Result<u16, CommandError>,
+    ) -> Result<(Option<u16>, ScanOptions<'a>), CommandError> {
+        let mut only = None;
         const HASHES_ONLY: CommandError =
             CommandError::text("ERR NOVALUES option can only be used in HSCAN");
         const ZSETS_ONLY: CommandError =
@@ -100,11 +117,13 @@ impl<'a> ScanOptions<'a> {
                     return Err(ZSETS_ONLY);
                 }
                 options.names_only = true;
+            } else if args.len() >= 2 && args.word("slot") {
+                only = Some(slot(args)?);
             } else {
                 return Err(CommandError::SYNTAX);
             }
         }
-        Ok(options)
+        Ok((only, options))
     }
 
     /// Whether MATCH lets this name through.

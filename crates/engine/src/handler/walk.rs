@@ -100,6 +100,40 @@ pub fn walk(
     }
 }
 
+/// How a walk through one slot ended.
+pub enum SlotWalk {
+    /// It has looked at so many entries.
+    Looked {
+        /// How many.
+        seen: usize,
+        /// Where to go on; `None` at the end of the slot.
+        next: Option<u32>,
+    },
+    /// Another thread has locked the slot.
+    Missed,
+}
+
+/// Shows the keys of one slot from a position on, as [`walk`] does those of all, until at least
+/// `wanted` entries were looked at.
+pub fn walk_in_slot(
+    db: &Db<'_>,
+    slot_access: SlotAccess<'_>,
+    (slot, position): (u16, u32),
+    wanted: usize,
+    mut visit: impl FnMut(&SlotTable, Entry<'_>, bool),
+) -> SlotWalk {
+    let looked = db.with_slot(slot_access, slot, |locked| {
+        let Some(table) = locked.table(db.index, slot) else { return (0, None) };
+        walk_slot(table, position, wanted, |entry| {
+            visit(table, entry, entry.expire_at().is_none_or(|at| !db.has_expired(at)));
+        })
+    });
+    match looked {
+        Some((seen, next)) => SlotWalk::Looked { seen, next },
+        None => SlotWalk::Missed,
+    }
+}
+
 /// Shows the entries of a slot from `position` on, at least `bound` of them. Returns how many, and
 /// where to continue.
 fn walk_slot(

@@ -113,6 +113,10 @@ pub(crate) struct NotedFrom {
 impl NotedFrom {
     /// As the settings define it.
     pub(crate) fn new(config: &Config) -> Self {
+        if config.cluster_enabled && config.cluster_slot_stats_enabled {
+            // Each command counts for its slot.
+            return NotedFrom::default();
+        }
         let slow = threshold(config.slowlog_log_slower_than).saturating_mul(1000);
         let delay = match config.latency_monitor_threshold {
             0 => u64::MAX,

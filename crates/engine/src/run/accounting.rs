@@ -4,8 +4,10 @@
 use config::Config;
 use resp::args::Arguments;
 
+use crate::cluster::slot_stats::SlotCost;
 use crate::command;
 use crate::command::args::Args;
+use crate::command::keys::collect_keys;
 use crate::engine::{Context, Engine, Row};
 use crate::observe::command_log::{Cost, LogKind, LoggedCommand, NotedFrom, shortened};
 use crate::session::Session;
@@ -57,6 +59,22 @@ impl Engine {
         }
     }
 
+    /// Counts the cost of a command for the slot of its first key. What a script calls is a part of
+    /// the script's own cost.
+    #[cold]
+    fn note_slot_cost(&self, session: &Session, (row, argv): (&Row, Arguments<'_>), cost: Cost) {
+        if session.script {
+            return;
+        }
+        let mut keys = Vec::new();
+        collect_keys(row.command, argv, &mut keys);
+        let Some(key) = keys.first() else { return };
+        let bytes_in = argv.wire_len() as u64;
+        let bytes_out = if session.hears_replies() { cost.reply } else { 0 };
+        let cost = SlotCost { nanoseconds: cost.nanoseconds, bytes_in, bytes_out };
+        self.cluster.slot_stats.add(key.slot, cost);
+    }
+
     #[cold]
     fn note_outlier(
         &self,
@@ -65,6 +83,9 @@ impl Engine {
         cost: Cost,
         config: &Config,
     ) {
+        if config.cluster_enabled && config.cluster_slot_stats_enabled {
+            self.note_slot_cost(session, (row, argv), cost);
+        }
         let microseconds = cost.nanoseconds / 1000;
         if !row.command.has(command::SKIP_SLOWLOG) {
             // A command that a script calls was not sent by a client.

@@ -124,7 +124,7 @@ impl Engine {
             Some(row) if row.command.has(command::RUNS_QUEUED) => {
                 // A refused EXEC ends the transaction nevertheless.
                 self.abandon_transaction(pinned, session);
-                CommandError::exec_refused(&error)
+                if error.redirects() { error } else { CommandError::exec_refused(&error) }
             }
             _ => error,
         };

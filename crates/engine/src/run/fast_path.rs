@@ -100,6 +100,12 @@ impl Engine {
             // A command beyond the limit makes room before the next one.
             let until = if turn.config.maxmemory > 0 { done + 1 } else { usize::MAX };
             turn.advance();
+            if let Some(view) = &turn.cluster
+                && !self.cluster.may_serve_as(view, turn.monotonic_us)
+                && session.link.is_none()
+            {
+                break;
+            }
             let ran = self.run_fast(turn, session, (requests, done, until), pinned, output);
             self.clean_up(pinned, turn);
             if ran > 0 {
@@ -137,6 +143,9 @@ impl Engine {
         let mut cx = Context::new(self, session, row, SlotAccess::Ordinary(pinned), db, output);
         let (mut next, mut near, mut known) = (begin, begin, None);
         let started = cx.db.effects.last_end;
+        let is_server = is_replicated || cx.session.user.is_server();
+        let node = cx.db.cluster.filter(|_| !is_server);
+        let reads_here = cx.session.reads_from_replica;
         while next < until
             && let Some((row, request)) = fast_request(requests, next)
         {
@@ -145,6 +154,12 @@ impl Engine {
             }
             if is_restricted && !allowed_shortly(cx.session, row, &request, &mut known) {
                 break;
+            }
+            if let Some(view) = node {
+                let writes = row.command.has(command::WRITE);
+                if !view.surely_serves(writes, reads_here, request.keys) {
+                    break;
+                }
             }
             let locked = &mut cx.db.locked;
             let is_free = !self.pause.is_on(cx.db.monotonic)

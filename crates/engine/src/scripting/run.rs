@@ -15,6 +15,7 @@ use resp::args::Arguments;
 use resp::reply::Reply;
 use store::promote::{Next, Promotion};
 
+use crate::admission::slots::serves_called;
 use crate::admission::{self, ScriptRights};
 use crate::clients::monitor;
 use crate::command::args::{Args, KeyAt};
@@ -61,6 +62,8 @@ pub struct Subject<'s> {
     pub flags: ScriptFlags,
     /// It may not write.
     pub read_only: bool,
+    /// The slot of the keys that the command declares, if it declares any.
+    pub slot: Option<u16>,
     /// The command.
     pub argv: Arguments<'s>,
 }
@@ -91,6 +94,8 @@ pub struct Run<'r, 'c> {
     has_errors: bool,
     /// A slot that was locked.
     missed: Option<u16>,
+    /// In a cluster: the slot of its keys, as far as it has named any.
+    slot: Option<u16>,
     stops_the_world: bool,
 }
 
@@ -132,6 +137,7 @@ pub fn run<T>(
             sees_all: false,
             has_errors: false,
             missed: None,
+            slot: subject.slot,
             stops_the_world: false,
         };
         let result = action(&mut run, reply);
@@ -176,6 +182,11 @@ pub fn number_of_keys(count: i64, left: usize) -> Result<usize, CommandError> {
         }
         Ok(count) => Ok(count),
     }
+}
+
+/// The slot of the first of so many keys that come next.
+pub fn declared_slot(args: &Args<'_>, keys: usize) -> Option<u16> {
+    args.peek().filter(|_| keys > 0).map(base::crc::key_slot)
 }
 
 /// Completes a script's command after the script has ended.
@@ -303,7 +314,10 @@ impl Running for Run<'_, '_> {
         let mut keys = std::mem::take(&mut self.keys);
         keys.clear();
         self.cx.engine.find_keys(row, argv, &mut keys);
-        let called = self.call_with(row, argv, &keys, resp3);
+        let called = match self.look_at_slots(row, argv, &keys) {
+            Ok(()) => self.call_with(row, argv, &keys, resp3),
+            Err(error) => Called::Refused(error),
+        };
         self.keys = keys;
         called
     }
@@ -378,6 +392,17 @@ impl Run<'_, '_> {
             self.cx.db.stats.commands[row.id].rejected.add(1);
         })?;
         Ok(row)
+    }
+
+    /// Whether a node of a cluster serves the slots of a command that it calls.
+    fn look_at_slots(&mut self, row: &Row, argv: Arguments<'_>, keys: &[KeyAt]) -> CommandResult {
+        if self.cx.db.cluster.is_none() {
+            return Ok(());
+        }
+        let called = (&row.command.spec, argv, keys);
+        serves_called(self.cx, called, self.subject.flags, &mut self.slot).inspect_err(|_| {
+            self.cx.db.stats.commands[row.id].rejected.add(1);
+        })
     }
 
     /// Notes that the next effect cannot be undone. Returns whether the script may go on.

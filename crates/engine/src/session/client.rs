@@ -31,6 +31,8 @@ pub struct Inbox {
     pub bytes: usize,
     /// More output waits than the client is allowed: it gets nothing further and is closed.
     pub over_limit: bool,
+    /// Slots have left this node, and with them perhaps shard channels of the client.
+    pub slots_left: bool,
     /// The reply of the command that the client was blocked in.
     pub served: Option<Box<Served>>,
 }
@@ -99,6 +101,10 @@ pub mod flag {
     pub const IMPORT_SOURCE: u32 = 1 << 11;
     /// The connection of a replica (`S`).
     pub const REPLICA: u32 = 1 << 12;
+    /// READONLY (`r`).
+    pub const READS_FROM_REPLICA: u32 = 1 << 13;
+    /// Connected by TLS. No letter shows it.
+    pub const ENCRYPTED: u32 = 1 << 14;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; any thread reads them.

@@ -149,6 +149,8 @@ pub struct Session {
     pub no_touch: bool,
     /// CLIENT IMPORT-SOURCE.
     pub import_source: bool,
+    /// READONLY: a replica serves its reads.
+    pub reads_from_replica: bool,
     /// MONITOR.
     pub monitor: bool,
     /// It replays commands from a file: see [`crate::persistence::loading`].
@@ -211,6 +213,7 @@ impl Session {
             pushes: false,
             no_touch: false,
             import_source: false,
+            reads_from_replica: false,
             monitor: false,
             replays: false,
             link: None,
@@ -253,6 +256,7 @@ impl Session {
         session.database = caller.database;
         session.no_touch = caller.no_touch;
         session.import_source = caller.import_source;
+        session.reads_from_replica = caller.reads_from_replica;
         session.replays = caller.replays;
         session.link = caller.link;
         session.script = true;
@@ -302,6 +306,12 @@ impl Session {
     pub fn set_no_touch(&mut self, on: bool) {
         self.no_touch = on;
         self.client.set_flag(flag::NO_TOUCH, on);
+    }
+
+    /// READONLY, and READWRITE.
+    pub fn set_reads_from_replica(&mut self, on: bool) {
+        self.reads_from_replica = on;
+        self.client.set_flag(flag::READS_FROM_REPLICA, on);
     }
 
     /// CLIENT IMPORT-SOURCE.

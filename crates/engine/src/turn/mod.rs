@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::clock::Ticks;
 use resp::args::Arguments;
 
+use crate::cluster::view::ClusterView;
 use crate::command::args::KeyAt;
 use crate::db::effects::{Effects, StreamUnit};
 use crate::db::expiry::Expiry;
@@ -80,6 +81,10 @@ pub struct Turn {
     pub(crate) users: u64,
     /// No condition made commands be refused or wait at the last look: [`Engine::is_usual`].
     pub(crate) usual: bool,
+    /// The cluster as it was at the last look, if the server is a node of one.
+    pub(crate) cluster: Option<Arc<ClusterView>>,
+    /// The number of that view: see [`crate::cluster::Cluster::generation`].
+    cluster_generation: u64,
     /// The journal had released at least this much at the last look.
     pub(crate) released: u64,
 }
@@ -134,6 +139,8 @@ impl Turn {
             breaks: 0,
             users: 0,
             usual: false,
+            cluster: None,
+            cluster_generation: 0,
             released: 0,
         }
     }
@@ -152,6 +159,8 @@ impl Turn {
             packed_threshold: self.packed_threshold,
             beside_script: true,
             refuses_writes: self.refuses_writes,
+            cluster: self.cluster.clone(),
+            cluster_generation: self.cluster_generation,
             ..Turn::bare(config, self.config_generation, stats)
         }
     }
@@ -278,6 +287,9 @@ impl Turn {
         if engine.expires_elsewhere.load(Relaxed) != (self.expiry == Expiry::Elsewhere) {
             self.look_at_expiry(engine);
         }
+        if engine.cluster.generation() != self.cluster_generation {
+            self.look_at_cluster(engine);
+        }
         let slowed = engine.replicas.slowing.until(self.monotonic).is_some();
         self.writes_wait = state.pressed || engine.keyspace.cut_is_behind() || slowed;
         self.breaks = engine.replication.breaks();
@@ -294,6 +306,13 @@ impl Turn {
                 engine.slot_offsets.begin(unrecorded, || engine.journal.end());
             }
         }
+    }
+
+    #[cold]
+    fn look_at_cluster(&mut self, engine: &Engine) {
+        // Read before the view, which may be exchanged in between for a newer one.
+        self.cluster_generation = engine.cluster.generation();
+        self.cluster = engine.cluster.view();
     }
 
     /// Whether replies wait for the journal: see [`crate::persistence::durability`].
@@ -375,6 +394,7 @@ impl Turn {
             now_us: self.clock,
             monotonic: self.monotonic,
             config: &self.config,
+            cluster: self.cluster.as_deref(),
             stats: &self.stats,
             clock: self.eviction_clock,
             expiry: self.expiry,

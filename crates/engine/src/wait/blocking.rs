@@ -187,6 +187,7 @@ impl Context<'_> {
             now_us: self.db.now_us,
             monotonic: self.db.monotonic,
             config: self.db.config,
+            cluster: self.db.cluster,
             effects: self.db.effects,
             stats: self.db.stats,
             packed_threshold: self.db.packed_threshold,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use engine::engine::Engine;
 use engine::turn::Turn;
+use resp::output::Output;
+use resp::reply::Reply;
 
 use super::Connection;
 use crate::net::withheld::{Reason, Withheld};
@@ -67,6 +69,15 @@ impl Connection {
         match &mut self.held {
             Some(held) => held.pass(message),
             None => self.output.push_shared(message),
+        }
+    }
+    /// Ends subscriptions to shard channels whose slots have left this node of a cluster.
+    pub(in crate::net) fn leave_channels(&mut self, engine: &Engine) {
+        let mut messages = Output::new();
+        let mut reply = Reply::new(&mut messages, self.session.resp3);
+        engine.leave_channels(&mut self.session, &mut reply);
+        if messages.len() > 0 {
+            self.push_message(&Arc::new(messages.to_vec()));
         }
     }
 }

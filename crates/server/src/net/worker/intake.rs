@@ -85,6 +85,7 @@ impl Worker {
         let client = Arc::new(client);
         client.set_flag(flag::UNIX, origin.peer.is_none());
         client.set_flag(speaks.flag(), true);
+        client.set_flag(flag::ENCRYPTED, speaks.is_encrypted());
         self.engine.clients.add(&client);
         self.indexes.insert(client.id, index);
         let mut session = Session::new(client, speaks.user_at_first(&self.engine.users));
@@ -182,6 +183,9 @@ impl Worker {
         }
         for message in inbox.pushes {
             connection.push_message(&message);
+        }
+        if inbox.slots_left {
+            connection.leave_channels(&self.engine);
         }
         connection.look_at_output_limit();
         if connection.session.client.is_killed() {

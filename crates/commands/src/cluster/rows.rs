@@ -1,61 +1,64 @@
-//! READONLY, READWRITE, ASKING and CLUSTER, which answer that there is no cluster.
-//!
-//! Programs send them before they know what they talk to, and go on when they get this error. They
-//! give up when the command is unknown.
+//! The rows of this family, and what people read of them.
 
-use engine::command::args::Args;
-use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ADMIN, ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, FAST, Group, IN_CONNECTION, LOADING,
-    NO_ASYNC_LOADING, NO_KEYS, NOSCRIPT, STALE, argument, block, docs, one_of, word,
+    ADMIN, ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, FAST, Group, IN_CONNECTION, IN_KEYSPACE,
+    KeySpec, LOADING, NO_ASYNC_LOADING, NO_KEYS, NOSCRIPT, NOT_KEY, READONLY, STALE, argument,
+    block, docs, one_of, word,
 };
-use engine::engine::{Command, Context, Family, row};
+use engine::engine::{Command, Family, row};
 use engine::handler::help::container;
 
-/// Each of these commands, whatever its arguments.
-fn no_cluster(_: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
-    Err(CommandError::text("ERR This instance has cluster support disabled"))
-}
+use super::scan::clusterscan;
+use super::shown::{
+    count_failure_reports, info, links, myid, myshardid, nodes, replicas, shards, slots,
+};
+use super::slots::{countkeysinslot, getkeysinslot, keyslot, slot_stats};
+use super::{asking, failover, forget, help, not_here, readonly, readwrite, reset};
 
 /// The commands of this family.
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
+/// The cursor of CLUSTERSCAN, which names a slot as a key does.
+const CURSOR: &[KeySpec] = &[KeySpec::at(NOT_KEY, 1)];
+
 const COMMANDS: &[Command] = &Group::Cluster.rows([
-    row("asking", no_cluster, 1, FAST | IN_CONNECTION, NO_KEYS),
-    row("readonly", no_cluster, 1, LOADING | STALE | FAST | IN_CONNECTION, NO_KEYS),
-    row("readwrite", no_cluster, 1, LOADING | STALE | FAST | IN_CONNECTION, NO_KEYS),
+    row("asking", asking, 1, FAST | IN_CONNECTION, NO_KEYS),
+    row("readonly", readonly, 1, LOADING | STALE | FAST | IN_CONNECTION, NO_KEYS),
+    row("readwrite", readwrite, 1, LOADING | STALE | FAST | IN_CONNECTION, NO_KEYS),
+    row("clusterscan", clusterscan, -2, READONLY | IN_KEYSPACE, CURSOR),
     container("cluster", SUBCOMMANDS),
 ]);
 
 const SUBCOMMANDS: &[Command] = &Group::Cluster.under("cluster").rows([
-    row("addslots", no_cluster, -3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("addslotsrange", no_cluster, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("bumpepoch", no_cluster, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("count-failure-reports", no_cluster, 3, ADMIN | STALE, NO_KEYS),
-    row("countkeysinslot", no_cluster, 3, STALE, NO_KEYS),
-    row("delslots", no_cluster, -3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("delslotsrange", no_cluster, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("failover", no_cluster, -2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("flushslots", no_cluster, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("forget", no_cluster, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("getkeysinslot", no_cluster, 4, STALE, NO_KEYS),
-    row("help", no_cluster, 2, LOADING | STALE, NO_KEYS),
-    row("info", no_cluster, 2, STALE, NO_KEYS),
-    row("keyslot", no_cluster, 3, STALE, NO_KEYS),
-    row("links", no_cluster, 2, STALE, NO_KEYS),
-    row("meet", no_cluster, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("myid", no_cluster, 2, STALE, NO_KEYS),
-    row("myshardid", no_cluster, 2, STALE, NO_KEYS),
-    row("nodes", no_cluster, 2, STALE, NO_KEYS),
-    row("replicas", no_cluster, 3, ADMIN | STALE, NO_KEYS),
-    row("replicate", no_cluster, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("reset", no_cluster, -2, ADMIN | NOSCRIPT | STALE, NO_KEYS),
-    row("saveconfig", no_cluster, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("set-config-epoch", no_cluster, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("setslot", no_cluster, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("shards", no_cluster, 2, LOADING | STALE, NO_KEYS),
-    row("slaves", no_cluster, 3, ADMIN | STALE, NO_KEYS),
-    row("slots", no_cluster, 2, LOADING | STALE, NO_KEYS),
+    row("addslots", not_here, -3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("addslotsrange", not_here, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("bumpepoch", not_here, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("count-failure-reports", count_failure_reports, 3, ADMIN | STALE, NO_KEYS),
+    row("countkeysinslot", countkeysinslot, 3, STALE, NO_KEYS),
+    row("delslots", not_here, -3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("delslotsrange", not_here, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("failover", failover, -2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("flushslots", not_here, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("forget", forget, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("getkeysinslot", getkeysinslot, 4, STALE, NO_KEYS),
+    row("help", help, 2, LOADING | STALE, NO_KEYS),
+    row("info", info, 2, STALE, NO_KEYS),
+    row("keyslot", keyslot, 3, STALE, NO_KEYS),
+    row("links", links, 2, STALE, NO_KEYS),
+    row("meet", not_here, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("myid", myid, 2, STALE, NO_KEYS),
+    row("myshardid", myshardid, 2, STALE, NO_KEYS),
+    row("nodes", nodes, 2, STALE, NO_KEYS),
+    row("replicas", replicas, 3, ADMIN | STALE, NO_KEYS),
+    row("replicate", not_here, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("reset", reset, -2, ADMIN | NOSCRIPT | STALE, NO_KEYS),
+    row("saveconfig", not_here, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("set-config-epoch", not_here, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("setslot", not_here, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("shards", shards, 2, LOADING | STALE, NO_KEYS),
+    row("slaves", replicas, 3, ADMIN | STALE, NO_KEYS),
+    row("slot-stats", slot_stats, -4, LOADING | STALE, NO_KEYS),
+    row("slots", slots, 2, LOADING | STALE, NO_KEYS),
 ]);
 
 // ---- Documentation ------------------------------------------------------------------------------
@@ -64,7 +67,17 @@ const DOCS: &[Docs] = &[
     docs("asking", "3.0.0", "Follows a redirection to another node.").cost("O(1)"),
     docs("readonly", "3.0.0", "Lets the connection read from a replica.").cost("O(1)"),
     docs("readwrite", "3.0.0", "Ends what READONLY has begun.").cost("O(1)"),
-    docs("cluster", "3.0.0", "Commands about the nodes of a cluster. There is none.")
+    docs("clusterscan", "9.1.0", "Lists the keys of a cluster step by step, slot after slot.")
+        .cost("O(N) where N is the number of elements returned.")
+        .arguments(&[
+            argument("cursor", ArgumentKind::String),
+            argument("match-pattern", ArgumentKind::Pattern).token("MATCH").optional(),
+            argument("count", ArgumentKind::Integer).token("COUNT").optional(),
+            argument("type", ArgumentKind::String).token("TYPE").optional(),
+            argument("slot", ArgumentKind::Integer).token("SLOT").optional(),
+        ])
+        .tips(&["nondeterministic_output", "request_policy:special", "response_policy:special"]),
+    docs("cluster", "3.0.0", "Commands about the nodes of a cluster.")
         .cost(DEPENDS_ON_SUBCOMMAND),
     docs("cluster|addslots", "3.0.0", "Gives slots to a node.")
         .cost("O(N)")
@@ -177,29 +190,34 @@ const DOCS: &[Docs] = &[
         .arguments(&[argument("node-id", ArgumentKind::String)])
         .deprecated("5.0.0", "CLUSTER REPLICAS")
         .tips(&["nondeterministic_output"]),
+    docs("cluster|slot-stats", "8.2.0", "Tells what slots of this node have and cost.")
+        .cost("O(N) where N is the total number of slots based on arguments. O(N*log(N)) with ORDERBY subcommand.")
+        .arguments(&[one_of(
+            "filter",
+            &[
+                block(
+                    "slotsrange",
+                    &[
+                        argument("start-slot", ArgumentKind::Integer),
+                        argument("end-slot", ArgumentKind::Integer),
+                    ],
+                )
+                .token("SLOTSRANGE"),
+                block(
+                    "orderby",
+                    &[
+                        argument("metric", ArgumentKind::String),
+                        argument("limit", ArgumentKind::Integer).token("LIMIT").optional(),
+                        one_of("order", &[word("asc", "ASC"), word("desc", "DESC")]).optional(),
+                    ],
+                )
+                .token("ORDERBY"),
+            ],
+        )])
+        .tips(&["nondeterministic_output", "request_policy:all_shards"]),
     docs("cluster|slots", "3.0.0", "Lists ranges of slots with their nodes.")
         .cost("O(N)")
         .history(&[("4.0.0", "Names the ids of the nodes."), ("7.0.0", "Names further addresses.")])
         .deprecated("7.0.0", "CLUSTER SHARDS")
         .tips(&["nondeterministic_output"]),
 ];
-
-#[cfg(test)]
-mod tests {
-
-    #[test]
-    fn programs_hear_that_there_is_no_cluster_no_replica_and_no_module() {
-        let mut server = crate::testing::server();
-        for line in
-            ["READONLY", "READWRITE", "ASKING", "CLUSTER INFO", "CLUSTER HELP", "CLUSTER MEET a 1"]
-        {
-            let error = "-ERR This instance has cluster support disabled\r\n";
-            assert_eq!(server.text(line), error, "{line}");
-        }
-        assert_eq!(server.text("MODULE LIST"), "*0\r\n");
-        assert!(server.text("MODULE LOAD x").starts_with("-ERR MODULE command not allowed."));
-        assert_eq!(server.text("WAIT 0 0"), ":0\r\n");
-        assert_eq!(server.text("WAIT -1 0"), ":0\r\n");
-        assert_eq!(server.text("WAIT 1 0"), "", "it waits");
-    }
-}

@@ -1,0 +1,462 @@
+//! A node with a topology that is made by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cluster::ids::{NodeId, ShardId};
+use cluster::topology::{Address, Leader, Node, Shard, Topology};
+use config::Config;
+
+use crate::testing::{TestServer, messages};
+
+const DISABLED: &str = "-ERR This instance has cluster support disabled\r\n";
+const CROSS: &str = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
+const NOT_SERVED: &str = "-CLUSTERDOWN Hash slot not served\r\n";
+const DOWN: &str = "-CLUSTERDOWN The cluster is down\r\n";
+/// `k0` is in slot 8579, `k2` in 449, `bar` in 5061, `k24` in 16058.
+const MOVED: &str = "-MOVED 8579 10.0.0.2:7002\r\n";
+
+fn node(number: u8, shard: u8) -> Node {
+    Node {
+        id: NodeId([number; 20]),
+        shard: Some(ShardId([shard; 20])),
+        address: Address {
+            host: format!("10.0.0.{number}"),
+            port: 7000 + u16::from(number),
+            tls_port: 8000 + u16::from(number),
+            ..Address::default()
+        },
+        zone: String::new(),
+        alive: Some(1),
+        version: String::new(),
+        name: String::new(),
+    }
+}
+
+fn shard(number: u8, slots: &str, nodes: &[u8]) -> Shard {
+    let members: Vec<_> = nodes.iter().map(|number| NodeId([*number; 20])).collect();
+    let epoch = i64::from(number);
+    let leader = Leader { node: members[0], incarnation: 1, epoch, start: 0 };
+    Shard {
+        id: ShardId([number; 20]),
+        slots: slots.parse().unwrap(),
+        members,
+        joining: Vec::new(),
+        leader: Some(leader),
+        last_leader: Some(leader),
+        is_failed: false,
+    }
+}
+
+/// Two shards: nodes 1 and 3, and node 2.
+fn topology(first: &str, second: &str) -> Topology {
+    let nodes = [node(1, 1), node(2, 2), node(3, 1)];
+    let shards = [shard(1, first, &[1, 3]), shard(2, second, &[2])];
+    Topology::new("test".to_owned(), 1, nodes, shards, [], BTreeMap::new())
+}
+
+/// A server that is this node of the cluster.
+fn server_as(number: u8, change: impl FnOnce(&mut Config)) -> TestServer {
+    let mut config = Config { cluster_enabled: true, ..Config::default() };
+    change(&mut config);
+    let server = crate::testing::server_with(config);
+    server.engine.cluster.set_own(NodeId([number; 20]));
+    server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16000")));
+    server
+}
+
+/// Each line with its reply, on the fast path and on the slow one.
+fn expect(server: &mut TestServer, lines: &[(&str, &str)]) {
+    for (line, reply) in lines {
+        for takes_short_way in [true, false] {
+            server.takes_short_way = takes_short_way;
+            assert_eq!(server.text(line), *reply, "{line} (short way: {takes_short_way})");
+        }
+    }
+}
+
+#[test]
+fn programs_hear_that_there_is_no_cluster_no_replica_and_no_module() {
+    let mut server = crate::testing::server();
+    for line in [
+        "READONLY",
+        "READWRITE",
+        "ASKING",
+        "CLUSTER INFO",
+        "CLUSTER HELP",
+        "CLUSTER MEET a 1",
+        "CLUSTER SLOT-STATS SLOTSRANGE 0 1",
+        "CLUSTERSCAN 0",
+    ] {
+        assert_eq!(server.text(line), DISABLED, "{line}");
+    }
+    assert_eq!(server.text("MODULE LIST"), "*0\r\n");
+    assert!(server.text("MODULE LOAD x").starts_with("-ERR MODULE command not allowed."));
+    assert_eq!(server.text("WAIT 0 0"), ":0\r\n");
+    assert_eq!(server.text("WAIT -1 0"), ":0\r\n");
+    assert_eq!(server.text("WAIT 1 0"), "", "it waits");
+}
+
+#[test]
+fn a_node_serves_its_own_slots_and_names_the_owner_of_others() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    expect(
+        &mut server,
+        &[
+            ("SET k2 v", "+OK\r\n"),
+            ("GET k2", "$1\r\nv\r\n"),
+            ("GET k0", MOVED),
+            ("SET k0 v BADOPT", MOVED),
+            ("GET", "-ERR wrong number of arguments for 'get' command\r\n"),
+            ("GET k24", NOT_SERVED),
+            ("MGET k2 {k2}x", "*2\r\n$1\r\nv\r\n$-1\r\n"),
+            ("MGET k2 bar", CROSS),
+            ("MGET k0 foo", CROSS),
+            ("MGET k24 k0", NOT_SERVED),
+            ("MGET k2 k24", CROSS),
+            ("MGET {k0}a {k0}b", MOVED),
+            ("WATCH k0", MOVED),
+            ("SPUBLISH k0 x", MOVED),
+            ("SPUBLISH k2 x", ":0\r\n"),
+            ("SUNSUBSCRIBE k0", MOVED),
+            ("PUBLISH k0 x", ":0\r\n"),
+            ("DBSIZE", ":1\r\n"),
+            ("SELECT 1", "-ERR SELECT is not allowed in cluster mode\r\n"),
+            ("SELECT 0", "+OK\r\n"),
+            ("SELECT abc", "-ERR value is not an integer or out of range\r\n"),
+            ("MOVE k2 1", "-ERR MOVE is not allowed in cluster mode\r\n"),
+            ("MOVE k0 1", MOVED),
+            ("COPY k2 {k2}b DB 1", "-ERR DB index is out of range\r\n"),
+            ("REPLICAOF NO ONE", "-ERR REPLICAOF not allowed in cluster mode.\r\n"),
+        ],
+    );
+    assert_eq!(server.text("SWAPDB 0 1"), "-ERR SWAPDB is not allowed in cluster mode\r\n");
+    assert!(server.text("FAILOVER").contains("Use CLUSTER FAILOVER command instead."));
+    assert!(server.text("HELLO 2").contains("$7\r\ncluster\r\n"));
+    assert!(server.text("INFO server").contains("redis_mode:cluster\r\n"));
+    assert!(server.text("INFO cluster").contains("cluster_enabled:1\r\n"));
+    let errors = server.text("INFO errorstats");
+    assert!(errors.contains("errorstat_MOVED:count=") && errors.contains("errorstat_CROSSSLOT"));
+}
+
+#[test]
+fn a_transaction_is_of_one_slot() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    for (lines, end) in [
+        (&["SET k2 1", "SET {k2}a 1"][..], "*2\r\n+OK\r\n+OK\r\n"),
+        (&["SET k2 1", "SET bar 1"], CROSS),
+        (&["SET k2 1", "SET k0 1"], aborted),
+        (&["WATCH k0", "SET k2 1"], aborted),
+        (&["PING"], "*1\r\n+PONG\r\n"),
+    ] {
+        assert_eq!(server.text("MULTI"), "+OK\r\n");
+        lines.iter().for_each(|line| drop(server.text(line)));
+        assert_eq!(server.text("EXEC"), end, "{lines:?}");
+        assert_eq!(server.text("EXEC"), "-ERR EXEC without MULTI\r\n", "it is over");
+    }
+}
+
+#[test]
+fn nothing_is_served_while_a_slot_is_not_or_the_time_is_over() {
+    let mut server = server_as(1, |_| {});
+    expect(
+        &mut server,
+        &[
+            ("GET k2", DOWN),
+            ("GET k0", DOWN),
+            ("GET k24", NOT_SERVED),
+            ("MSET k2 1 k0 1", CROSS),
+            ("SPUBLISH k2 x", ":0\r\n"),
+            ("PING", "+PONG\r\n"),
+            ("DBSIZE", ":0\r\n"),
+        ],
+    );
+    assert!(server.text("CLUSTER INFO").contains("cluster_state:fail\r\n"));
+    server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16383")));
+    expect(&mut server, &[("SET k2 v", "+OK\r\n"), ("GET k0", MOVED)]);
+    assert!(server.text("CLUSTER INFO").contains("cluster_state:ok\r\n"));
+    server.engine.cluster.serve_until(0);
+    expect(&mut server, &[("GET k2", DOWN), ("SET k2 v", DOWN), ("GET k0", DOWN)]);
+    assert_eq!(server.text("CONFIG SET cluster-allow-reads-when-down yes"), "+OK\r\n");
+    let reads_only = "-CLUSTERDOWN The cluster is down and only accepts read commands\r\n";
+    expect(&mut server, &[("GET k2", "$1\r\nv\r\n"), ("SET k2 v", reads_only), ("GET k0", MOVED)]);
+    server.text("CONFIG SET cluster-allow-pubsubshard-when-down no");
+    expect(&mut server, &[("SPUBLISH k2 x", DOWN)]);
+    server.engine.cluster.serve_until(u64::MAX);
+    expect(&mut server, &[("SET k2 v", "+OK\r\n"), ("SPUBLISH k2 x", ":0\r\n")]);
+}
+
+#[test]
+fn a_replica_serves_reads_of_clients_that_have_asked_for_that() {
+    let mut server = server_as(3, |config| config.cluster_require_full_coverage = false);
+    let moved = "-MOVED 449 10.0.0.1:7001\r\n";
+    expect(
+        &mut server,
+        &[
+            ("GET k2", moved),
+            ("ASKING", "+OK\r\n"),
+            ("GET k2", moved),
+            ("READONLY", "+OK\r\n"),
+            ("GET k2", "$-1\r\n"),
+            ("GET k0", MOVED),
+            ("SET k2 1", moved),
+            ("GETEX k2", moved),
+            ("MGET k2 bar", CROSS),
+            ("READWRITE", "+OK\r\n"),
+            ("GET k2", moved),
+            ("SPUBLISH k2 a", ":0\r\n"),
+            ("READONLY", "+OK\r\n"),
+        ],
+    );
+    assert!(server.text("CLIENT INFO").contains(" flags=r "));
+    server.text("MULTI");
+    assert_eq!(server.text("GET k2"), "+QUEUED\r\n");
+    assert_eq!(server.text("SET k2 1"), moved);
+    server.text("EXEC");
+    server.text("RESET");
+    assert_eq!(server.text("GET k2"), moved);
+}
+
+#[test]
+fn keys_of_several_own_slots_may_be_used_together_if_the_settings_say_so() {
+    let mut server = server_as(1, |config| {
+        config.cluster_allow_cross_slot = true;
+        config.cluster_require_full_coverage = false;
+    });
+    expect(
+        &mut server,
+        &[
+            ("MSET k2 1 bar 2", "+OK\r\n"),
+            ("MGET k2 bar", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n"),
+            ("MGET k2 k0", CROSS),
+            ("MGET k0 foo", MOVED),
+        ],
+    );
+    server.text("MULTI");
+    server.text("GET k2");
+    server.text("GET bar");
+    assert_eq!(server.text("EXEC"), "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+}
+
+#[test]
+fn databases_are_those_of_a_cluster() {
+    let mut server = server_as(1, |config| {
+        config.cluster_databases = 4;
+        config.cluster_require_full_coverage = false;
+    });
+    expect(&mut server, &[("SELECT 4", "-ERR DB index is out of range\r\n")]);
+    expect(&mut server, &[("SELECT 3", "+OK\r\n"), ("SET k2 1", "+OK\r\n")]);
+    assert_eq!(server.text("MOVE k2 1"), ":1\r\n");
+    assert!(server.text("INFO keyspace").contains("db1:keys=1"));
+    assert!(server.text("CLUSTER SLOT-STATS SLOTSRANGE 449 449").contains("key-count\r\n:1\r\n"));
+    assert_eq!(server.text("SWAPDB 0 1"), "-ERR SWAPDB is not allowed in cluster mode\r\n");
+}
+
+#[test]
+fn sort_reaches_no_further_than_its_slot() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    let denied = |what: &str| {
+        format!(
+            "-ERR {what} option of SORT denied in Cluster mode when keys formed by the pattern may be \
+             in different slots.\r\n"
+        )
+    };
+    for (line, reply) in [
+        ("SORT {k2}l BY w_*", denied("BY")),
+        ("SORT {k2}l BY nosort", "*0\r\n".to_owned()),
+        ("SORT {k2}l BY {k2}*", "*0\r\n".to_owned()),
+        ("SORT {k2}l BY a*{k2}", denied("BY")),
+        ("SORT {k2}l BY x{k2}*", "*0\r\n".to_owned()),
+        ("SORT {k2}l GET #", "*0\r\n".to_owned()),
+        ("SORT {k2}l GET foo", denied("GET")),
+        ("SORT {k2}l GET {k2}*->f", "*0\r\n".to_owned()),
+        ("SORT {k2}l STORE k0", CROSS.to_owned()),
+    ] {
+        assert_eq!(server.text(line), reply, "{line}");
+    }
+}
+
+#[test]
+fn clients_that_wait_or_listen_hear_that_their_slots_have_left() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    assert_eq!(server.text("BLPOP k2 0"), "");
+    let mut other = server.connect();
+    assert_eq!(server.text_as(&mut other, "BLPOP bar 0"), "");
+    let mut listens = server.connect();
+    server.text_as(&mut listens, "SSUBSCRIBE k2");
+    server.engine.follow_topology(Arc::new(topology("1000-8000", "0-999,8001-16000")));
+    let served = server.session.client.inbox.lock().served.take().expect("it is told");
+    assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
+    assert!(other.client.inbox.lock().served.is_none(), "its slot is still here");
+    assert!(std::mem::take(&mut listens.client.inbox.lock().slots_left));
+    let mut output = resp::output::Output::new();
+    let mut reply = resp::reply::Reply::new(&mut output, false);
+    server.engine.leave_channels(&mut listens, &mut reply);
+    assert_eq!(output.to_vec(), b"*3\r\n$12\r\nsunsubscribe\r\n$2\r\nk2\r\n:0\r\n");
+    assert!(listens.subscriptions.is_none());
+    assert_eq!(messages(&listens), "");
+    let mut sends = server.connect();
+    assert_eq!(server.text_as(&mut sends, "SPUBLISH k2 x"), "-MOVED 449 10.0.0.2:7002\r\n");
+}
+
+#[test]
+fn the_cluster_is_shown_as_clients_expect() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    let (one, two, three) = ("01".repeat(20), "02".repeat(20), "03".repeat(20));
+    assert_eq!(server.text("CLUSTER MYID"), format!("$40\r\n{one}\r\n"));
+    assert_eq!(server.text("CLUSTER MYSHARDID"), format!("$40\r\n{one}\r\n"));
+    let member = |number: u8, id: &str| {
+        format!("*4\r\n$8\r\n10.0.0.{number}\r\n:700{number}\r\n$40\r\n{id}\r\n*0\r\n")
+    };
+    let slots = server.text("CLUSTER SLOTS");
+    let expected = format!(
+        "*2\r\n*4\r\n:0\r\n:8000\r\n{}{}*3\r\n:8001\r\n:16000\r\n{}",
+        member(1, &one),
+        member(3, &three),
+        member(2, &two)
+    );
+    assert_eq!(slots, expected);
+    let nodes = server.text("CLUSTER NODES");
+    assert!(
+        nodes.contains(&format!("{one} 10.0.0.1:7001@0 myself,master - 0 0 1 connected 0-8000\n"))
+    );
+    assert!(nodes.contains(&format!("{three} 10.0.0.3:7003@0 slave {one} 0 ")), "{nodes}");
+    assert!(nodes.contains(" 2 connected 8001-16000\n"), "{nodes}");
+    let replicas = server.text(&format!("CLUSTER REPLICAS {one}"));
+    assert!(replicas.starts_with("*1\r\n") && replicas.contains(&three), "{replicas}");
+    let not_primary = "-ERR The specified node is not a master\r\n";
+    assert_eq!(server.text(&format!("CLUSTER SLAVES {three}")), not_primary);
+    assert_eq!(server.text("CLUSTER REPLICAS x"), "-ERR Unknown node x\r\n");
+    let info = server.text("CLUSTER INFO");
+    for line in [
+        "cluster_slots_assigned:16001",
+        "cluster_slots_ok:16001",
+        "cluster_known_nodes:3",
+        "cluster_size:2",
+        "cluster_current_epoch:2",
+        "cluster_my_epoch:1",
+    ] {
+        assert!(info.contains(&format!("{line}\r\n")), "{info}");
+    }
+    let shards = server.text("CLUSTER SHARDS");
+    assert!(shards.starts_with("*2\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:8000\r\n"), "{shards}");
+    assert!(shards.contains("$8\r\ntls-port\r\n:8001\r\n"), "{shards}");
+    assert!(shards.contains("$4\r\nrole\r\n$7\r\nreplica\r\n"), "{shards}");
+    assert_eq!(server.text("CLUSTER LINKS"), "*0\r\n");
+    assert_eq!(server.text(&format!("CLUSTER COUNT-FAILURE-REPORTS {two}")), ":0\r\n");
+    assert_eq!(server.text("CLUSTER KEYSLOT foo"), ":12182\r\n");
+    server.text("CONFIG SET cluster-preferred-endpoint-type unknown-endpoint");
+    assert_eq!(server.text("GET k0"), "-MOVED 8579 :7002\r\n");
+    assert!(server.text("CLUSTER SLOTS").contains("*4\r\n$-1\r\n:7001\r\n"));
+    server.text("CONFIG SET cluster-preferred-endpoint-type hostname");
+    assert_eq!(server.text("GET k0"), "-MOVED 8579 ?:7002\r\n");
+    let slots = server.text("CLUSTER SLOTS");
+    assert!(slots.contains("$1\r\n?\r\n:7001\r\n"), "{slots}");
+    assert!(slots.contains("*2\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n"), "{slots}");
+}
+
+#[test]
+fn what_needs_a_bus_names_the_program_to_use() {
+    let mut server = server_as(1, |_| {});
+    for (line, instead) in [
+        ("CLUSTER MEET 127.0.0.1 1", "dunlin cluster add"),
+        ("CLUSTER ADDSLOTS 1", "dunlin cluster create"),
+        ("CLUSTER SETSLOT 1 STABLE", "dunlin cluster move"),
+        ("CLUSTER BUMPEPOCH", "dunlin cluster status"),
+    ] {
+        let reply = server.text(line);
+        assert!(reply.starts_with("-ERR CLUSTER ") && reply.contains(instead), "{reply}");
+    }
+    let two = "02".repeat(20);
+    for (line, reply) in [
+        ("CLUSTER FAILOVER", "-ERR You should send CLUSTER FAILOVER to a replica\r\n".to_owned()),
+        ("CLUSTER FAILOVER X", "-ERR syntax error\r\n".to_owned()),
+        ("CLUSTER FORGET x", "-ERR Unknown node x\r\n".to_owned()),
+        ("CLUSTER RESET X", "-ERR syntax error\r\n".to_owned()),
+        (&*format!("CLUSTER FORGET {two}"), String::new()),
+        ("CLUSTER RESET SOFT", String::new()),
+    ] {
+        assert_eq!(server.text(line), reply, "{line}");
+        server.session = server.connect();
+    }
+    let mut replica = server_as(3, |_| {});
+    assert!(replica.text("CLUSTER FAILOVER TAKEOVER").contains("it would lose writes"));
+    assert_eq!(replica.text("CLUSTER FAILOVER"), "", "somebody else answers");
+}
+
+#[test]
+fn slots_are_counted_and_listed() {
+    let mut server = server_as(1, |config| {
+        config.cluster_require_full_coverage = false;
+        config.cluster_slot_stats_enabled = true;
+    });
+    for number in 0..300 {
+        server.text(&format!("SET {{k2}}{number} v"));
+    }
+    assert_eq!(server.text("CLUSTER COUNTKEYSINSLOT 449"), ":300\r\n");
+    assert_eq!(server.text("CLUSTER COUNTKEYSINSLOT 8579"), ":0\r\n");
+    assert_eq!(server.text("CLUSTER COUNTKEYSINSLOT 16384"), "-ERR Invalid slot\r\n");
+    let not_a_number = "-ERR value is not an integer or out of range\r\n";
+    assert_eq!(server.text("CLUSTER COUNTKEYSINSLOT x"), not_a_number);
+    assert!(server.text("CLUSTER GETKEYSINSLOT 449 7").starts_with("*7\r\n"));
+    assert!(server.text("CLUSTER GETKEYSINSLOT 449 1000").starts_with("*300\r\n"));
+    assert_eq!(server.text("CLUSTER GETKEYSINSLOT 450 10"), "*0\r\n");
+    let wrong = "-ERR Invalid slot or number of keys\r\n";
+    assert_eq!(server.text("CLUSTER GETKEYSINSLOT 449 -1"), wrong);
+    let stats = server.text("CLUSTER SLOT-STATS SLOTSRANGE 449 449");
+    assert!(stats.contains("key-count\r\n:300\r\n$8\r\ncpu-usec\r\n:"), "{stats}");
+    assert!(!stats.contains("network-bytes-in\r\n:0\r\n"), "{stats}");
+    server.text("CONFIG RESETSTAT");
+    let stats = server.text("CLUSTER SLOT-STATS ORDERBY KEY-COUNT LIMIT 2");
+    assert!(stats.starts_with("*2\r\n*2\r\n:449\r\n*8\r\n$9\r\nkey-count\r\n:300\r\n"), "{stats}");
+    assert!(stats.contains("network-bytes-in\r\n:0\r\n"), "{stats}");
+    for (line, reply) in [
+        ("ORDERBY FOO", "Unrecognized sort metric for ORDERBY."),
+        (
+            "ORDERBY KEY-COUNT LIMIT 0",
+            "Limit has to lie in between 1 and 16384 (maximum number of slots).",
+        ),
+        ("ORDERBY KEY-COUNT ASC DESC", "Multiple filters of the same type are disallowed."),
+        ("SLOTSRANGE 5 4", "Start slot number 5 is greater than end slot number 4"),
+        ("SLOTSRANGE x 4", "Invalid or out of range slot"),
+    ] {
+        assert_eq!(server.text(&format!("CLUSTER SLOT-STATS {line}")), format!("-ERR {reply}\r\n"));
+    }
+}
+
+#[test]
+fn a_scan_shows_all_keys_of_a_node_and_names_the_next_one() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    for number in 0..200 {
+        server.text(&format!("SET {{k2}}{number} v"));
+        server.text(&format!("SET {{bar}}{number} v"));
+    }
+    let (mut cursor, mut shown) = ("0".to_owned(), Vec::new());
+    for _ in 0..10_000 {
+        let reply = server.text(&format!("CLUSTERSCAN {cursor} COUNT 7"));
+        if reply.starts_with("-MOVED 8001 ") {
+            break;
+        }
+        let words: Vec<&str> =
+            reply.split("\r\n").filter(|own| !own.starts_with(['*', '$'])).collect();
+        cursor = words[0].to_owned();
+        shown.extend(words[1..].iter().filter(|own| !own.is_empty()).map(|own| own.to_string()));
+        assert_ne!(cursor, "0", "the other node has further slots");
+    }
+    shown.sort();
+    let before = shown.len();
+    shown.dedup();
+    assert_eq!((before, shown.len()), (400, 400));
+    let reply = server.text("CLUSTERSCAN 0 SLOT 449");
+    let cursor = reply.strip_prefix("*2\r\n$9\r\n").and_then(|own| own.strip_suffix("\r\n*0\r\n"));
+    assert_eq!(cursor.map(|own| base::crc::key_slot(own.as_bytes())), Some(449), "{reply}");
+    assert_eq!(server.text("CLUSTERSCAN x"), "-ERR Invalid cursor\r\n");
+    assert_eq!(
+        server.text("CLUSTERSCAN 1-{k2}-0 SLOT 5"),
+        "-ERR Cursor slot mismatch with SLOT argument\r\n"
+    );
+    let reply = server.text("CLUSTERSCAN 1-{k2}-0 SLOT 449 COUNT 1000 MATCH *19?");
+    assert!(reply.starts_with("*2\r\n$1\r\n0\r\n*10\r\n"), "{reply}");
+    assert_eq!(server.text("CLUSTERSCAN 0 COUNT 0"), "-ERR syntax error\r\n");
+}

@@ -1,0 +1,262 @@
+//! Whether this node of a cluster serves the slots that a command names: the checks of Redis
+//! Cluster, in its order.
+//!
+//! | the keys of a command are | answer |
+//! |---|---|
+//! | first of a slot that no shard owns | `CLUSTERDOWN Hash slot not served` |
+//! | of several slots, and the settings or the slots do not allow that | `CROSSSLOT` |
+//! | of one slot, and the node may not serve now, or another slot is not served at all | `CLUSTERDOWN` |
+//! | of another node's slot | `MOVED`, with that node |
+//! | of a slot of this replica, whose client has not sent READONLY, or wants to write | `MOVED`, with the primary |
+//!
+//! Channels of SSUBSCRIBE and the like have slots as keys do. Replicas serve them too.
+
+use cluster::topology::Node;
+use resp::args::Arguments;
+use smallvec::SmallVec;
+
+use crate::cluster::view::{ClusterView, Owner, endpoint, port};
+use crate::command::args::KeyAt;
+use crate::command::error::{CommandError, CommandResult};
+use crate::command::keys::collect_keys;
+use crate::command::{self, NOT_KEY, PUBSUB, Spec};
+use crate::engine::{Context, Engine, Row};
+use crate::script::shebang::{ALLOW_CROSS_SLOT, COMPATIBLE, NO_WRITES, ScriptFlags};
+use crate::session::Session;
+use crate::session::client::{Client, flag};
+use crate::turn::Turn;
+use crate::turn::expansion::{any_has, each_request, queued};
+use config::Config;
+
+/// Slots in the order in which a request names them, which may repeat.
+type NamedSlots = SmallVec<[u16; 8]>;
+
+/// Why this node does not serve a command.
+#[derive(Debug)]
+enum Misplaced<'v> {
+    /// Its keys are of several slots.
+    CrossSlot,
+    /// No node serves the slot.
+    NotServed,
+    /// The cluster is down, or this node may not serve now.
+    Down,
+    /// The same, but reads are served.
+    TakesReadsOnly,
+    /// This node serves the slot.
+    Moved(u16, &'v Node),
+}
+
+impl Misplaced<'_> {
+    /// The error for a client.
+    fn error(&self, config: &Config, client: &Client) -> CommandError {
+        match self {
+            Misplaced::CrossSlot => CommandError::CROSS_SLOT,
+            Misplaced::NotServed => CommandError::SLOT_NOT_SERVED,
+            Misplaced::Down => CommandError::CLUSTER_DOWN,
+            Misplaced::TakesReadsOnly => CommandError::CLUSTER_TAKES_READS_ONLY,
+            Misplaced::Moved(slot, node) => {
+                let host = endpoint(node, config).unwrap_or_default();
+                let port = port(node, client.has_flag(flag::ENCRYPTED));
+                CommandError::owned(format!("MOVED {slot} {host}:{port}"))
+            }
+        }
+    }
+
+    /// The error for a script that calls a command.
+    fn error_in_script(&self, command: &Spec) -> CommandError {
+        CommandError::text(match self {
+            Misplaced::CrossSlot => {
+                return CommandError::owned(format!(
+                    "ERR Command '{}' in script attempted to access keys that don't hash to the same \
+                     slot",
+                    command.full_name()
+                ));
+            }
+            Misplaced::NotServed => "ERR Script attempted to access a slot not served",
+            Misplaced::Down => {
+                "ERR Script attempted to execute a command while the cluster is down"
+            }
+            Misplaced::TakesReadsOnly => {
+                "ERR Script attempted to execute a write command while the cluster is down and \
+                 readonly"
+            }
+            Misplaced::Moved(..) => {
+                "ERR Script attempted to access a non local key in a cluster node"
+            }
+        })
+    }
+}
+
+/// What a request does with the slots that it names.
+#[derive(Clone, Copy)]
+struct Purpose {
+    writes: bool,
+    /// Its client reads from replicas: READONLY.
+    reads_here: bool,
+    /// It names shard channels.
+    has_channels: bool,
+}
+
+/// Looks whether this node serves a request. Returns the first slot that it names.
+fn locate<'v>(
+    view: &'v ClusterView,
+    (config, may_serve): (&Config, bool),
+    purpose: Purpose,
+    slots: &[u16],
+) -> Result<Option<u16>, Misplaced<'v>> {
+    let Some((&first, others)) = slots.split_first() else { return Ok(None) };
+    if view.topology.owner_of_slot(first).is_none() {
+        return Err(Misplaced::NotServed);
+    }
+    let is_one = others.iter().all(|slot| *slot == first);
+    if !is_one && !config.cluster_allow_cross_slot {
+        return Err(Misplaced::CrossSlot);
+    }
+    let Purpose { writes, reads_here, has_channels } = purpose;
+    if !(may_serve && view.is_up(config)) {
+        match has_channels {
+            true if config.cluster_allow_pubsubshard_when_down => {}
+            false if config.cluster_allow_reads_when_down && !writes => {}
+            false if config.cluster_allow_reads_when_down => return Err(Misplaced::TakesReadsOnly),
+            _ => return Err(Misplaced::Down),
+        }
+    }
+    let serves = |slot: u16| match view.owner(slot) {
+        Owner::Own => true,
+        // It was the last primary, so it has the data, but it may be behind the next one.
+        Owner::Primary(node) if node.id == view.own => {
+            !writes && (reads_here || config.cluster_allow_reads_when_down)
+        }
+        Owner::Primary(_) => !writes && (reads_here || has_channels),
+        Owner::Other(_) | Owner::Nobody => false,
+    };
+    if serves(first) {
+        let serves_all = is_one || others.iter().all(|slot| serves(*slot));
+        return if serves_all { Ok(Some(first)) } else { Err(Misplaced::CrossSlot) };
+    }
+    match view.owner(first) {
+        Owner::Primary(node) | Owner::Other(node) if node.id != view.own => {
+            Err(Misplaced::Moved(first, node))
+        }
+        _ => Err(Misplaced::NotServed),
+    }
+}
+
+/// Appends the slots of the shard channels that a command names, and returns whether it is one of
+/// the commands that name some.
+fn add_channels(command: &Spec, argv: Arguments<'_>, slots: &mut NamedSlots) -> bool {
+    if !command.has(PUBSUB) {
+        return false;
+    }
+    for spec in command.keys.iter().filter(|spec| spec.flags & NOT_KEY != 0) {
+        spec.each(argv, |index| slots.push(base::crc::key_slot(argv.at(index))));
+    }
+    !command.keys.is_empty()
+}
+
+impl Engine {
+    /// Whether this server, if it is a node of a cluster, serves the slots that a request of a
+    /// client names.
+    pub(super) fn serves_slots(
+        &self,
+        turn: &Turn,
+        session: &Session,
+        (command, argv, keys): (&Spec, Arguments<'_>, &[KeyAt]),
+    ) -> CommandResult {
+        let Some(view) = turn.cluster.as_deref() else { return Ok(()) };
+        if session.replays || session.user.is_server() {
+            return Ok(());
+        }
+        let mut slots: NamedSlots = keys.iter().map(|key| key.slot).collect();
+        let mut has_channels = add_channels(command, argv, &mut slots);
+        for own in queued(command, session) {
+            let (command, argv) = (own.command, own.argv.view());
+            let mut keys = Vec::new();
+            collect_keys(command, argv, &mut keys);
+            slots.extend(keys.iter().map(|key| key.slot));
+            has_channels |= add_channels(command, argv, &mut slots);
+        }
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let writes = any_has(command, session, command::WRITE)
+            || each_request(command, argv, session)
+                .any(|(own, argv)| self.says_it_writes(own, argv));
+        let purpose = Purpose { writes, reads_here: session.reads_from_replica, has_channels };
+        let state = (&*turn.config, self.cluster.may_serve_as(view, turn.monotonic_us));
+        let located = locate(view, state, purpose, &slots);
+        located.map(drop).map_err(|misplaced| misplaced.error(&turn.config, &session.client))
+    }
+
+    /// Whether a command runs a script that says of itself that it may write.
+    fn says_it_writes(&self, command: &Spec, argv: Arguments<'_>) -> bool {
+        let flags = self.script_flags(command, argv);
+        flags.is_some_and(|flags| flags & (COMPATIBLE | NO_WRITES) == 0)
+    }
+
+    /// The error for a client that waits in a command for keys, if this node does not serve them
+    /// any more.
+    pub(crate) fn refusal_of_wait(
+        &self,
+        view: &ClusterView,
+        config: &Config,
+        client: &Client,
+        (row, keys): (&Row, &[Box<[u8]>]),
+    ) -> Option<CommandError> {
+        let slots: NamedSlots = keys.iter().map(|key| base::crc::key_slot(key)).collect();
+        let reads_here = client.has_flag(flag::READS_FROM_REPLICA);
+        let writes = row.command.has(command::WRITE);
+        let purpose = Purpose { writes, reads_here, has_channels: false };
+        // It may wait on while the node may not serve for a moment.
+        let is_down = |misplaced: &Misplaced<'_>| {
+            matches!(misplaced, Misplaced::Down | Misplaced::TakesReadsOnly)
+        };
+        let misplaced = locate(view, (config, true), purpose, &slots).err();
+        misplaced.filter(|own| !is_down(own)).map(|own| own.error(config, client))
+    }
+}
+
+/// Whether this node serves the slots of a command that a script calls. `known` is the slot of the
+/// script's keys, as far as it has named any.
+pub(crate) fn serves_called(
+    cx: &Context<'_>,
+    (command, argv, keys): (&Spec, Arguments<'_>, &[KeyAt]),
+    flags: ScriptFlags,
+    known: &mut Option<u16>,
+) -> CommandResult {
+    let Some(view) = cx.db.cluster else { return Ok(()) };
+    let session = &*cx.session;
+    if session.replays || session.link.is_some() || session.user.is_server() {
+        return Ok(());
+    }
+    let mut slots: NamedSlots = keys.iter().map(|key| key.slot).collect();
+    let has_channels = add_channels(command, argv, &mut slots);
+    let writes = command.has(command::WRITE);
+    let purpose = Purpose { writes, reads_here: session.reads_from_replica, has_channels };
+    let now_us = cx.db.monotonic.saturating_mul(1000);
+    let state = (cx.db.config, cx.engine.cluster.may_serve_as(view, now_us));
+    let located = locate(view, state, purpose, &slots);
+    let slot = located.map_err(|misplaced| misplaced.error_in_script(command))?;
+    let may_cross = flags & (COMPATIBLE | ALLOW_CROSS_SLOT) != 0;
+    if let Some(slot) = slot.filter(|_| !(may_cross || cx.db.config.cluster_allow_cross_slot))
+        && *known.get_or_insert(slot) != slot
+    {
+        let text = "ERR Script attempted to access keys that do not hash to the same slot";
+        return Err(CommandError::text(text));
+    }
+    Ok(())
+}
+
+/// Whether this node serves a read of a slot that a command names in a way of its own.
+///
+/// # Errors
+/// Where the client should go.
+pub fn serves_slot(cx: &Context<'_>, slot: u16) -> CommandResult {
+    let Some(view) = cx.db.cluster else { return Ok(()) };
+    let reads_here = cx.session.reads_from_replica;
+    let purpose = Purpose { writes: false, reads_here, has_channels: false };
+    let now_us = cx.db.monotonic.saturating_mul(1000);
+    let state = (cx.db.config, cx.engine.cluster.may_serve_as(view, now_us));
+    let located = locate(view, state, purpose, &[slot]);
+    located.map(drop).map_err(|misplaced| misplaced.error(cx.db.config, &cx.session.client))
+}

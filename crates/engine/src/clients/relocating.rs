@@ -1,0 +1,108 @@
+//! What clients hear when slots come to this node of a cluster, or leave it.
+//!
+//! | a client | when the slot of what it waits for leaves |
+//! |---|---|
+//! | that waits for a key | is told where the key is now |
+//! | that has subscribed to a shard channel | is told that the subscription is over |
+//!
+//! Others hear of it with their next command.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use cluster::topology::Topology;
+use resp::output::Output;
+use resp::reply::Reply;
+use store::gate::StoppedWorld;
+
+use crate::cluster::view::ClusterView;
+use crate::command::error::CommandError;
+use crate::engine::Engine;
+use crate::session::Session;
+use crate::session::awaited::{Awaited, Wait};
+use crate::session::client::{Client, Served};
+use crate::session::pubsub::Kind;
+use config::Config;
+
+impl Engine {
+    /// The cluster is so now. Stops the world if that changes which slots this node serves: when
+    /// this returns, no command runs by the topology before it. The caller is inside no gate.
+    pub fn follow_topology(&self, topology: Arc<Topology>) {
+        let (Some(next), Some(present)) = (self.cluster.view_of(topology), self.cluster.view())
+        else {
+            return;
+        };
+        if next.serves_as(&present) {
+            return self.cluster.set_view(next);
+        }
+        let stopped = self.gates.stop_the_world();
+        self.cluster.set_view(next);
+        drop(stopped);
+        self.send_clients_away();
+    }
+
+    /// [`Engine::follow_topology`] for a caller that has stopped the world.
+    pub fn follow_topology_stopped(&self, _: &StoppedWorld<'_>, topology: Arc<Topology>) {
+        if let Some(next) = self.cluster.view_of(topology) {
+            self.cluster.set_view(next);
+            self.send_clients_away();
+        }
+    }
+
+    fn send_clients_away(&self) {
+        let Some(view) = self.cluster.view() else { return };
+        let config = self.config.snapshot();
+        for client in self.clients.all() {
+            let error = self.refusal_of_waiting((&view, &config), &client);
+            let has_channels = client.shard_channels.load(Relaxed) > 0;
+            if let Some((wait, error)) = error
+                && wait.claim()
+            {
+                let mut reply = Output::new();
+                Reply::new(&mut reply, wait.resp3).error(error.as_bytes());
+                self.stats.count_error(&error.code());
+                let served = Served { wait, reply, write_offset: 0 };
+                client.inbox.lock().served = Some(Box::new(served));
+            } else if has_channels {
+                client.inbox.lock().slots_left = true;
+            } else {
+                continue;
+            }
+            self.host.wake(&client);
+        }
+    }
+
+    /// The error for a client that waits for keys which this node does not serve any more.
+    fn refusal_of_waiting(
+        &self,
+        (view, config): (&ClusterView, &Config),
+        client: &Client,
+    ) -> Option<(Arc<Wait>, CommandError)> {
+        let wait = client.wait.lock().clone()?;
+        let Awaited::Key(_, row) = wait.awaited else { return None };
+        let row = &self.commands.rows()[row];
+        let error = self.refusal_of_wait(view, config, client, (row, &wait.keys))?;
+        Some((wait, error))
+    }
+
+    /// Ends the subscriptions of a client to shard channels whose slots have left this node, and
+    /// says so. The client's own worker calls this.
+    pub fn leave_channels(&self, session: &mut Session, reply: &mut Reply<'_>) {
+        let Some(view) = self.cluster.view() else { return };
+        let Some(own) = &mut session.subscriptions else { return };
+        let is_gone = |name: &&Vec<u8>| !view.has_slot(base::crc::key_slot(name));
+        let gone: Vec<Vec<u8>> = own.shard_channels.iter().filter(is_gone).cloned().collect();
+        for name in &gone {
+            own.remove(Kind::Shard, name);
+            self.pubsub.unsubscribe(Kind::Shard, name, &session.client);
+            reply.push(3);
+            reply.bulk(b"sunsubscribe");
+            reply.bulk(name);
+            reply.integer(own.shard_channels.len() as i64);
+        }
+        if !own.any() {
+            session.subscriptions = None;
+        }
+        session.publish_state();
+    }
+}

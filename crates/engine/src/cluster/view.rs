@@ -1,0 +1,154 @@
+//! A topology as one node sees it.
+
+use std::sync::Arc;
+
+use base::limits::SLOTS;
+use cluster::ids::NodeId;
+use cluster::slots::SlotRanges;
+use cluster::topology::{Node, Shard, Topology};
+
+use crate::command::args::KeyAt;
+use config::{Config, EndpointType};
+
+/// A set of slots, as bits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SlotSet(Box<[u64; SLOTS / 64]>);
+
+impl SlotSet {
+    /// The slots of ranges.
+    pub fn new(ranges: &SlotRanges) -> SlotSet {
+        let mut words = Box::new([0; SLOTS / 64]);
+        for slot in ranges.iter() {
+            words[usize::from(slot) / 64] |= 1 << (slot % 64);
+        }
+        SlotSet(words)
+    }
+
+    /// Whether a slot is one of them.
+    #[inline]
+    pub fn has(&self, slot: u16) -> bool {
+        let word = usize::from(slot) / 64 % (SLOTS / 64);
+        self.0[word] & 1 << (slot % 64) != 0
+    }
+}
+
+/// Who serves a slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Owner<'v> {
+    /// No node.
+    Nobody,
+    /// The shard of this node, which is its primary.
+    Own,
+    /// The shard of this node, whose primary this is, or was when it last had one.
+    Primary(&'v Node),
+    /// Another shard, whose primary this is, or was when it last had one.
+    Other(&'v Node),
+}
+
+/// See the module's text.
+pub struct ClusterView {
+    /// The cluster.
+    pub topology: Arc<Topology>,
+    /// This node.
+    pub own: NodeId,
+    /// The slots of its shard.
+    slots: SlotSet,
+    leads: bool,
+    is_covered: bool,
+}
+
+impl ClusterView {
+    /// A topology as this node sees it.
+    pub fn new(topology: Arc<Topology>, own: NodeId) -> ClusterView {
+        let shard = topology.shard_of(own);
+        let slots = SlotSet::new(shard.map_or(&SlotRanges::new(), |shard| &shard.slots));
+        let (leads, is_covered) = (topology.is_primary(own), topology.is_covered());
+        ClusterView { topology, own, slots, leads, is_covered }
+    }
+
+    /// The shard of this node.
+    pub fn shard(&self) -> Option<&Shard> {
+        self.topology.shard_of(self.own)
+    }
+
+    /// Whether this node is the primary of its shard.
+    #[inline]
+    pub fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// Whether a slot belongs to the shard of this node.
+    #[inline]
+    pub fn has_slot(&self, slot: u16) -> bool {
+        self.slots.has(slot)
+    }
+
+    /// Whether this node does the same for its slots as in another view.
+    pub(crate) fn serves_as(&self, other: &ClusterView) -> bool {
+        self.own == other.own && self.leads == other.leads && self.slots == other.slots
+    }
+
+    /// Who serves a slot.
+    pub fn owner(&self, slot: u16) -> Owner<'_> {
+        if self.leads && self.slots.has(slot) {
+            return Owner::Own;
+        }
+        match self.topology.primary_of_slot(slot) {
+            // etcd has this node as the last primary, and no present one.
+            Some(node) if node.id == self.own => Owner::Nobody,
+            Some(node) if self.slots.has(slot) => Owner::Primary(node),
+            Some(node) => Owner::Other(node),
+            None => Owner::Nobody,
+        }
+    }
+
+    /// Whether the settings let commands run, as far as the other shards matter.
+    #[inline]
+    pub fn is_up(&self, config: &Config) -> bool {
+        self.is_covered || !config.cluster_require_full_coverage
+    }
+
+    /// Whether this node certainly serves a command that names these keys.
+    #[inline]
+    pub(crate) fn surely_serves(&self, writes: bool, reads_here: bool, keys: &[KeyAt]) -> bool {
+        if !(self.leads || reads_here && !writes) {
+            return false;
+        }
+        match keys {
+            [key] => self.slots.has(key.slot),
+            [first, others @ ..] => {
+                self.slots.has(first.slot) && others.iter().all(|key| key.slot == first.slot)
+            }
+            [] => true,
+        }
+    }
+}
+
+/// The name of a node for clients, as the settings choose it. Without one, clients take the address
+/// by which they have reached the node that says so.
+pub fn endpoint<'n>(node: &'n Node, config: &Config) -> Option<&'n str> {
+    match config.cluster_preferred_endpoint_type {
+        EndpointType::Ip => Some(&node.address.host),
+        EndpointType::Hostname if node.address.hostname.is_empty() => Some("?"),
+        EndpointType::Hostname => Some(&node.address.hostname),
+        EndpointType::UnknownEndpoint => None,
+    }
+}
+
+/// The port of a node for clients of one kind: 0 if it has none for them.
+pub fn port(node: &Node, encrypted: bool) -> u16 {
+    if encrypted { node.address.tls_port } else { node.address.port }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_have_the_slots_of_their_ranges() {
+        let ranges: SlotRanges = "0,63-64,5000-5100,16383".parse().expect("these are ranges");
+        let set = SlotSet::new(&ranges);
+        assert!((0..SLOTS as u16).all(|slot| set.has(slot) == ranges.contains(slot)));
+        assert!(set == SlotSet::new(&ranges) && set != SlotSet::new(&SlotRanges::new()));
+    }
+}
