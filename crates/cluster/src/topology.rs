@@ -22,6 +22,9 @@ pub struct Address {
     /// The port of HTTP where it has one of its own; 0: it has none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub http_port: u16,
+    /// The port of encrypted HTTP; 0: there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub https_port: u16,
     /// The host's name, if the operator announces one; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hostname: String,

@@ -35,6 +35,10 @@ pub struct Envelope {
     pub id: Option<Box<[u8]>>,
     /// The position in the journal that the answer belongs to.
     pub position: Option<Box<[u8]>>,
+    /// The address of the request as it came, where another server may have to answer it.
+    pub target: Option<Box<str>>,
+    /// Where the request is answered instead, if it is.
+    pub location: Option<Box<str>>,
     /// Where the server and the request are in the stream of writes.
     pub whereabouts: Option<Box<Whereabouts>>,
 }
@@ -59,6 +63,7 @@ fn reason(status: u16) -> &'static str {
         206 => "Partial Content",
         301 => "Moved Permanently",
         304 => "Not Modified",
+        307 => "Temporary Redirect",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",
@@ -122,6 +127,7 @@ impl<'a> Answer<'a> {
             || envelope.varies
             || envelope.id.is_some()
             || envelope.position.is_some()
+            || envelope.location.is_some()
             || envelope.whereabouts.is_some()
         {
             answer.put_envelope();
@@ -156,6 +162,9 @@ impl<'a> Answer<'a> {
         }
         if let Some(position) = &envelope.position {
             self.header("X-Position", position);
+        }
+        if let Some(location) = envelope.location.as_deref().filter(|_| self.status == 307) {
+            self.header("Location", location.as_bytes());
         }
         if let Some(whereabouts) = &envelope.whereabouts {
             for (name, value) in [

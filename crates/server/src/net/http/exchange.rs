@@ -349,7 +349,7 @@ impl Exchange {
             }
             Kind::One(style) => {
                 let status = match Pieces::of(reply).next() {
-                    Some(Piece::Error(text)) => status_of(text),
+                    Some(Piece::Error(text)) => status_of(text, envelope),
                     _ => 200,
                 };
                 let form = Translation::outcome(style.strings);
@@ -586,7 +586,7 @@ fn answer_spoilt(why: &[u8], envelope: &Envelope, now: u64, output: &mut Output)
         return answer_error(Pieces::new(why), envelope, now, output);
     };
     let text = [DISCARDED, why].concat();
-    Answer::begin(output, envelope, status_of(&text), now).error(&in_own_words(&text));
+    Answer::begin(output, envelope, status_of(&text, envelope), now).error(&in_own_words(&text));
 }
 
 /// Takes names of keys; the answer has all of them.
@@ -659,11 +659,14 @@ fn answer_count(
 /// The words before the reason why a transaction was discarded.
 const DISCARDED: &[u8] = b"EXECABORT Transaction discarded because of: ";
 
-/// The status that corresponds to an error.
-fn status_of(text: &[u8]) -> u16 {
+/// The status that corresponds to an error, in answer to this request.
+fn status_of(text: &[u8], envelope: &Envelope) -> u16 {
     let text = text.strip_prefix(DISCARDED).unwrap_or(text);
     match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
-        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" | b"STOPPING" | b"STALE" => 503,
+        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" | b"STOPPING" | b"STALE"
+        | b"CLUSTERDOWN" => 503,
+        b"MOVED" if envelope.location.is_some() => 307,
+        b"MOVED" => 421,
         b"NODURABLE" => 504,
         b"NOHISTORY" => 412,
         b"READONLY" => 421,
@@ -685,7 +688,8 @@ fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &
             Answer::begin(output, envelope, 410, now).text_body(JSON, &told_gone(text));
         }
         Some(Piece::Error(text)) => {
-            Answer::begin(output, envelope, status_of(text), now).error(&in_own_words(text));
+            Answer::begin(output, envelope, status_of(text, envelope), now)
+                .error(&in_own_words(text));
         }
         _ => Answer::begin(output, envelope, 500, now).error(b"ERR the reply is not as expected"),
     }

@@ -266,7 +266,9 @@ impl Route<'_> {
             }
         };
         let mark = self.batch.mark();
-        let mut envelope = Envelope::default();
+        let is_node = self.intake.engine.cluster.is_enabled();
+        let mut envelope =
+            Envelope { target: is_node.then(|| head.target.into()), ..Envelope::default() };
         let routed = checked(head, self.intake, &mut envelope).and_then(|(target, sender)| {
             self.is_admitted = sender.is_some();
             let choice = Choice::of(head).map_err(|reason| Refused::from((400, reason)))?;
@@ -295,7 +297,12 @@ impl Route<'_> {
         self.here(asked.method);
         self.here(asked.key);
         self.add(first, self.rows().get);
-        Exchange::new(asked.envelope, Kind::Get(GetRequest::Plain(asked.question)), 0).of_user(user)
+        let mut envelope = asked.envelope;
+        if self.intake.engine.cluster.is_enabled() {
+            let key = String::from_utf8_lossy(asked.key);
+            envelope.target = Some(format!("/v1/keys/{key}").into());
+        }
+        Exchange::new(envelope, Kind::Get(GetRequest::Plain(asked.question)), 0).of_user(user)
     }
 
     fn route(

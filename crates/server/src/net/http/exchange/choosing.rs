@@ -1,10 +1,12 @@
 //! What a client has chosen for a request takes its effect, and what the answer says of the stream
 //! of writes.
 
+use engine::cluster::view::{Owner, endpoint};
 use engine::engine::Engine;
 use engine::persistence::chosen::Reached;
 use engine::session::Session;
 use engine::session::choice::{Durability, READAFTER_TIMEOUT, ReadAfter};
+use engine::session::client::flag;
 use engine::session::sync::SyncWait;
 use engine::turn::Turn;
 use http::answer::Whereabouts;
@@ -83,6 +85,32 @@ impl Exchange {
         self.envelope.whereabouts = Some(Box::new(whereabouts));
     }
 
+    /// Finds where the request is answered, if another node of the cluster has the slot of its key.
+    fn find_owner(&mut self, engine: &Engine, turn: &Turn, session: &Session, reply: &Output) {
+        let Some(text) = reply.first_slice().strip_prefix(b"-MOVED ") else { return };
+        let slot = text.split(|byte| *byte == b' ').next().and_then(base::num::parse_i64);
+        let slot = slot.and_then(|slot| u16::try_from(slot).ok());
+        let view = engine.cluster.view();
+        let node = view.as_ref().zip(slot).and_then(|(view, slot)| match view.owner(slot) {
+            Owner::Primary(node) | Owner::Other(node) => Some(node),
+            Owner::Own | Owner::Nobody => None,
+        });
+        let Some(node) = node else { return };
+        let (scheme, port) = match session.client.has_flag(flag::ENCRYPTED) {
+            true => ("https", node.address.https_port),
+            false => ("http", node.address.http_port),
+        };
+        let host = match endpoint(node, &turn.config) {
+            Some(host) if host != "?" => host,
+            _ => &node.address.host,
+        };
+        let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
+        let target = self.envelope.target.as_deref().unwrap_or_default();
+        let (open, close) = brackets;
+        let location = format!("{scheme}://{open}{host}{close}:{port}{target}");
+        self.envelope.location = (port > 0).then(|| location.into());
+    }
+
     /// Takes the reply of a command, as [`Exchange::take_reply`]. An answer that waits for the
     /// durability which the client has chosen is withheld: the command that this returns then waits
     /// for it, and its reply comes next.
@@ -95,6 +123,9 @@ impl Exchange {
     ) -> Next {
         if let Some(withheld) = self.withheld.take() {
             return self.end_withheld((engine, turn), *withheld, output);
+        }
+        if self.envelope.target.is_some() {
+            self.find_owner(engine, turn, session, reply);
         }
         self.say_whereabouts(engine, turn, session, reply);
         let owed = session.owed.take();
