@@ -199,7 +199,7 @@ impl Control {
         let Some((purpose, asked)) = self.requests.remove(&request) else { return };
         let answer = match result {
             Ok(answer) => answer,
-            Err(failure) => return self.hear_failure(purpose, &failure),
+            Err(_) => return self.hear_failure(purpose),
         };
         match (purpose, answer) {
             (Purpose::Load, Answer::Pairs { revision, pairs }) => self.load(revision, &pairs),
@@ -226,15 +226,17 @@ impl Control {
             (Purpose::Revoke, _) => self.has_ended(),
             (purpose, Answer::Transaction { succeeded, .. }) => {
                 // What has succeeded comes back by the watch. Until then it is not asked again.
-                let pause = if succeeded { RETRY_MS } else { OVERTAKEN_MS };
-                self.put_off(purpose.clone(), pause);
-                self.hear_transaction(&purpose, succeeded);
+                if purpose == Purpose::AskFailover {
+                    self.hear_failover_asked(succeeded);
+                }
+                self.put_off(purpose, if succeeded { RETRY_MS } else { OVERTAKEN_MS });
             }
             (purpose, _) => self.put_off(purpose, RETRY_MS),
         }
     }
 
-    fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
+    /// What etcd has not answered may have been done: what comes by the watch says so.
+    fn hear_failure(&mut self, purpose: Purpose) {
         match purpose {
             Purpose::KeepAlive(lease) => {
                 let soon = self.now + RETRY_MS;
@@ -243,21 +245,7 @@ impl Control {
                 }
             }
             Purpose::Revoke => self.has_ended(),
-            purpose => {
-                let is_certain = matches!(failure, Failure::NotDone(_));
-                self.put_off(purpose.clone(), RETRY_MS);
-                if is_certain {
-                    self.hear_transaction(&purpose, false);
-                }
-            }
-        }
-    }
-
-    /// A transaction was carried out, or surely not.
-    fn hear_transaction(&mut self, purpose: &Purpose, succeeded: bool) {
-        match purpose {
-            Purpose::AskFailover => self.hear_failover_asked(succeeded),
-            _ => {}
+            purpose => self.put_off(purpose, RETRY_MS),
         }
     }
 

@@ -18,6 +18,9 @@ const AT_ONCE: usize = 4;
 /// How long slots are held for a target that does not confirm, in milliseconds.
 const HOLD_MS: u64 = 1000;
 
+/// How long a migration waits that has held its slots in vain, in milliseconds; each time longer.
+const RETRY_MS: u64 = 250;
+
 impl Control {
     pub(super) fn step_migrations(&mut self) {
         let Role::Leading { shard, epoch, .. } = self.role else { return };
@@ -30,6 +33,8 @@ impl Control {
         for id in gone {
             self.finish(&id, shard);
         }
+        let mirror = &self.mirror;
+        self.in_vain.retain(|id, _| mirror.migrations.contains_key(id));
         let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
         if !has_key || self.stop.is_some() {
             return;
@@ -80,12 +85,17 @@ impl Control {
             Some((to_epoch, _)) if one.is_delivered => {
                 self.give_away(shard, epoch, id, &value, modified, to_epoch);
             }
-            _ => {}
+            Some(_) => self.hold(id),
+            None => {}
         }
-        if one.held_since.is_some_and(|since| self.now >= since + HOLD_MS)
-            && !self.release_slots(id, modified, None)
-        {
-            self.note(id, value, modified, MigrationState::Wanted);
+        if one.held_since.is_some_and(|since| self.now >= since + HOLD_MS) {
+            if self.release_slots(id, modified, None) {
+                let (times, not_before) = self.in_vain.entry(id.to_owned()).or_default();
+                *not_before = self.now + (RETRY_MS << (*times).min(4));
+                *times += 1;
+            } else {
+                self.note(id, value, modified, MigrationState::Wanted);
+            }
         }
     }
 
@@ -99,7 +109,8 @@ impl Control {
     ) {
         let Some((to_epoch, node)) = target else { return };
         let Some(member) = self.mirror.members.get(&node) else { return };
-        if self.moves.len() >= AT_ONCE || self.handover.is_some() {
+        let is_early = self.in_vain.get(id).is_some_and(|(_, not_before)| self.now < *not_before);
+        if self.moves.len() >= AT_ONCE || self.handover.is_some() || is_early {
             return;
         }
         let is_taken = self.moves.values().any(|other| !other.slots.is_apart_from(&value.slots));
@@ -114,6 +125,7 @@ impl Control {
         let one = Move {
             slots: slots.clone(),
             to_epoch,
+            is_near: false,
             held_since: None,
             is_delivered: false,
             sent_with: None,
@@ -124,13 +136,24 @@ impl Control {
     }
 
     pub(super) fn hear_caught_up(&mut self, migration: &str, to_epoch: Epoch) {
-        let now = self.now;
         if let Some(one) = self.moves.get_mut(migration)
             && one.to_epoch == to_epoch
-            && one.held_since.is_none()
         {
+            one.is_near = true;
+        }
+    }
+
+    /// Holds the slots of a migration, one migration after the other: two that give slots away at the
+    /// same time would get in each other's way. While etcd is silent, clients need not wait for it.
+    fn hold(&mut self, id: &str) {
+        let is_heard = self.lease.is_some_and(|lease| self.now < lease.renewed + lease.ttl_ms / 2);
+        if !is_heard || self.moves.values().any(|one| one.held_since.is_some()) {
+            return;
+        }
+        let now = self.now;
+        if let Some(one) = self.moves.get_mut(id).filter(|one| one.is_near) {
             one.held_since = Some(now);
-            self.act(Action::HoldSlots { migration: migration.to_owned() });
+            self.act(Action::HoldSlots { migration: id.to_owned() });
         }
     }
 

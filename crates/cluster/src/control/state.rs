@@ -126,6 +126,8 @@ pub(super) struct Move {
     pub(super) slots: SlotRanges,
     /// To which primary of the target it sends.
     pub(super) to_epoch: Epoch,
+    /// Whether the target has nearly everything.
+    pub(super) is_near: bool,
     /// Since when the slots are held.
     pub(super) held_since: Option<Millis>,
     /// Whether all is delivered.
@@ -219,6 +221,8 @@ pub struct Control {
     pub(super) stop: Option<Stop>,
     pub(super) change: Option<Change>,
     pub(super) moves: BTreeMap<String, Move>,
+    /// How often a migration has held its slots in vain, and before which time it is not tried again.
+    pub(super) in_vain: BTreeMap<String, (u32, Millis)>,
     #[cfg(test)]
     pub(crate) reverted: Option<Rule>,
 }
@@ -268,6 +272,7 @@ impl Control {
             stop: None,
             change: None,
             moves: BTreeMap::new(),
+            in_vain: BTreeMap::new(),
             #[cfg(test)]
             reverted: None,
             setup,
