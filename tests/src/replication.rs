@@ -157,6 +157,8 @@ pub struct Traffic {
     pub random: Random,
     /// Fields of hashes get times to live, which Valkey before version 9 does not know.
     pub fields_expire: bool,
+    /// Databases change places, which no server of a cluster does.
+    pub swaps: bool,
 }
 
 /// Commands that concern connections or servers rather than data.
@@ -211,7 +213,7 @@ impl Traffic {
     /// Writes that this number chooses.
     #[must_use]
     pub fn new(seed: u64) -> Traffic {
-        Traffic { random: Random::new(seed), fields_expire: true }
+        Traffic { random: Random::new(seed), fields_expire: true, swaps: true }
     }
 
     /// Sends so many random commands that concern data.
@@ -224,7 +226,9 @@ impl Traffic {
             let Command { words, .. } = command(&REDIS, &mut self.random);
             // A Valkey before version 9 takes " 1" for a score, which no other server does.
             let is_odd = words.iter().any(|word| word.starts_with(b" "));
-            if is_about_data(&words) && !is_odd && (self.fields_expire || !times_fields(&words)) {
+            let swaps = words[0].eq_ignore_ascii_case(b"SWAPDB");
+            let fits = (self.swaps || !swaps) && (self.fields_expire || !times_fields(&words));
+            if is_about_data(&words) && !is_odd && fits {
                 writer.call(&words)?;
                 sent += 1;
             }
@@ -279,7 +283,7 @@ impl Traffic {
                     ">",
                 ],
             ],
-            6 => vec![vec!["SWAPDB", "0", "9"]],
+            6 if self.swaps => vec![vec!["SWAPDB", "0", "9"]],
             7 => vec![vec!["SET", "moved", &number], vec!["MOVE", "moved", "3"]],
             8 => vec![vec!["SET", "short", &number, "PX", "20"], vec!["GET", "short"]],
             9 => vec![

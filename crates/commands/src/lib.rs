@@ -38,6 +38,7 @@ mod saving;
 mod script;
 mod server;
 mod set;
+mod slots;
 mod sort;
 mod stream;
 mod string;
@@ -101,6 +102,7 @@ const FAMILIES: &[Family] = &[
     config::FAMILY,
     info::FAMILY,
     cluster::FAMILY,
+    slots::FAMILY,
     server::FAMILY,
     replication::primary::FAMILY,
     replication::primary::INTERNALS,

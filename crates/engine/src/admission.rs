@@ -34,8 +34,9 @@ use crate::script::shebang::{
 use crate::session::Session;
 use crate::session::awaited::Wait;
 use crate::session::client::Client;
+use crate::session::slot_moves::Passage;
 use crate::turn::Turn;
-use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand};
+use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand, stops_the_world};
 use crate::turn::request::Request;
 use crate::users::Account;
 use crate::users::log::{Reason, Refusal, RefusalContext};
@@ -45,6 +46,8 @@ use config::{Config, Permission};
 
 /// Milliseconds after which a command that would change a held key tries again.
 const PAUSE_OF_HELD: u64 = 2;
+/// Milliseconds after which a command for slots that change their owner tries again.
+const PAUSE_OF_SLOTS: u64 = 1;
 
 /// The result of the checks.
 pub(crate) enum Admission {
@@ -68,6 +71,7 @@ impl Engine {
             return self.admit_replicated(turn, session, (row, request.argv), term);
         }
         permitted(turn, session, row.command)?;
+        allowed_to_import(session, row.command, request)?;
         session.user.look(&self.users);
         self.authenticated(session, row.command)?;
         self.allowed_to_user(turn, session, (row, request.argv))?;
@@ -86,6 +90,15 @@ impl Engine {
         }
         if self.held_keys.are_any() && self.changes_held(session, row.command, request.argv) {
             return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_HELD));
+        }
+        if self.slot_moves.are_any() {
+            match self.passage(session, row.command, request.argv) {
+                Passage::Free => {}
+                Passage::Waits => return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_SLOTS)),
+                Passage::Moved(slot, to) => {
+                    return Err(CommandError::owned(format!("MOVED {slot} {to}")));
+                }
+            }
         }
         if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
             if row.command.has(command::NO_MULTI) {
@@ -219,7 +232,8 @@ impl Engine {
             || effects.journal_failed
             || turn.writes_wait
             || turn.beside_script
-            || self.held_keys.are_any())
+            || self.held_keys.are_any()
+            || self.slot_moves.are_any())
     }
 
     /// Whether a command may change a key that MIGRATE holds. What MIGRATE itself does may.
@@ -235,6 +249,28 @@ impl Engine {
             }
             self.held_keys.have_any(keys.iter().map(|key| argv.at(key.index as usize)))
         })
+    }
+
+    /// What a command, and those of the transaction that it executes, have to do because of slots
+    /// that are on their way to another server. What empties databases, and scripts that declare no
+    /// keys, wait for all of them.
+    #[cold]
+    fn passage(&self, session: &Session, command: &Spec, argv: Arguments<'_>) -> Passage {
+        if session.replays {
+            return Passage::Free;
+        }
+        let mut slots: Vec<u16> = Vec::new();
+        for (own, argv) in each_request(command, argv, session) {
+            let mut keys = Vec::new();
+            collect_keys(own, argv, &mut keys);
+            let writes_anywhere =
+                own.has(command::SCRIPT) || own.has(command::WRITE) && stops_the_world(own, argv);
+            if keys.is_empty() && writes_anywhere && self.slot_moves.holds_any() {
+                return Passage::Waits;
+            }
+            slots.extend(keys.iter().map(|key| key.slot));
+        }
+        self.slot_moves.passage(slots.iter().copied())
     }
 
     /// Whether a command runs a script that says of itself that it writes nothing.
@@ -300,6 +336,19 @@ fn allowed_on_replica(turn: &Turn, session: &Session, command: &Spec) -> Command
         return Ok(());
     }
     Err(CommandError::READ_ONLY_REPLICA)
+}
+
+/// Whether a connection that brings slots may send a command: one that writes in these slots alone,
+/// as long as the import goes on, or one that writes nothing.
+#[inline]
+fn allowed_to_import(session: &Session, command: &Spec, request: &Request<'_>) -> CommandResult {
+    let Some(own) = &session.import else { return Ok(()) };
+    let writes = command.has(command::WRITE | command::MAY_REPLICATE | command::SCRIPT);
+    let slots = request.keys.iter().map(|key| key.slot);
+    if !writes || !request.keys.is_empty() && own.import.admits(slots) {
+        return Ok(());
+    }
+    Err(CommandError::IMPORT_OVER)
 }
 
 fn right_arity(command: &Spec, argv: Arguments<'_>) -> CommandResult {

@@ -65,6 +65,7 @@ use crate::session::killing::Killings;
 use crate::session::left_behind::LeftBehind;
 use crate::session::pubsub::PubSub;
 use crate::session::replicas::Replicas;
+use crate::session::slot_moves::SlotMoves;
 use crate::users::Users;
 use config::{Config, PrimaryAddress, SharedConfig};
 
@@ -142,6 +143,8 @@ pub struct Engine {
     pub pause: Pause,
     /// The keys that MIGRATE moves now.
     pub held_keys: HeldKeys,
+    /// The slots that are on their way to another server, or from one.
+    pub slot_moves: Arc<SlotMoves>,
     /// Another server decides when data expires, and says so: see [`crate::db::expiry`]. It changes
     /// while the world is stopped.
     pub expires_elsewhere: AtomicBool,
@@ -210,6 +213,7 @@ impl Engine {
             memory: Memory::default(),
             pause: Pause::default(),
             held_keys: HeldKeys::default(),
+            slot_moves: Arc::default(),
             next_client_id: AtomicU64::new(1),
             killings: Killings::default(),
             blocked_clients: AtomicU64::new(0),

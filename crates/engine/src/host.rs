@@ -8,6 +8,7 @@ use cluster::ids::NodeId;
 use crate::session::attachment::Waiter;
 use config::Apply;
 use resp::args::OwnedArguments;
+use store::SlotSet;
 
 pub use crate::session::client::Wake;
 
@@ -207,8 +208,23 @@ pub struct Migration {
     pub credentials: OwnedArguments,
 }
 
+/// Slots that go to another server, without a cluster that knows it.
+pub struct SlotMove {
+    /// The slots.
+    pub slots: SlotSet,
+    /// Where the other server is.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// How many bytes of data are sent a second at most; 0 for as many as possible.
+    pub rate: u64,
+}
+
 /// Other servers that take keys.
 pub trait Migrations {
+    /// Has another thread move slots and answer the waiter. Does not wait itself.
+    fn move_slots(&self, slots: SlotMove, waiter: Waiter);
+
     /// Has another thread move keys and answer the waiter. Does not wait itself: the caller may
     /// hold slots.
     fn migrate(&self, migration: Migration, waiter: Waiter);

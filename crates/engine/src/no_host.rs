@@ -14,7 +14,7 @@ use crate::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::host::{
     CertificateMetrics, ClusterControl, ClusterRequest, ConfigFile, CpuSeconds, LogLevel,
     LongReads, MemoryMetrics, MemorySource, Migration, Migrations, Notify, Process, ProcessInfo,
-    Shutdown, UsersFile, ViewRequest, ViewSource, Wake,
+    Shutdown, SlotMove, UsersFile, ViewRequest, ViewSource, Wake,
 };
 use crate::persistence::loading::{LoadFailed, Source};
 use crate::session::attachment::Waiter;
@@ -143,6 +143,8 @@ impl LongReads for NoHost {
 }
 
 impl Migrations for NoHost {
+    fn move_slots(&self, _: SlotMove, _: Waiter) {}
+
     fn migrate(&self, _: Migration, _: Waiter) {}
 }
 

@@ -36,6 +36,8 @@ pub(super) struct CommandSink<'f> {
     /// When fields of the present command expire.
     times: Vec<(Vec<u8>, u64)>,
     content_types: Arc<ContentTypes>,
+    /// What stands before a command that only Dunlin knows.
+    aside: &'static [&'static [u8]],
 }
 
 /// A command that is repeated while a collection has more items.
@@ -73,7 +75,13 @@ impl<'f> CommandSink<'f> {
             expire_at: None,
             times: Vec::new(),
             content_types: Arc::clone(content_types),
+            aside: &ASIDE,
         }
+    }
+
+    /// Commands as a client sends them, to another Dunlin.
+    pub(super) fn as_client(self) -> CommandSink<'f> {
+        CommandSink { aside: &[], ..self }
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -187,8 +195,8 @@ impl<'f> CommandSink<'f> {
         self.put_items();
         if let Some(name) = self.content_types.name(std::mem::take(&mut self.content_type_id)) {
             let mut whole = Vec::new();
-            header(&mut whole, b'*', ASIDE.len() + 3);
-            ASIDE.iter().for_each(|word| bulk(&mut whole, word));
+            header(&mut whole, b'*', self.aside.len() + 3);
+            self.aside.iter().for_each(|word| bulk(&mut whole, word));
             let words: [&[u8]; 3] = [b"CONTENTTYPE", &self.command.key, &name];
             words.iter().for_each(|word| bulk(&mut whole, word));
             self.put(&whole);

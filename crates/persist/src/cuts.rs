@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use engine::engine::Engine;
 use engine::session::attachment::Attachment;
 use parking_lot::{Condvar, Mutex};
+use store::SlotSet;
 use store::cut::Walker;
 use store::gate::StoppedWorld;
 
@@ -29,6 +30,8 @@ pub enum Reader {
     Rewrite,
     /// A copy for replicas.
     Replicas,
+    /// Some slots for another server.
+    Slots,
     /// Nothing: the server stops, and no cut is read any more.
     Nothing,
 }
@@ -160,6 +163,19 @@ impl CutRight {
         let walker = walker.expect("only one thread has the right, and no cut outlives it");
         walker.bear(engine.host.used_memory() / BORNE_SHARE);
         engine.scripts.functions.note_cut();
+        walker
+    }
+
+    /// Begins a cut of the data of some slots.
+    pub fn begin_slots<'c>(
+        &'c self,
+        engine: &'c Engine,
+        stopped: &StoppedWorld<'_>,
+        slots: SlotSet,
+    ) -> Walker<'c, Attachment> {
+        let walker = engine.keyspace.begin_cut_of(stopped, base::clock::now_us(), Some(slots));
+        let walker = walker.expect("only one thread has the right, and no cut outlives it");
+        walker.bear(engine.host.used_memory() / BORNE_SHARE);
         walker
     }
 

@@ -138,6 +138,23 @@ pub fn write_copy(
     write_shaped(sink, &staged, walker, pace, report)
 }
 
+/// Writes the entries of a cut as commands that a client may send, as [`write`] writes a file. No
+/// functions are among them.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_commands(
+    engine: &Engine,
+    walker: Walker<'_, Attachment>,
+    access: Access<'_>,
+    mut output: impl Write,
+    report: impl FnMut(u64) -> bool,
+) -> io::Result<Written> {
+    let staged = Staged::new(&mut output, REST);
+    let sink = CommandSink::new(staged.clone(), &engine.content_types).as_client();
+    write_shaped(sink, &staged, walker, Pace { access, per_key: 0 }, report)
+}
+
 /// The version of a file: the oldest from 11 on that can express the data, if the settings allow
 /// it.
 fn version_of(config: &Config, has_expiring_fields: bool) -> u16 {

@@ -29,6 +29,7 @@ use crate::threads::changes::ChangeDelivery;
 use crate::threads::cron::Cron;
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
+use crate::threads::slots::SlotMovers;
 use crate::threads::supervision::Supervision;
 use crate::threads::views::Keeper;
 use crate::threads::{background, node_reader};
@@ -347,6 +348,7 @@ impl Running {
         let append_only = Arc::new(append_only);
         let journal = Arc::clone(append_only.journal());
         let movers = Movers::new(&active);
+        let slot_movers = SlotMovers::new(&cuts, &active);
         let outside = Arc::new(Outside {
             log: Arc::clone(log),
             wakers,
@@ -366,6 +368,7 @@ impl Running {
             background: background::start()?,
             node_reader: node_reader::start()?,
             movers,
+            slot_movers,
             views: Keeper::start(views, log)?,
             failed: Mutex::default(),
             oom_score,
@@ -382,6 +385,7 @@ impl Running {
         outside.background.connect(&engine);
         outside.node_reader.connect(&engine);
         outside.movers.connect(&engine);
+        outside.slot_movers.connect(&engine);
         outside.views.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
@@ -744,6 +748,7 @@ impl Running {
         self.outside.background.stop();
         self.outside.node_reader.stop();
         self.outside.movers.stop();
+        self.outside.slot_movers.stop();
         self.outside.views.stop();
         self.outside.append_only.stop();
         if let Some(file) = self.pid_file.into_inner() {

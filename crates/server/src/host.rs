@@ -16,7 +16,7 @@ use engine::files::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::host::{
     CertificateMetrics, ClusterControl, ClusterRequest, ConfigFile, CpuSeconds, Frequent, LogLevel,
     LongReads, MemoryMetrics, MemorySource, Migration, Migrations, Notify, Process, ProcessInfo,
-    Shutdown, UsersFile, ViewRequest, ViewSource, Wake,
+    Shutdown, SlotMove, UsersFile, ViewRequest, ViewSource, Wake,
 };
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
@@ -33,6 +33,7 @@ use crate::threads::background::BackgroundJobs;
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
 use crate::threads::node_reader::NodeReader;
+use crate::threads::slots::SlotMovers;
 use crate::threads::views::{Keeper, Next};
 use persist::aof::append_only::{AppendOnly, DeferredReplies};
 use persist::config_file;
@@ -96,6 +97,8 @@ pub struct Outside {
     pub node_reader: NodeReader,
     /// The threads that move keys to other servers.
     pub movers: Movers,
+    /// The threads that move slots to other servers.
+    pub slot_movers: SlotMovers,
     /// The threads that ask databases.
     pub views: Keeper,
     /// The directive at which a change of settings has failed: the next change undoes that one.
@@ -224,6 +227,10 @@ impl LongReads for Outside {
 }
 
 impl Migrations for Outside {
+    fn move_slots(&self, slots: SlotMove, waiter: Waiter) {
+        self.slot_movers.move_alone(slots, waiter);
+    }
+
     fn migrate(&self, migration: Migration, waiter: Waiter) {
         self.movers.add(migration, waiter);
     }

@@ -20,6 +20,7 @@ use crate::locks::gate::{Pinned, StoppedWorld};
 use crate::locks::reserve::{Reservation, Reserved};
 use crate::locks::sync::{AtomicBool, AtomicU32, AtomicU64, RwLock, spin_loop};
 use crate::locks::waits::Waits;
+use crate::slot_set::{SharedSlotSet, SlotSet};
 use crate::snapshot::cut::{Cut, Walker};
 
 pub use key::Key;
@@ -83,6 +84,9 @@ pub struct Keyspace<X> {
     pub(crate) marked: AtomicBool,
     /// A thread has found a slot locked.
     waited_for: AtomicBool,
+    /// Slots whose keys belong to another server: those that arrive from it, or were given to it.
+    /// Walks and counts leave them out; cuts and [`Keyspace::take_all`] do not.
+    pub hidden: SharedSlotSet,
     /// Slots that newcomers keep away from.
     reserved: Arc<Reserved>,
     /// The scripts that wait for slots while they hold others.
@@ -115,6 +119,7 @@ impl<X> Keyspace<X> {
             cut: RwLock::new(None),
             marked: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
+            hidden: SharedSlotSet::default(),
             reserved: Arc::new(Reserved::new()),
             waits: Waits::default(),
         }
@@ -210,23 +215,56 @@ impl<X> Keyspace<X> {
         }
     }
 
-    /// The first slot at or after `from` that has keys in `database`. Read without a lock.
+    /// The first slot at or after `from` that has keys in `database` and is not hidden. Read
+    /// without a lock.
     pub fn next_occupied(&self, database: usize, from: usize) -> Option<u16> {
+        self.next_with_keys(database, from, |index| !self.hidden.word(index))
+    }
+
+    /// The first slot at or after `from` that has keys in `database`, hidden or not, among `slots`
+    /// if that is given. Read without a lock.
+    pub fn next_of_all(
+        &self,
+        database: usize,
+        from: usize,
+        slots: Option<&SlotSet>,
+    ) -> Option<u16> {
+        self.next_with_keys(database, from, |index| slots.map_or(u64::MAX, |own| own.word(index)))
+    }
+
+    #[inline]
+    fn next_with_keys(
+        &self,
+        database: usize,
+        from: usize,
+        mask: impl Fn(usize) -> u64,
+    ) -> Option<u16> {
         let words = &self.databases[database].occupied;
+        let read = |index: usize| Some(words.get(index)?.load(Ordering::Relaxed) & mask(index));
         let mut index = from / 64;
-        let mut word = words.get(index)?.load(Ordering::Relaxed) & (u64::MAX << (from % 64));
+        let mut word = read(index)? & (u64::MAX << (from % 64));
         while word == 0 {
             index += 1;
-            word = words.get(index)?.load(Ordering::Relaxed);
+            word = read(index)?;
         }
         Some((index * 64) as u16 + word.trailing_zeros() as u16)
     }
 
-    /// The slots that have keys in `database`, ascending. Read without locks.
+    /// The slots that have keys in `database` and are not hidden, ascending. Read without locks.
     pub fn occupied(&self, database: usize) -> impl Iterator<Item = u16> {
         let mut from = 0;
         std::iter::from_fn(move || {
             let slot = self.next_occupied(database, from)?;
+            from = usize::from(slot) + 1;
+            Some(slot)
+        })
+    }
+
+    /// The slots that have keys in `database`, hidden or not, ascending. Read without locks.
+    pub fn all_occupied(&self, database: usize) -> impl Iterator<Item = u16> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let slot = self.next_of_all(database, from, None)?;
             from = usize::from(slot) + 1;
             Some(slot)
         })
@@ -274,9 +312,9 @@ impl<X> Keyspace<X> {
         self.occupied(database).map(|slot| self.slot_len(database, slot)).sum()
     }
 
-    /// Whether a database has no key.
+    /// Whether a database has no key, hidden or not.
     pub fn is_empty(&self, database: usize) -> bool {
-        self.next_occupied(database, 0).is_none()
+        self.next_of_all(database, 0, None).is_none()
     }
 
     /// Keys with an expiry in a database, counted without locks.
@@ -365,7 +403,7 @@ impl<X> Keyspace<X> {
     pub fn take_all(&self, stopped: &StoppedWorld<'_>, database: usize) -> Vec<SlotTable> {
         stopped.check();
         let mut taken = Vec::new();
-        for slot in self.occupied(database) {
+        for slot in self.all_occupied(database) {
             let cell = self.cell(database, slot);
             // SAFETY: the world is stopped; an occupied slot has a cell.
             let table = unsafe { std::mem::take(&mut *cell) };
@@ -380,6 +418,16 @@ impl<X> Keyspace<X> {
 
     /// Begins a cut: the data as it is now. `None` while there is one already.
     pub fn begin_cut(&self, stopped: &StoppedWorld<'_>, clock: u64) -> Option<Walker<'_, X>> {
+        self.begin_cut_of(stopped, clock, None)
+    }
+
+    /// Begins a cut of these slots alone, or of all. `None` while there is one already.
+    pub fn begin_cut_of(
+        &self,
+        stopped: &StoppedWorld<'_>,
+        clock: u64,
+        slots: Option<SlotSet>,
+    ) -> Option<Walker<'_, X>> {
         stopped.check();
         if self.cutting.load(Ordering::Relaxed) {
             return None;
@@ -393,7 +441,7 @@ impl<X> Keyspace<X> {
         self.raise_floor(version);
         let expiring = (0..self.databases()).any(|database| self.field_expires(database) > 0);
         let marks = !self.marked.swap(true, Ordering::Relaxed);
-        let cut = Arc::new(Cut::new(version, marks, self.databases(), expiring));
+        let cut = Arc::new(Cut::new((version, marks), self.databases(), expiring, slots));
         *self.cut.write() = Some(Arc::clone(&cut));
         self.cutting.store(true, Ordering::Relaxed);
         Some(Walker::new(self, cut))

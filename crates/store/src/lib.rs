@@ -9,6 +9,7 @@ pub mod garbage;
 pub mod keyspace;
 pub mod locks;
 pub mod pack;
+mod slot_set;
 pub mod snapshot;
 pub mod table;
 pub mod types;
@@ -20,6 +21,7 @@ pub use types::{list, stream};
 
 pub use entry::{Entry, EntryMut, INLINE_MAX, Removed, Value, ValueMut, ValueRef};
 pub use keyspace::{Key, Keyspace, LockedSlots, Look, SlotTable};
+pub use slot_set::{SharedSlotSet, SlotSet};
 pub use types::hash::{Field, Hash, HashIter, HashView};
 pub use types::list::List;
 pub use types::packed::{Limits, Malformed, SetLimits};

@@ -36,6 +36,7 @@ const FROM_ELSEWHERE: [&str; 54] = [
     "xtrim condition",
     "xreadgroup min-idle-time",
     "contenttype",
+    "slotmove",
     "xackdel",
     "xdelex",
     "client|capa",

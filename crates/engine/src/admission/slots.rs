@@ -164,7 +164,7 @@ impl Engine {
         (command, argv, keys): (&Spec, Arguments<'_>, &[KeyAt]),
     ) -> CommandResult {
         let Some(view) = turn.cluster.as_deref() else { return Ok(()) };
-        if session.replays || session.user.is_server() {
+        if session.replays || session.import.is_some() || session.user.is_server() {
             return Ok(());
         }
         let mut slots: NamedSlots = keys.iter().map(|key| key.slot).collect();

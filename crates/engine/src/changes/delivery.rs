@@ -122,7 +122,7 @@ fn matches(followers: &Followers, end: u64, changes: &[Change<'_>]) -> (Vec<Matc
 impl Engine {
     /// Begins to keep the journal for followers. Must be called with the world stopped, so that
     /// every write after this instant is kept.
-    pub(crate) fn keep_changes(&self) {
+    pub fn keep_changes(&self) {
         let Some(backlog) = self.journal.changes() else { return };
         if !backlog.is_on() {
             // After a gap, the same name would make positions from before it look valid.

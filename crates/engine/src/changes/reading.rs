@@ -117,7 +117,7 @@ fn expiry_of(options: &[&[u8]]) -> Option<i64> {
 }
 
 /// Where the words of a command in RESP begin, as this server has written it, and their lengths.
-fn ranges_of(command: &[u8]) -> SmallVec<[(usize, usize); 6]> {
+pub(super) fn ranges_of(command: &[u8]) -> SmallVec<[(usize, usize); 6]> {
     let line = |from: usize| {
         // A few digits: sooner read than searched.
         let end = from + command.get(from..)?.iter().position(|byte| *byte == b'\r')?;

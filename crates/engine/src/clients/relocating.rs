@@ -10,9 +10,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use cluster::topology::Topology;
+use cluster::slots::SlotRanges;
+use cluster::topology::{MigrationState, Topology};
 use resp::output::Output;
 use resp::reply::Reply;
+use store::SlotSet;
 use store::gate::StoppedWorld;
 
 use crate::cluster::view::ClusterView;
@@ -33,10 +35,12 @@ impl Engine {
             return;
         };
         if next.serves_as(&present) {
-            return self.cluster.set_view(next);
+            self.cluster.set_view(next);
+            return self.note_slots();
         }
         let stopped = self.gates.stop_the_world();
         self.cluster.set_view(next);
+        self.note_slots();
         drop(stopped);
         self.send_clients_away();
     }
@@ -45,7 +49,31 @@ impl Engine {
     pub fn follow_topology_stopped(&self, _: &StoppedWorld<'_>, topology: Arc<Topology>) {
         if let Some(next) = self.cluster.view_of(topology) {
             self.cluster.set_view(next);
+            self.note_slots();
             self.send_clients_away();
+        }
+    }
+
+    /// Hides the slots of other shards, and has their keys deleted, unless they are on their way
+    /// here.
+    fn note_slots(&self) {
+        let Some(view) = self.cluster.view() else { return };
+        let set = |slots: &SlotRanges| slots.iter().collect::<SlotSet>();
+        let Some(shard) = view.shard() else { return };
+        let all = view.topology.migrations.values();
+        let coming = all.filter(|own| own.to == shard.id && own.state != MigrationState::Aborted);
+        let coming: Vec<_> =
+            coming.map(|own| (own.id.as_bytes().into(), set(&own.slots))).collect();
+        let mut foreign = SlotSet::default();
+        for other in view.topology.shards.values().filter(|other| other.id != shard.id) {
+            let slots = other.slots.iter();
+            let stays = |slot: &u16| !coming.iter().any(|(_, slots)| slots.has(*slot));
+            slots.filter(stays).for_each(|slot| foreign.insert(slot));
+        }
+        self.slot_moves.follow(&self.keyspace.hidden, &set(&shard.slots), coming);
+        let has_keys = |own: usize| self.keyspace.next_of_all(own, 0, Some(&foreign)).is_some();
+        if view.leads() && (0..self.keyspace.databases()).any(has_keys) {
+            self.slot_moves.empty(foreign, None);
         }
     }
 

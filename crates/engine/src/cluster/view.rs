@@ -2,35 +2,12 @@
 
 use std::sync::Arc;
 
-use base::limits::SLOTS;
 use cluster::ids::NodeId;
-use cluster::slots::SlotRanges;
 use cluster::topology::{Node, Shard, Topology};
+use store::SlotSet;
 
 use crate::command::args::KeyAt;
 use config::{Config, EndpointType};
-
-/// A set of slots, as bits.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SlotSet(Box<[u64; SLOTS / 64]>);
-
-impl SlotSet {
-    /// The slots of ranges.
-    pub fn new(ranges: &SlotRanges) -> SlotSet {
-        let mut words = Box::new([0; SLOTS / 64]);
-        for slot in ranges.iter() {
-            words[usize::from(slot) / 64] |= 1 << (slot % 64);
-        }
-        SlotSet(words)
-    }
-
-    /// Whether a slot is one of them.
-    #[inline]
-    pub fn has(&self, slot: u16) -> bool {
-        let word = usize::from(slot) / 64 % (SLOTS / 64);
-        self.0[word] & 1 << (slot % 64) != 0
-    }
-}
 
 /// Who serves a slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +38,7 @@ impl ClusterView {
     /// A topology as this node sees it.
     pub fn new(topology: Arc<Topology>, own: NodeId) -> ClusterView {
         let shard = topology.shard_of(own);
-        let slots = SlotSet::new(shard.map_or(&SlotRanges::new(), |shard| &shard.slots));
+        let slots = shard.into_iter().flat_map(|shard| shard.slots.iter()).collect();
         let (leads, is_covered) = (topology.is_primary(own), topology.is_covered());
         ClusterView { topology, own, slots, leads, is_covered }
     }
@@ -138,17 +115,4 @@ pub fn endpoint<'n>(node: &'n Node, config: &Config) -> Option<&'n str> {
 /// The port of a node for clients of one kind: 0 if it has none for them.
 pub fn port(node: &Node, encrypted: bool) -> u16 {
     if encrypted { node.address.tls_port } else { node.address.port }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sets_have_the_slots_of_their_ranges() {
-        let ranges: SlotRanges = "0,63-64,5000-5100,16383".parse().expect("these are ranges");
-        let set = SlotSet::new(&ranges);
-        assert!((0..SLOTS as u16).all(|slot| set.has(slot) == ranges.contains(slot)));
-        assert!(set == SlotSet::new(&ranges) && set != SlotSet::new(&SlotRanges::new()));
-    }
 }

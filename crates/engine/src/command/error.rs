@@ -30,6 +30,8 @@ texts! {
     PRIMARY_DOWN = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
     /// The primary of a link is not the present one.
     PRIMARY_CHANGED = "ERR the replica follows another primary";
+    /// A source of slots writes somewhere else, or after the end.
+    IMPORT_OVER = "ERR the import of these slots is over";
     /// Options that do not fit together or are unknown.
     SYNTAX = "ERR syntax error";
     /// An argument, or the stored value, is no 64-bit integer.

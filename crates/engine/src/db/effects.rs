@@ -110,6 +110,8 @@ pub struct StreamUnit {
 /// The effects of a command or transaction so far.
 #[derive(Default)]
 pub struct Effects {
+    /// Nobody hears of events of keys: they are those of another server.
+    pub(crate) silent: bool,
     /// Changes so far, as Redis counts them for `save` points.
     pub dirty: u64,
     /// Whether the journal listens: see [`crate::journal::State::listening`].
@@ -180,7 +182,7 @@ impl Effects {
     /// Records an event of a key, if the settings ask for its class.
     #[inline]
     pub fn note(&self, config: &Config, database: usize, key: &[u8], event: Event) {
-        if config.notify_keyspace_events.contains(event.0) {
+        if config.notify_keyspace_events.contains(event.0) && !self.silent {
             let asked = config.notify_keyspace_events;
             let notification = Notification { database, event, key: key.into(), asked };
             self.publications.borrow_mut().add(Publication::Event(notification));

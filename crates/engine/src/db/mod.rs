@@ -331,6 +331,19 @@ impl<'a> Db<'a> {
         self.effects.journal_command(index, command.chain(names));
     }
 
+    /// Deletes keys that another server has now, with one command in the journal. Nobody hears of
+    /// events.
+    pub(crate) fn delete_moved_keys(&mut self, keys: &[Box<[u8]>]) {
+        let index = self.index;
+        self.effects.silent = true;
+        for key in keys {
+            self.drop_unasked(index, &Key::new(key), Event(Class::GENERIC, "del"));
+        }
+        let names = keys.iter().map(|key| &**key);
+        let command = std::iter::once(&b"UNLINK"[..]);
+        self.effects.journal_command(index, command.chain(names));
+    }
+
     /// Deletes a key to make room.
     pub(crate) fn delete_evicted(&mut self, key: &Key<'_>) {
         let index = self.index;

@@ -22,6 +22,8 @@ pub fn stopped_world<'a>(cx: &Context<'a>) -> &'a StoppedWorld<'a> {
 
 /// Removes all keys of some databases. Returns how many there were.
 pub fn empty(cx: &mut Context<'_>, databases: Range<usize>) -> usize {
+    // What arrives from another server would not be whole any more.
+    cx.engine.slot_moves.end_all();
     cx.db.mark_all_watchers(|database| match databases.contains(&database) {
         true => Fate::Emptied,
         false => Fate::Stays,
@@ -31,7 +33,7 @@ pub fn empty(cx: &mut Context<'_>, databases: Range<usize>) -> usize {
 }
 
 fn empty_one(cx: &mut Context<'_>, database: usize) -> usize {
-    let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
+    let slots: Vec<u16> = cx.engine.keyspace.all_occupied(database).collect();
     if slots.is_empty() {
         return 0;
     }
@@ -65,6 +67,7 @@ pub fn serve_waiters(cx: &mut Context<'_>, concerns: impl Fn(usize) -> bool) {
 /// Puts data in the place of the present data. Clients that watch a key which one of the two has
 /// find it changed, and those that wait for a key which the new data has are served.
 pub fn replace_all(cx: &mut Context<'_>, mut keyspace: Keyspace<Attachment>) {
+    cx.engine.slot_moves.end_all();
     cx.db.mark_all_watchers(|_| Fate::Emptied);
     cx.engine.keyspace.exchange(stopped_world(cx), &mut keyspace);
     cx.db.mark_all_watchers(|_| Fate::Emptied);

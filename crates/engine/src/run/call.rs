@@ -14,6 +14,7 @@ use crate::command::args::Args;
 use crate::command::error::CommandError;
 use crate::command::{self, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, SELECTS};
 use crate::db::Db;
+use crate::db::expiry::Expiry;
 use crate::db::slot_access::SlotAccess;
 use crate::engine::{Command, Context, Engine, Row};
 use crate::host::{Frequent, LogLevel};
@@ -186,12 +187,20 @@ impl Engine {
         let (parts, effects) = turn.parts();
         let touch = !session.no_touch;
         // The primary's own commands find everything as the primary did.
-        let imports = session.import_source && parts.config.import_mode || session.link.is_some();
+        // So do those of a server that slots come from.
+        let brings_slots = session.import.is_some();
+        let imports = session.import_source && parts.config.import_mode
+            || session.link.is_some()
+            || brings_slots;
+        effects.silent = brings_slots;
         let begun = effects.last_end;
         let (from, before) = (output.end(), session.write_offset);
         let holds = session.durability.holds_replies();
         let may_write = holds && self.may_write_data(session, (&row.command.spec, request.argv));
-        let db = Db::new(parts, effects, session.database, locked, touch, imports);
+        let mut db = Db::new(parts, effects, session.database, locked, touch, imports);
+        if brings_slots {
+            db.expiry = Expiry::Elsewhere;
+        }
         let mut cx = Context::new(self, session, row, slot_access, db, output);
         cx.busy = request.busy;
         cx.run_handler(row, &mut Args::new(request.argv, request.keys));

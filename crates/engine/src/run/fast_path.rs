@@ -7,6 +7,7 @@
 //! Commands that one connection has sent one after another take it together, so that what they have
 //! in common is checked once.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits::PREFETCH_MAX;
@@ -18,6 +19,7 @@ use store::gate::Pinned;
 use crate::admission::allowed_shortly;
 use crate::command::{self, args::Args};
 use crate::db::Db;
+use crate::db::expiry::Expiry;
 use crate::db::slot_access::SlotAccess;
 use crate::engine::{Context, Engine, Row};
 use crate::session::Session;
@@ -139,11 +141,17 @@ impl Engine {
         let locked = self.keyspace.no_slots(pinned, turn.clock);
         let Some((row, _)) = fast_request(requests, begin) else { return 0 };
         let (parts, effects) = turn.parts();
-        let db = Db::new(parts, effects, session.database, locked, touch, is_replicated);
+        let import = session.import.as_ref().map(|own| Arc::clone(&own.import));
+        effects.silent = import.is_some();
+        let imports = is_replicated || import.is_some();
+        let mut db = Db::new(parts, effects, session.database, locked, touch, imports);
+        if import.is_some() {
+            db.expiry = Expiry::Elsewhere;
+        }
         let mut cx = Context::new(self, session, row, SlotAccess::Ordinary(pinned), db, output);
         let (mut next, mut near, mut known) = (begin, begin, None);
         let started = cx.db.effects.last_end;
-        let is_server = is_replicated || cx.session.user.is_server();
+        let is_server = is_replicated || import.is_some() || cx.session.user.is_server();
         let node = cx.db.cluster.filter(|_| !is_server);
         let reads_here = cx.session.reads_from_replica;
         while next < until
@@ -160,6 +168,11 @@ impl Engine {
                 if !view.surely_serves(writes, reads_here, request.keys) {
                     break;
                 }
+            }
+            if let Some(own) = &import
+                && !own.admits(request.keys.iter().map(|key| key.slot))
+            {
+                break;
             }
             let locked = &mut cx.db.locked;
             let is_free = !self.pause.is_on(cx.db.monotonic)

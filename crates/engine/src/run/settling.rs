@@ -157,6 +157,7 @@ impl Engine {
         }
         let pinned = locked.pinned();
         let (parts, effects) = turn.parts();
+        effects.silent = false;
         let mut db = Db::new(parts, effects, database, locked, true, false);
         delete(&mut db);
         if db.effects.ready.is_empty() {

@@ -15,6 +15,7 @@
 //! | [`failover`] | which of them takes over, and when? |
 //! | [`attachment`], `watcher` | what do clients leave at a slot? |
 //! | `left_behind` | what have they left at slots that another thread had locked? |
+//! | [`slot_moves`] | which slots are on their way to another server, or from one? |
 //! | `killing` | when are the clients closed that CLIENT KILL has killed? |
 
 pub mod attachment;
@@ -28,6 +29,7 @@ pub(crate) mod left_behind;
 mod patterns;
 pub mod pubsub;
 pub mod replicas;
+pub mod slot_moves;
 mod state;
 pub mod sync;
 pub(crate) mod user;

@@ -14,6 +14,7 @@ use crate::session::choice::{Durability, Owed, ReadAfter};
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
 use crate::session::replicas::introduction::{Introduction, SyncRequest};
+use crate::session::slot_moves::Importing;
 use crate::session::user::User;
 use crate::session::watcher::Watch;
 use config::Config;
@@ -183,6 +184,8 @@ pub struct Session {
     pub(crate) script_tries: u32,
     /// What it has said of itself as a replica: REPLCONF.
     pub introduction: Option<Box<Introduction>>,
+    /// It brings slots from another server.
+    pub import: Option<Box<Importing>>,
     /// It becomes a replica: another thread takes its connection over.
     pub sync_request: Option<Box<SyncRequest>>,
     /// Close when the output is sent.
@@ -229,6 +232,7 @@ impl Session {
             script_needs: None,
             script_tries: 0,
             introduction: None,
+            import: None,
             sync_request: None,
             close: false,
         }

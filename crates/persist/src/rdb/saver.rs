@@ -117,12 +117,15 @@ impl Saver {
         let right = match (self.cuts.try_take(Reader::Snapshot), &request) {
             (Ok(right), _) => right,
             (Err(Reader::Snapshot), _) => return Err(Refusal::InProgress),
-            // A replica may take its copy slowly: no client waits for that. In Redis a file is
+            // A replica, or another server, may take its copy slowly: no client waits for that. In Redis a file is
             // being written then, too.
-            (Err(Reader::Replicas), SaveRequest::Answer(_)) => return Err(Refusal::InProgress),
-            (Err(Reader::Replicas), SaveRequest::Background { schedule: false, .. }) => {
+            (Err(Reader::Replicas | Reader::Slots), SaveRequest::Answer(_)) => {
                 return Err(Refusal::InProgress);
             }
+            (
+                Err(Reader::Replicas | Reader::Slots),
+                SaveRequest::Background { schedule: false, .. },
+            ) => return Err(Refusal::InProgress),
             // Its client waits for the rewrite as well.
             (Err(_), SaveRequest::Answer(waiter)) => {
                 return self.save_after_rewrite(&engine, waiter.clone(), this);

@@ -10,6 +10,7 @@
 //! | [`node_reader`] | which thread answers reads of nodes that would keep a worker busy for long? |
 //! | [`internal_client`] | how does a thread that serves no connection run commands? |
 //! | [`moving`] | which threads move keys to other servers? |
+//! | [`slots`] | which threads move slots to other servers, and delete what has gone? |
 //! | [`supervision`] | which thread tells systemd how the server is? |
 //! | [`views`] | which threads ask databases, and keep the results? |
 
@@ -21,5 +22,6 @@ pub mod internal_client;
 pub mod job_thread;
 pub mod moving;
 pub mod node_reader;
+pub mod slots;
 pub mod supervision;
 pub mod views;

@@ -35,6 +35,7 @@ use crate::entry::{Entry, Value, ValueRef, Word};
 use crate::keyspace::{Key, Keyspace, LockedSlots, SlotTable};
 use crate::locks::gate::{Access, Pinned};
 use crate::locks::sync::{AtomicU64, Mutex};
+use crate::slot_set::SlotSet;
 use crate::snapshot::cut_memory::CutMemory;
 use crate::snapshot::freeze::{Frozen, Location, Piece, PieceKind, Pieces};
 use crate::snapshot::frozen_text::{FrozenText, LARGE_TEXT};
@@ -229,6 +230,8 @@ pub struct Cut {
     version: u64,
     /// Marks are this cut's: no earlier one has left any.
     marks: bool,
+    /// The slots that it is of, unless it is of all.
+    slots: Option<SlotSet>,
     /// Fields of some hashes expire.
     has_expiring_fields: bool,
     /// The position of the walker: the database's number times [`SLOTS`], plus the slot. Written
@@ -252,14 +255,15 @@ pub struct Cut {
 
 impl Cut {
     pub(crate) fn new(
-        version: u64,
-        marks: bool,
+        (version, marks): (u64, bool),
         databases: usize,
         has_expiring_fields: bool,
+        slots: Option<SlotSet>,
     ) -> Cut {
         Cut {
             version,
             marks,
+            slots,
             has_expiring_fields,
             at: AtomicU64::new(0),
             position: AtomicU64::new(0),
@@ -338,7 +342,12 @@ impl Cut {
             let rest = self.rest_of(self.number_of(database), key.slot);
             rest.is_none_or(|rest| SlotTable::position_at(key.hash) < rest)
         };
-        self.has(word, word.is_handed()) && !passed()
+        self.has(word, word.is_handed()) && self.is_of(key.slot) && !passed()
+    }
+
+    /// Whether it is of a slot.
+    fn is_of(&self, slot: u16) -> bool {
+        self.slots.as_ref().is_none_or(|slots| slots.has(slot))
     }
 
     /// Whether an entry belongs to the cut and was not handed over.
@@ -416,6 +425,9 @@ impl Cut {
         let rest = tables.into_iter().filter_map(|(slot, table)| {
             // A table that the walker has passed may still be being read in pieces.
             let reading = !self.frozen.is_empty();
+            if !self.is_of(slot) {
+                return Some(table);
+            }
             let position = match self.rest_of(number, slot) {
                 Some(position) => position,
                 None if reading => u32::MAX,
@@ -742,11 +754,14 @@ impl<'k, X> Walker<'k, X> {
         let at = self.cut.at.load(Ordering::Relaxed);
         let (number, slot) = ((at / SLOTS as u64) as usize, (at % SLOTS as u64) as usize);
         if number == self.space.databases() {
-            self.space.marked.store(false, Ordering::Relaxed);
+            // Marks that an earlier cut has left in other slots are still there.
+            if self.cut.slots.is_none() || self.cut.marks {
+                self.space.marked.store(false, Ordering::Relaxed);
+            }
             return WalkProgress::Finished;
         }
         let database = self.cut.database_of(number);
-        let Some(next) = self.space.next_occupied(database, slot) else {
+        let Some(next) = self.space.next_of_all(database, slot, self.cut.slots.as_ref()) else {
             self.go_to(number + 1, 0);
             return WalkProgress::More;
         };
@@ -814,8 +829,8 @@ impl<'k, X> Walker<'k, X> {
     }
 
     fn go_to(&self, number: usize, slot: u16) {
-        // No thread uses the slot that is left: we have locked it, or it has no keys. A thread that
-        // uses the next slot sees the new position together with it.
+        // No thread uses the slot that is left: we have locked it, or it has no keys of the cut. A
+        // thread that uses the next slot sees the new position together with it.
         let at = number as u64 * SLOTS as u64 + u64::from(slot);
         debug_assert!(self.cut.at.load(Ordering::Relaxed) < at, "the walk never goes back");
         self.cut.position.store(0, Ordering::Relaxed);

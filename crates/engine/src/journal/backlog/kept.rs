@@ -40,6 +40,8 @@ pub(super) struct Kept {
     pub(super) named: bool,
     /// The offset from which on somebody needs what is kept, beyond the limit: a replica.
     pub(super) needed: Option<u64>,
+    /// Likewise, of others that read it for a while: by their numbers.
+    pub(super) pins: Vec<(u64, u64)>,
     /// Where a reader stopped last, and the database that is selected there: the next one begins
     /// there most often.
     pub(super) stopped: (u64, Option<usize>),
@@ -61,7 +63,7 @@ impl Kept {
     pub(super) fn shorten(&mut self, limit: u64) {
         while self.memory as u64 > limit
             && self.blocks.len() > 1
-            && self.needed.is_none_or(|needed| self.blocks[0].end() <= needed)
+            && self.first_needed().is_none_or(|needed| self.blocks[0].end() <= needed)
             && let Some(oldest) = self.blocks.pop_front()
         {
             self.memory -= oldest.memory();
@@ -70,6 +72,11 @@ impl Kept {
         while self.histories.get(1).is_some_and(|next| next.from < self.start) {
             self.histories.pop_front();
         }
+    }
+
+    /// The offset from which on somebody needs what is kept.
+    fn first_needed(&self) -> Option<u64> {
+        self.needed.into_iter().chain(self.pins.iter().map(|(_, from)| *from)).min()
     }
 
     pub(super) fn clear(&mut self) {

@@ -351,6 +351,15 @@ impl Backlog {
         }
     }
 
+    /// Keeps everything after this offset for a reader of this number, beyond the limit, or nothing
+    /// for it any more. The caller chooses a number that no other reader has.
+    pub fn pin(&self, number: u64, needed: Option<u64>) {
+        let mut kept = self.kept.lock();
+        kept.pins.retain(|(own, _)| *own != number);
+        kept.pins.extend(needed.map(|from| (number, from)));
+        kept.shorten(self.limit.load(Relaxed));
+    }
+
     /// The bytes of the stream after an offset, in pieces, `most` altogether at most and none after
     /// `shown`. The pieces stay what they are, without a lock, for as long as they are referred to.
     ///

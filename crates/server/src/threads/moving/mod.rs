@@ -11,7 +11,7 @@
 //!
 //! Connections are kept for some seconds: who moves many keys sends many commands.
 
-mod target;
+pub(in crate::threads) mod target;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};

@@ -19,7 +19,7 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// Why a target is of no use.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(in crate::threads) enum Trouble {
     /// Its name has no address.
     Unknown,
     Writing,
@@ -53,15 +53,15 @@ impl Display for Trouble {
 }
 
 /// Where a target is.
-pub(super) struct Address<'a> {
-    pub(super) host: &'a str,
-    pub(super) port: u16,
+pub(in crate::threads) struct Address<'a> {
+    pub(in crate::threads) host: &'a str,
+    pub(in crate::threads) port: u16,
     /// What encrypts the connection, if it is to be encrypted.
-    pub(super) active: Option<&'a Arc<tls::Active>>,
+    pub(in crate::threads) active: Option<&'a Arc<tls::Active>>,
 }
 
 /// See the module's text.
-pub(super) struct Target {
+pub(in crate::threads) struct Target {
     stream: Stream,
     /// What has come and was not looked at.
     input: Vec<u8>,
@@ -71,9 +71,9 @@ pub(super) struct Target {
 
 /// How long to wait, and whether to go on.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'p> {
-    pub(super) timeout: Duration,
-    pub(super) is_stopped: &'p dyn Fn() -> bool,
+pub(in crate::threads) struct Patience<'p> {
+    pub(in crate::threads) timeout: Duration,
+    pub(in crate::threads) is_stopped: &'p dyn Fn() -> bool,
 }
 
 impl Patience<'_> {
@@ -110,7 +110,7 @@ fn encrypted(
 
 impl Target {
     /// Connects, logs in, and makes sure that it is another server.
-    pub(super) fn connect(
+    pub(in crate::threads) fn connect(
         engine: &Engine,
         address: &Address<'_>,
         credentials: Arguments<'_>,
@@ -139,6 +139,11 @@ impl Target {
             return Err(Trouble::Itself);
         }
         Ok(target)
+    }
+
+    /// The connection alone.
+    pub(in crate::threads) fn into_stream(self) -> Stream {
+        self.stream
     }
 
     /// Whether nothing has come that nobody has asked for, such as the end of the connection.

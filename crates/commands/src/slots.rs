@@ -1,0 +1,166 @@
+//! SLOTMOVE: slots that come from another server, which sends it, and slots that go to one.
+//!
+//! SLOTMOVE BEGIN makes a connection that of a source: what follows over it is written into the
+//! slots, which stay hidden. In a cluster the cluster has to know the move; without one, only
+//! clients that may use DEBUG move slots.
+
+use store::SlotSet;
+
+use config::Permission;
+use engine::command::args::Args;
+use engine::command::error::{CommandError, CommandResult};
+use engine::command::{
+    ADMIN, ArgumentKind, Docs, Group, IN_DANGEROUS, NO_KEYS, NO_MULTI, NOSCRIPT, argument, block,
+    docs, one_of, word,
+};
+use engine::engine::{Command, Context, Family, row};
+use engine::host::SlotMove;
+
+const NO_IMPORT: CommandError = CommandError::text("ERR this connection brings no slots");
+const NO_SLOTS: CommandError = CommandError::text("ERR Invalid or out of range slot");
+
+/// SLOTMOVE BEGIN id slots | FLUSH database|ALL | READY | TAKE | START host port slots [RATE bytes]
+fn slotmove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let subcommand = args.bytes()?;
+    match (subcommand.to_ascii_lowercase().as_slice(), args.len()) {
+        (b"begin", 2) => begin(cx, args.bytes()?, args.bytes()?),
+        (b"flush", 1) => flush(cx, args.bytes()?),
+        (b"ready", 0) => {
+            let own = cx.session.import.as_ref().ok_or(NO_IMPORT)?;
+            if !own.import.note_ready() {
+                return Err(CommandError::IMPORT_OVER);
+            }
+            cx.reply.ok();
+            Ok(())
+        }
+        (b"take", 0) => take(cx),
+        (b"start", 3 | 5) => start(cx, args),
+        _ => Err(CommandError::subcommand_syntax("slotmove", subcommand)),
+    }
+}
+
+/// Whether a client may move slots without a cluster.
+fn may_debug(cx: &Context<'_>) -> bool {
+    match cx.db.config.enable_debug_command {
+        Permission::Yes => true,
+        Permission::Local => cx.session.client.is_local(),
+        Permission::No => false,
+    }
+}
+
+fn begin(cx: &mut Context<'_>, id: &[u8], slots: &[u8]) -> CommandResult {
+    let slots = SlotSet::parse(slots).ok_or(NO_SLOTS)?;
+    let (keyspace, moves) = (&cx.engine.keyspace, &cx.engine.slot_moves);
+    if !moves.expects(id, &slots) && !may_debug(cx) {
+        return Err(CommandError::text("ERR no such move of slots to this server"));
+    }
+    if cx.engine.replication.is_replica() {
+        return Err(CommandError::READ_ONLY_REPLICA);
+    }
+    if cx.session.import.is_some() {
+        return Err(CommandError::text("ERR this connection brings slots already"));
+    }
+    let is_in_use = |slot: u16| {
+        let mut databases = 0..keyspace.databases();
+        !keyspace.hidden.has(slot) && databases.any(|own| keyspace.slot_len(own, slot) > 0)
+    };
+    if let Some(slot) = slots.iter().find(|slot| is_in_use(*slot)) {
+        return Err(CommandError::owned(format!("ERR slot {slot} of this server has keys")));
+    }
+    let waiter = cx.wait_for_host();
+    let importing = moves.begin(&keyspace.hidden, (id, slots), waiter);
+    cx.session.import = Some(Box::new(importing));
+    Ok(())
+}
+
+fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
+    let database = match database.eq_ignore_ascii_case(b"all") {
+        true => None,
+        false => {
+            let number = base::num::parse_i64(database).and_then(|own| usize::try_from(own).ok());
+            let number = number.filter(|own| *own < cx.engine.keyspace.databases());
+            Some(number.ok_or(CommandError::DB_OUT_OF_RANGE)?)
+        }
+    };
+    let waiter = cx.wait_for_host();
+    let own = cx.session.import.as_ref().ok_or(NO_IMPORT)?;
+    cx.engine.slot_moves.flush(&own.import, database, waiter);
+    Ok(())
+}
+
+fn take(cx: &mut Context<'_>) -> CommandResult {
+    if !may_debug(cx) {
+        return Err(CommandError::text("ERR the cluster gives slots to servers"));
+    }
+    let own = cx.session.import.as_ref().ok_or(NO_IMPORT)?;
+    if !cx.engine.slot_moves.take(&cx.engine.keyspace.hidden, &own.import) {
+        return Err(CommandError::IMPORT_OVER);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+fn start(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    if !may_debug(cx) {
+        return Err(CommandError::text("ERR the cluster moves slots"));
+    }
+    let (host, port, slots) = (args.bytes()?, args.i64()?, args.bytes()?);
+    let rate = match args.is_empty() {
+        true => 0,
+        false if args.word("rate") => args.i64()?,
+        false => return Err(CommandError::SYNTAX),
+    };
+    let wanted = SlotMove {
+        slots: SlotSet::parse(slots).ok_or(NO_SLOTS)?,
+        host: String::from_utf8_lossy(host).into_owned(),
+        port: u16::try_from(port).map_err(|_| CommandError::OUT_OF_RANGE)?,
+        rate: u64::try_from(rate).map_err(|_| CommandError::OUT_OF_RANGE)?,
+    };
+    let waiter = cx.wait_for_host();
+    cx.engine.host.move_slots(wanted, waiter);
+    Ok(())
+}
+
+/// The command of this family.
+pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
+
+const COMMANDS: &[Command] = &Group::Cluster.rows([row(
+    "slotmove",
+    slotmove,
+    -2,
+    ADMIN | NOSCRIPT | NO_MULTI | IN_DANGEROUS,
+    NO_KEYS,
+)]);
+
+// ---- Documentation ------------------------------------------------------------------------------
+
+const DOCS: &[Docs] = &[docs(
+    "slotmove",
+    "8.0.0",
+    "Brings slots to this server, or has it send slots to another one.",
+)
+.cost("O(N) for N keys in the slots.")
+.arguments(&[one_of(
+    "action",
+    &[
+        block(
+            "begin",
+            &[
+                argument("id", ArgumentKind::String).token("BEGIN"),
+                argument("slots", ArgumentKind::String),
+            ],
+        ),
+        argument("database", ArgumentKind::String).token("FLUSH"),
+        word("ready", "READY"),
+        word("take", "TAKE"),
+        block(
+            "start",
+            &[
+                argument("host", ArgumentKind::String).token("START"),
+                argument("port", ArgumentKind::Integer),
+                argument("slots", ArgumentKind::String),
+                argument("bytes", ArgumentKind::Integer).token("RATE").optional(),
+            ],
+        ),
+    ],
+)])];

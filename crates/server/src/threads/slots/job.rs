@@ -1,0 +1,123 @@
+//! What a move is, what it is told, and what it tells.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use engine::engine::Engine;
+use parking_lot::{Condvar, Mutex};
+use persist::cuts::Cuts;
+use store::SlotSet;
+
+/// How far what a target has of a move has to be before the slots change their owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// In the memory of the target.
+    Memory,
+    /// Synced by the target.
+    Fsync,
+    /// With so many of its replicas.
+    Replicas(u32),
+}
+
+/// A move of slots to another server.
+pub struct Move {
+    /// Its name.
+    pub id: String,
+    /// The slots.
+    pub slots: SlotSet,
+    /// Where the target is.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Bytes of the first copy that are sent a second at most; 0 for as many as possible.
+    pub rate: u64,
+    /// How far it has to be at the hand-over.
+    pub reach: Reach,
+    /// No cluster decides: the slots change their owner as soon as the target has them.
+    pub alone: bool,
+}
+
+/// What becomes of a move.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MoveEvent {
+    /// The target has nearly everything: [`SlotMovers::hold`] may follow.
+    CaughtUp,
+    /// The slots are held, and the target has everything: [`SlotMovers::finish`] follows.
+    Delivered,
+    /// It is over: whether the slots have gone.
+    Done(bool),
+    /// It cannot be done.
+    Failed(String),
+}
+
+/// Who is told what becomes of a move.
+pub type Notify = Box<dyn Fn(MoveEvent) + Send + Sync>;
+
+/// What was said to a move since it has begun.
+#[derive(Default)]
+pub(super) struct Order {
+    said: Mutex<Said>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Said {
+    pub(super) hold: bool,
+    pub(super) end: Option<bool>,
+}
+
+impl Order {
+    pub(super) fn say(&self, change: impl FnOnce(&mut Said)) {
+        change(&mut self.said.lock());
+        self.changed.notify_all();
+    }
+
+    pub(super) fn said(&self) -> Said {
+        *self.said.lock()
+    }
+
+    /// Waits until it is to end, but not for long. Returns how.
+    pub(super) fn wait_for_end(&self, longest: Duration) -> Option<bool> {
+        let mut said = self.said.lock();
+        if said.end.is_none() {
+            self.changed.wait_for(&mut said, longest);
+        }
+        said.end
+    }
+
+    /// Waits until something is said, but not for long.
+    pub(super) fn wait(&self, longest: Duration) {
+        self.changed.wait_for(&mut self.said.lock(), longest);
+    }
+}
+
+/// What the threads share.
+pub(super) struct Shared {
+    pub(super) engine: OnceLock<Weak<Engine>>,
+    pub(super) cuts: Arc<Cuts>,
+    /// What encrypts connections, if the settings ask for that.
+    pub(super) active: Arc<tls::Active>,
+    pub(super) orders: Mutex<HashMap<String, Arc<Order>>>,
+    /// Numbers of moves, for the parts of the journal that are kept for them.
+    pub(super) number: AtomicU64,
+    /// Whether the thread that deletes was woken, once it runs.
+    pub(super) emptying: Mutex<Option<bool>>,
+    pub(super) more: Condvar,
+    pub(super) is_stopped: AtomicBool,
+}
+
+impl Shared {
+    /// A move is over. Another one may have its name already.
+    pub(super) fn forget(&self, id: &str, order: &Arc<Order>) {
+        let mut orders = self.orders.lock();
+        if orders.get(id).is_some_and(|own| Arc::ptr_eq(own, order)) {
+            orders.remove(id);
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Relaxed)
+    }
+}

@@ -1,0 +1,469 @@
+//! One move of slots, as its source sees it.
+//!
+//! 1. The target begins an import: it deletes what it has in the slots, and hides them.
+//! 2. A cut of the slots goes out as commands. The journal is kept from the cut on.
+//! 3. What the journal has of the slots goes out, until little is left.
+//! 4. The slots are held: commands for them wait. The last of the journal goes out, and the target
+//!    says that it has everything.
+//! 5. The slots change their owner, and the held commands go on: they are sent to the target.
+//! 6. The keys are deleted here, by another thread. In a cluster, a node does so whenever it finds
+//!    keys in slots of other shards.
+//!
+//! Before the last step of 4 a connection that breaks only means to begin anew.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use engine::changes::slots::{Concern, concern};
+use engine::engine::Engine;
+use engine::host::LogLevel;
+use engine::journal::backlog::Backlog;
+use engine::journal::batch::select_command;
+use persist::cuts::{CutRight, Reader};
+use persist::snapshot;
+use resp::args::OwnedArguments;
+use resp::client::{Value, encode_command};
+use store::gate::Access;
+
+use super::job::{Move, MoveEvent, Order, Reach, Shared};
+use super::wire::{Trouble, Wire};
+use crate::threads::moving::target::{Address, Patience, Target};
+
+/// Records of the journal that are read at once.
+const RECORDS: usize = 512;
+/// With this many bytes of the journal left, the slots may be held.
+const NEAR_BYTES: u64 = 64 * 1024;
+/// With this many marks ahead of the target, too.
+const NEAR_MARKS: u64 = 2;
+/// Slots are held no longer than this in vain; the move then goes on without holding them.
+const LONGEST_HOLD: Duration = Duration::from_millis(500);
+/// The pause after that.
+const PAUSE_OF_HOLDS: Duration = Duration::from_millis(500);
+/// The rest while there is nothing to send.
+const REST: Duration = Duration::from_millis(1);
+/// How long a target may take to connect, to answer, and to delete what it has in the slots.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_OF_BEGIN: Duration = Duration::from_secs(60);
+/// The pause before a move begins anew, and how often one without a cluster does.
+const PAUSE: Duration = Duration::from_millis(500);
+const TRIES_ALONE: u32 = 5;
+
+/// How a try ends that does not fail.
+enum End {
+    Moved,
+    Ended,
+}
+
+/// The number of a part of the journal that is kept, and where it is kept.
+struct Pin<'e>(&'e Backlog, u64);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.0.pin(self.1, None);
+    }
+}
+
+/// Slots that are held until this is dropped.
+struct Hold<'a>(&'a Engine, &'a Move);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.slot_moves.release(&self.1.slots);
+    }
+}
+
+/// Sends the bytes of a cut at a bounded rate.
+struct Paced<'w> {
+    wire: &'w mut Wire,
+    trouble: &'w mut Option<Trouble>,
+    rate: u64,
+    begun: Instant,
+    sent: u64,
+}
+
+impl Write for Paced<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Err(trouble) = self.wire.send(bytes) {
+            *self.trouble = Some(trouble);
+            return Err(io::Error::other("the target is lost"));
+        }
+        self.sent += bytes.len() as u64;
+        if self.rate > 0 {
+            let planned = Duration::from_secs_f64(self.sent as f64 / self.rate as f64);
+            let early = planned.saturating_sub(self.begun.elapsed());
+            std::thread::sleep(early.min(PAUSE));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Moves slots. Returns the last event.
+pub(super) fn run(
+    shared: &Shared,
+    engine: &Arc<Engine>,
+    job: &Move,
+    order: &Order,
+    notify: &dyn Fn(MoveEvent),
+) -> MoveEvent {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mut source = Source { shared, engine, job, order, notify, selected: None };
+        match source.attempt() {
+            Ok(End::Moved) => return MoveEvent::Done(true),
+            Ok(End::Ended) => return MoveEvent::Done(false),
+            Err(Trouble::Refused(why)) => return MoveEvent::Failed(why),
+            Err(Trouble::Broken(why)) => {
+                if job.alone && tries == TRIES_ALONE {
+                    return MoveEvent::Failed(why);
+                }
+                let line = format!("The move {} of slots begins anew: {why}", job.id);
+                engine.host.log(LogLevel::Warning, &line);
+            }
+        }
+        order.wait(PAUSE);
+        if let Some(moved) = order.said().end {
+            return MoveEvent::Done(moved);
+        }
+    }
+}
+
+/// One try.
+struct Source<'m> {
+    shared: &'m Shared,
+    engine: &'m Arc<Engine>,
+    job: &'m Move,
+    order: &'m Order,
+    notify: &'m dyn Fn(MoveEvent),
+    /// The database that the target has selected, if it is known.
+    selected: Option<usize>,
+}
+
+impl Source<'_> {
+    /// Why it does not go on, if it does not.
+    fn is_over(&self) -> bool {
+        self.shared.is_stopped()
+            || self.order.said().end.is_some()
+            || self.engine.replication.is_replica()
+    }
+
+    fn attempt(&mut self) -> Result<End, Trouble> {
+        let begun = Instant::now();
+        let mut wire = self.connect()?;
+        let ranges = ranges(self.job);
+        let words = [&b"SLOTMOVE"[..], b"BEGIN", self.job.id.as_bytes(), ranges.as_bytes()];
+        expect_ok(wire.ask(&words, PATIENCE_OF_BEGIN)?)?;
+        let Some(right) = self.take_right() else { return Ok(End::Ended) };
+        let journal = &self.engine.journal;
+        let gate = self.engine.gates.register();
+        let stopped = self.engine.gates.stop_the_world();
+        self.engine.keep_changes();
+        let Some(backlog) = journal.changes().filter(|own| own.is_on()) else {
+            return Err(Trouble::Refused("ERR this server keeps no journal".into()));
+        };
+        let walker = right.begin_slots(self.engine, &stopped, self.job.slots.clone());
+        // The next effect names its database.
+        journal.append_raw(b"", None);
+        let at = journal.end();
+        let pin = Pin(backlog, self.shared.number.fetch_add(1, Relaxed));
+        backlog.pin(pin.1, Some(at));
+        drop(stopped);
+        let mut trouble = None;
+        let paced = Paced {
+            wire: &mut wire,
+            trouble: &mut trouble,
+            rate: self.job.rate,
+            begun: Instant::now(),
+            sent: 0,
+        };
+        let goes_on = |_| {
+            backlog.note_use(base::clock::monotonic_ms());
+            process::memory::publish();
+            !self.is_over() && !right.is_recalled()
+        };
+        let written =
+            snapshot::write_commands(self.engine, walker, Access::Gate(&gate), paced, goes_on);
+        drop((right, gate));
+        let written = match (written, trouble) {
+            (Ok(written), _) => written,
+            (_, Some(trouble)) => return Err(trouble),
+            _ if self.is_over() => return Ok(End::Ended),
+            (Err(error), None) => return Err(error.into()),
+        };
+        wire.mark()?;
+        let copied = begun.elapsed();
+        let Some((end, held)) = self.follow(&mut wire, backlog, (pin.1, at))? else {
+            return Ok(End::Ended);
+        };
+        let line = format!(
+            "The move {} of {} slots to {}:{} is over: {} keys, {} kB of commands in {} ms, then \
+             the journal, {} ms altogether; clients of these slots have waited for {}.{} ms",
+            self.job.id,
+            self.job.slots.len(),
+            self.job.host,
+            self.job.port,
+            written.keys,
+            written.bytes >> 10,
+            copied.as_millis(),
+            begun.elapsed().as_millis(),
+            held.as_millis(),
+            held.as_micros() % 1000 / 100,
+        );
+        self.engine.host.log(LogLevel::Notice, &line);
+        Ok(end)
+    }
+
+    fn connect(&self) -> Result<Wire, Trouble> {
+        let config = self.engine.config.snapshot();
+        let mut credentials = OwnedArguments::default();
+        if !config.masterauth.is_empty() {
+            let user = Some(&config.masteruser).filter(|user| !user.is_empty());
+            credentials = user.into_iter().chain([&config.masterauth]).collect();
+        }
+        let encrypted = config.tls_cluster.then_some(&self.shared.active);
+        let address = Address { host: &self.job.host, port: self.job.port, active: encrypted };
+        let is_stopped = || self.is_over();
+        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
+        let target = Target::connect(self.engine, &address, credentials.view(), 0, patience);
+        let target = target.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
+        Ok(Wire::new(target.into_stream(), &self.job.id)?)
+    }
+
+    /// The right to read a cut, when others have done with it.
+    fn take_right(&self) -> Option<CutRight> {
+        loop {
+            match self.shared.cuts.try_take(Reader::Slots) {
+                Ok(right) => return Some(right),
+                Err(_) if self.is_over() => return None,
+                Err(_) => self.order.wait(REST * 5),
+            }
+        }
+    }
+
+    /// Sends what the journal has of the slots, until they have changed their owner. Returns how it
+    /// ends, and how long the slots were held; nothing if it was ended before.
+    fn follow(
+        &mut self,
+        wire: &mut Wire,
+        backlog: &Backlog,
+        (pin, mut at): (u64, u64),
+    ) -> Result<Option<(End, Duration)>, Trouble> {
+        let mut has_told = false;
+        let mut next_hold = Instant::now();
+        loop {
+            if self.is_over() {
+                return Ok(None);
+            }
+            backlog.note_use(base::clock::monotonic_ms());
+            let any = self.send_records(wire, backlog, &mut at, u64::MAX)?;
+            backlog.pin(pin, Some(at));
+            wire.hear()?;
+            let left = backlog.newest().saturating_sub(at);
+            if left < NEAR_BYTES && wire.ahead() <= NEAR_MARKS {
+                if !std::mem::replace(&mut has_told, true) {
+                    (self.notify)(MoveEvent::CaughtUp);
+                }
+                let holds = self.job.alone || self.order.said().hold;
+                if holds && Instant::now() >= next_hold {
+                    if let Some(done) = self.hand_over(wire, backlog, &mut at)? {
+                        return Ok(Some(done));
+                    }
+                    next_hold = Instant::now() + PAUSE_OF_HOLDS;
+                }
+            }
+            if !any {
+                self.order.wait(REST);
+            }
+        }
+    }
+
+    /// Holds the slots, and lets them change their owner. Nothing if the target was too slow for
+    /// that, so that the slots are not held any more.
+    fn hand_over(
+        &mut self,
+        wire: &mut Wire,
+        backlog: &Backlog,
+        at: &mut u64,
+    ) -> Result<Option<(End, Duration)>, Trouble> {
+        let begun = Instant::now();
+        self.engine.slot_moves.hold(&self.job.slots);
+        let hold = Hold(self.engine, self.job);
+        // A command that has passed its checks before may still run. When the world stands, there
+        // is none.
+        drop(self.engine.gates.stop_the_world());
+        if !self.deliver(wire, backlog, at, begun)? {
+            return Ok(None);
+        }
+        if self.job.alone {
+            expect_ok(wire.ask(&[b"SLOTMOVE", b"TAKE"], PATIENCE)?)?;
+            self.engine.keyspace.hidden.insert(&self.job.slots);
+            let to = format!("{}:{}", self.job.host, self.job.port);
+            self.engine.slot_moves.give(&self.job.slots, &to);
+        } else {
+            (self.notify)(MoveEvent::Delivered);
+            while self.order.wait_for_end(PAUSE).is_none() && !self.shared.is_stopped() {}
+            if self.order.said().end != Some(true) {
+                return Ok(Some((End::Ended, begun.elapsed())));
+            }
+        }
+        drop(hold);
+        let held = begun.elapsed();
+        if self.job.alone {
+            self.engine.slot_moves.empty(self.job.slots.clone(), None);
+        }
+        Ok(Some((End::Moved, held)))
+    }
+
+    /// Brings the rest across while the slots are held. Returns whether it was in time.
+    fn deliver(
+        &mut self,
+        wire: &mut Wire,
+        backlog: &Backlog,
+        at: &mut u64,
+        begun: Instant,
+    ) -> Result<bool, Trouble> {
+        loop {
+            let end = self.engine.journal.end();
+            while *at < end && self.send_records(wire, backlog, at, end)? {}
+            match self.make_sure(wire) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                // A target that is only slow has its mark ahead.
+                Err(Trouble::Broken(_)) if wire.ahead() > 0 && wire.hear().is_ok() => {
+                    return Ok(false);
+                }
+                Err(trouble) => return Err(trouble),
+            }
+            // Keys may have expired meanwhile, or were evicted.
+            if !self.has_news(backlog, *at)? {
+                return Ok(true);
+            }
+            if begun.elapsed() > LONGEST_HOLD {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Asks the target whether it has everything, as durable as it has to be.
+    fn make_sure(&self, wire: &mut Wire) -> Result<bool, Trouble> {
+        let limit = LONGEST_HOLD.as_millis().to_string();
+        let count = match self.job.reach {
+            Reach::Memory => None,
+            Reach::Fsync => {
+                Some((1, wire.ask(&[b"WAITAOF", b"1", b"0", limit.as_bytes()], LONGEST_HOLD * 2)?))
+            }
+            Reach::Replicas(count) => {
+                let text = count.to_string();
+                let words = [&b"WAIT"[..], text.as_bytes(), limit.as_bytes()];
+                Some((count, wire.ask(&words, LONGEST_HOLD * 2)?))
+            }
+        };
+        let is_enough = match count {
+            None => true,
+            Some((wanted, Value::Integer(count))) => count >= i64::from(wanted),
+            Some((_, Value::Array(counts))) => counts.first() == Some(&Value::Integer(1)),
+            Some((_, other)) => return Err(Trouble::Refused(format!("ERR {other:?}"))),
+        };
+        if is_enough {
+            expect_ok(wire.ask(&[b"SLOTMOVE", b"READY"], LONGEST_HOLD)?)?;
+        }
+        Ok(is_enough)
+    }
+
+    /// Whether the journal has anything of the slots after an offset.
+    fn has_news(&self, backlog: &Backlog, mut at: u64) -> Result<bool, Trouble> {
+        loop {
+            let records = read(backlog, at, u64::MAX)?;
+            let Some(last) = records.last() else { return Ok(false) };
+            at = last.end();
+            let commands = records.iter().flat_map(|record| record.commands());
+            let concerns = |command: (usize, &[u8])| {
+                let concern = concern(self.engine.commands, command, &self.job.slots);
+                concern != Concern::Nothing
+            };
+            if commands.into_iter().any(concerns) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sends some of what the journal has of the slots after an offset, and a mark. Returns whether
+    /// there was anything to read.
+    fn send_records(
+        &mut self,
+        wire: &mut Wire,
+        backlog: &Backlog,
+        at: &mut u64,
+        until: u64,
+    ) -> Result<bool, Trouble> {
+        let records = read(backlog, *at, until)?;
+        let Some(last) = records.last() else { return Ok(false) };
+        *at = last.end();
+        let mut bytes = Vec::new();
+        for (database, command) in records.iter().flat_map(|record| record.commands()) {
+            match concern(self.engine.commands, (database, command), &self.job.slots) {
+                Concern::Nothing => {}
+                Concern::Whole => self.put(database, command, &mut bytes),
+                Concern::Part(part) => self.put(database, &part, &mut bytes),
+                Concern::Flush(database) => {
+                    let text = database.map_or_else(|| "all".to_owned(), |own| own.to_string());
+                    let words = [&b"SLOTMOVE"[..], b"FLUSH", text.as_bytes()];
+                    encode_command(words.into_iter(), &mut bytes);
+                }
+                Concern::Mixed => {
+                    let why = "a command takes keys of these slots and of others";
+                    return Err(Trouble::Broken(why.into()));
+                }
+            }
+        }
+        if !bytes.is_empty() {
+            wire.send(&bytes)?;
+            wire.mark()?;
+        }
+        Ok(true)
+    }
+
+    fn put(&mut self, database: usize, command: &[u8], bytes: &mut Vec<u8>) {
+        if self.selected != Some(database) {
+            self.selected = Some(database);
+            bytes.extend_from_slice(&select_command(database));
+        }
+        bytes.extend_from_slice(command);
+    }
+}
+
+fn read(
+    backlog: &Backlog,
+    at: u64,
+    until: u64,
+) -> Result<Vec<engine::journal::records::Record>, Trouble> {
+    let gone = |_| Trouble::Broken("the journal is not kept that long".into());
+    backlog.read(at, until, RECORDS).map_err(gone)
+}
+
+fn expect_ok(reply: Value) -> Result<(), Trouble> {
+    match reply {
+        Value::Simple(_) => Ok(()),
+        Value::Error(text) => Err(Trouble::of_error(&text)),
+        other => Err(Trouble::Refused(format!("ERR unexpected reply {other:?}"))),
+    }
+}
+
+/// The slots of a move, as ranges.
+fn ranges(job: &Move) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for slot in job.slots.iter() {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == slot => *last = slot,
+            _ => ranges.push((slot, slot)),
+        }
+    }
+    let text = |(first, last): &(u16, u16)| format!("{first}-{last}");
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}

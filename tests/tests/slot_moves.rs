@@ -1,0 +1,299 @@
+//! Slots that move from one server to another while clients write: nothing is lost, nothing is seen
+//! too early, and nothing is left where it was dropped.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Reply};
+use tests::observe::{figure, wait_until};
+use tests::random::Random;
+use tests::replication::{Traffic, catch_up, check_alike, first_difference, follow};
+use tests::server::{Server, Target};
+
+const ALL_SLOTS: &str = "0-16383";
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(Target::Dunlin, &[&[("repl-diskless-sync-delay", "0")], options].concat())
+}
+
+fn replica_of(primary: &Server) -> Result<Server> {
+    let replica = start(&[])?;
+    follow(&replica, primary.port())?;
+    let mut client = replica.connect()?;
+    wait_until("it follows", || Ok(figure(&mut client, "master_link_status")? == "up"))?;
+    Ok(replica)
+}
+
+/// Has a source move slots to the server at a port. Returns its reply.
+fn move_slots(source: &Server, port: u16, slots: &str, rate: &str) -> Result<Reply> {
+    let port = port.to_string();
+    let words = ["SLOTMOVE", "START", "127.0.0.1", &port, slots, "RATE", rate];
+    source.connect()?.call(&words)
+}
+
+/// The reply when slots have moved.
+fn moved() -> Reply {
+    Reply::Status(b"OK".to_vec())
+}
+
+fn size(client: &mut Client) -> Result<i64> {
+    match client.call_text("DBSIZE")? {
+        Reply::Integer(size) => Ok(size),
+        other => anyhow::bail!("{other:?}"),
+    }
+}
+
+/// Whether a reply, or an error of a load, says that the slots are somewhere else.
+fn has_moved(text: &str) -> bool {
+    text.contains("MOVED ")
+}
+
+#[test]
+fn a_target_has_exactly_what_the_source_had() -> Result<()> {
+    let seed = std::env::var("SEED").ok().and_then(|own| own.parse().ok()).unwrap_or(1);
+    let source = start(&[])?;
+    // It keeps what the source had: the source deletes its own.
+    let witness = replica_of(&source)?;
+    let mut target = start(&[("appendonly", "yes"), ("appendfsync", "everysec")])?;
+    let follower = replica_of(&target)?;
+    let mut client = source.connect()?;
+    let traffic = |seed| Traffic { swaps: false, ..Traffic::new(seed) };
+    traffic(seed).write(&mut client, 2000)?;
+    client.call_text("SELECT 0")?;
+    let members: Vec<_> = (0..100_000).map(|number| number.to_string()).collect();
+    for verb in ["SADD large:set", "RPUSH large:list"] {
+        let words = verb.split(' ').chain(members.iter().map(String::as_str));
+        client.call(&words.collect::<Vec<_>>())?;
+    }
+    client.call(&["SET", "large:text", &"x".repeat(5_000_000)])?;
+    // Keys are deleted at the source only when the witness has been looked at.
+    client.call_text("DEBUG PAUSE-CRON 1")?;
+    let over = AtomicBool::new(false);
+    let reply = scope(|scope| {
+        let writers: Vec<_> = (1..3)
+            .map(|number| {
+                let (source, over, mut traffic) = (&source, &over, traffic(seed + number));
+                scope.spawn(move || -> Result<()> {
+                    let mut writer = source.connect()?;
+                    while !over.load(Relaxed) {
+                        traffic.write(&mut writer, 20)?;
+                        writer.call_text("SELECT 0")?;
+                        match traffic.write_what_is_seldom(&mut writer) {
+                            Err(error) if has_moved(&format!("{error:#}")) => break,
+                            result => result?,
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        sleep(Duration::from_millis(200));
+        let reply = move_slots(&source, target.port(), ALL_SLOTS, "20000000");
+        sleep(Duration::from_millis(50));
+        over.store(true, Relaxed);
+        for writer in writers {
+            writer.join().expect("no panic")?;
+        }
+        reply
+    })?;
+    ensure!(reply == moved(), "{reply:?}: {}", source.log_tail());
+    catch_up(&source, &witness)?;
+    let alike = |own: &mut Client, other: &mut Client| -> Result<bool> {
+        // FUNCTION LOAD concerns no slot.
+        for client in [&mut *own, &mut *other] {
+            client.call_text("FUNCTION FLUSH")?;
+        }
+        Ok(first_difference(own, other)?.is_none())
+    };
+    witness.connect()?.call_text("REPLICAOF NO ONE")?;
+    let (mut own, mut other) = (witness.connect()?, target.connect()?);
+    if wait_until("they are alike", || alike(&mut own, &mut other)).is_err() {
+        let difference = first_difference(&mut own, &mut other)?;
+        anyhow::bail!("seed {seed}: {difference:?}, {}", source.log_tail());
+    }
+    ensure!(size(&mut other)? > 0);
+    check_alike(&target, &follower)?;
+    // What was imported is in its files.
+    target.kill();
+    target.start_again()?;
+    let mut again = target.connect()?;
+    let difference = first_difference(&mut own, &mut again)?;
+    ensure!(difference.is_none(), "after a start: {difference:?}");
+    client.call_text("DEBUG PAUSE-CRON 0")?;
+    // A full copy has what is hidden too.
+    wait_until("the source has no key", || {
+        let copy = replica_of(&source)?;
+        let keyspace = copy.connect()?.call_text("INFO keyspace")?;
+        Ok(!format!("{keyspace:?}").contains("keys="))
+    })
+}
+
+/// Adds to counters until told to stop. Follows MOVED.
+fn count(servers: &[&Server; 2], seed: u64, over: &AtomicBool) -> Result<Vec<u64>> {
+    let mut random = Random::new(seed);
+    let mut clients = [servers[0].connect()?, servers[1].connect()?];
+    let mut counted = vec![0; 200];
+    let mut places = vec![0; 200];
+    while !over.load(Relaxed) {
+        let number = random.below(200);
+        let key = format!("{seed}:{number}");
+        let reply = clients[places[number]].call(&["INCR", &key])?;
+        match reply {
+            Reply::Integer(_) => counted[number] += 1,
+            Reply::Error(text) if has_moved(&String::from_utf8_lossy(&text)) => places[number] = 1,
+            other => anyhow::bail!("{other:?}"),
+        }
+    }
+    Ok(counted)
+}
+
+#[test]
+fn no_acknowledged_write_is_lost_or_done_twice() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[])?);
+    let mut client = source.connect()?;
+    client.call_text("DEBUG POPULATE 20000 filling 100")?;
+    let over = AtomicBool::new(false);
+    let counted = scope(|scope| -> Result<Vec<Vec<u64>>> {
+        let servers = [&source, &target];
+        let over = &over;
+        let writers: Vec<_> =
+            (1..4).map(|seed| scope.spawn(move || count(&servers, seed, over))).collect();
+        let moves = (|| {
+            for slots in ["0-4095", "8192-8300,9000", "4096-8191"] {
+                sleep(Duration::from_millis(50));
+                let reply = move_slots(&source, target.port(), slots, "0")?;
+                ensure!(reply == moved(), "{reply:?}: {}", source.log_tail());
+            }
+            Ok(())
+        })();
+        sleep(Duration::from_millis(50));
+        over.store(true, Relaxed);
+        let counted = writers.into_iter().map(|own| own.join().expect("no panic"));
+        let counted = counted.collect::<Result<_>>();
+        moves.and(counted)
+    })?;
+    let mut clients = [source.connect()?, target.connect()?];
+    let mut moved = 0;
+    for (seed, counts) in (1..4).zip(&counted) {
+        for (number, count) in counts.iter().enumerate() {
+            let key = format!("{seed}:{number}");
+            let found: Vec<Reply> = clients
+                .iter_mut()
+                .map(|client| client.call(&["GET", &key]))
+                .collect::<Result<_>>()?;
+            moved += usize::from(found[0].is_error());
+            let value = found.iter().find_map(|own| own.text().filter(|_| !own.is_error()));
+            let value = value.map_or(Ok(0), |text| String::from_utf8_lossy(text).parse())?;
+            ensure!(value == *count, "{key}: {count} were acknowledged, {found:?}");
+        }
+    }
+    ensure!(moved > 100, "{moved} of 600 have moved");
+    // The filling came along, and is gone here.
+    wait_until("it is whole", || {
+        let (here, there) = (size(&mut clients[0])?, size(&mut clients[1])?);
+        Ok(here + there >= 20_000 && there > 9000)
+    })
+}
+
+#[test]
+fn commands_over_several_slots_are_divided() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[])?);
+    let mut client = source.connect()?;
+    client.call_text("DEBUG POPULATE 3000 filling 200")?;
+    for number in 0..100 {
+        client.call_text(&format!("MSET a{number} 1 b{number} 2 c{number} 3"))?;
+    }
+    let mover = scope(|scope| -> Result<Reply> {
+        let mover = scope.spawn(|| move_slots(&source, target.port(), "0-8191", "600000"));
+        sleep(Duration::from_millis(150));
+        for number in 0..100 {
+            client.call_text(&format!("MSET a{number} 4 d{number} 5 e{number} 6"))?;
+            client.call_text(&format!("DEL b{number} c{number}"))?;
+        }
+        mover.join().expect("no panic")
+    })?;
+    ensure!(mover == moved(), "{mover:?}: {}", source.log_tail());
+    let mut other = target.connect()?;
+    let mut there = 0;
+    for number in 0..100 {
+        for (name, value) in [("a", "4"), ("b", ""), ("c", ""), ("d", "5"), ("e", "6")] {
+            let words = ["GET", &format!("{name}{number}")];
+            let mut found = client.call(&words)?;
+            if found.is_error() {
+                found = other.call(&words)?;
+                there += 1;
+            }
+            let found = found.text().map(|text| String::from_utf8_lossy(text).into_owned());
+            ensure!(found.unwrap_or_default() == value, "{words:?}");
+        }
+    }
+    ensure!(there > 150, "{there} have moved");
+    Ok(())
+}
+
+/// What arrives, while it arrives.
+fn see_nothing(target: &Server) -> Result<()> {
+    let mut client = target.connect()?;
+    ensure!(size(&mut client)? == 0);
+    ensure!(client.call_text("KEYS *")?.elements().context("an array")?.is_empty());
+    let scanned = client.call_text("SCAN 0 COUNT 100000")?.elements().context("an array")?;
+    ensure!(format!("{scanned:?}").len() < 60, "{scanned:?}");
+    ensure!(client.call_text("RANDOMKEY")? == Reply::Nil);
+    ensure!(!format!("{:?}", client.call_text("INFO keyspace")?).contains("db0"));
+    Ok(())
+}
+
+#[test]
+fn what_arrives_is_hidden_and_goes_when_the_source_goes() -> Result<()> {
+    let (mut source, target) = (start(&[])?, start(&[("notify-keyspace-events", "KEA")])?);
+    let follower = replica_of(&target)?;
+    let mut client = source.connect()?;
+    client.call_text("DEBUG POPULATE 5000 filling 100")?;
+    let mut listener = target.connect()?;
+    listener.call_text("PSUBSCRIBE *")?;
+    let (mut own, mut other) = (follower.connect()?, target.connect()?);
+    {
+        // The source dies under it.
+        let port = target.port().to_string();
+        client.send(&["SLOTMOVE", "START", "127.0.0.1", &port, ALL_SLOTS, "RATE", "300000"])?;
+        wait_until("some has arrived", || Ok(size(&mut own)? > 500))?;
+        see_nothing(&target)?;
+        source.kill();
+    }
+    wait_until("it is dropped", || Ok(size(&mut own)? == 0))?;
+    see_nothing(&target)?;
+    // The slots can be used.
+    wait_until("the slots are free", || {
+        other.call_text("DEL own")?;
+        other.call_text("SET own 1")?;
+        Ok(size(&mut other)? == 1)
+    })?;
+    // Nobody has heard of anything but that.
+    let (heard, _) = listener.receive_raw(1 << 20, Duration::from_millis(200))?;
+    ensure!(!String::from_utf8_lossy(&heard).contains("filling"), "{heard:?}");
+    Ok(())
+}
+
+#[test]
+fn a_source_goes_on_when_its_target_goes() -> Result<()> {
+    let (source, mut target) = (start(&[])?, start(&[])?);
+    let follower = replica_of(&target)?;
+    let (mut client, mut own) = (source.connect()?, follower.connect()?);
+    client.call_text("DEBUG POPULATE 5000 filling 100")?;
+    let port = target.port();
+    let reply = scope(|scope| -> Result<Reply> {
+        let mover = scope.spawn(|| move_slots(&source, port, ALL_SLOTS, "300000"));
+        wait_until("some has arrived", || Ok(size(&mut own)? > 500))?;
+        target.kill();
+        mover.join().expect("no panic")
+    })?;
+    ensure!(reply.is_error(), "{reply:?}");
+    ensure!(client.call_text("SET filling:1 own")? == moved() && size(&mut client)? == 5000);
+    // Another one takes the slots.
+    let other = start(&[])?;
+    ensure!(move_slots(&source, other.port(), ALL_SLOTS, "0")? == moved());
+    ensure!(size(&mut other.connect()?)? == 5000);
+    Ok(())
+}
