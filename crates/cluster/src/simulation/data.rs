@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::control::Event;
-use crate::ids::{Epoch, ShardId};
+use crate::ids::{Epoch, NodeId, ShardId};
 use crate::simulation::host::{DataRole, Entry, Message};
 use crate::simulation::world::{
     Happening, Keeping, SLOT_STEP, World, node_id, number_of, shard_id,
@@ -94,6 +94,7 @@ impl World {
                 // Its slot may have moved meanwhile: with the write.
                 self.check_epoch(host, epoch, shard);
                 self.clients.acknowledged.insert(id, slot);
+                self.excuse_moved(shard, id, slot);
                 self.clients.last.insert(shard, self.now);
             }
         }
@@ -389,6 +390,20 @@ impl World {
                 .iter()
                 .filter(|(id, slot)| value.slots.contains(**slot) && !left.contains(id));
             self.clients.excused.extend(lost.map(|(id, _)| *id));
+        }
+    }
+
+    /// Excuses a write that is acknowledged by the shard that has accepted it, after its slot has
+    /// moved to another shard, of which all machines have lost their memory since.
+    fn excuse_moved(&mut self, shard: ShardId, id: u64, slot: u16) {
+        let owner = self.truth.shards.iter().find(|(_, value)| value.slots.contains(slot));
+        let Some((_, value)) = owner.filter(|(owner, _)| **owner != shard) else { return };
+        let has = |node: &NodeId| {
+            let content = self.content_of(number_of(*node), &value.slots);
+            content.iter().any(|(_, other)| *other == id)
+        };
+        if self.plan.keeping != Keeping::Disk && !value.members.iter().any(has) {
+            self.clients.excused.insert(id);
         }
     }
 
