@@ -97,7 +97,8 @@ pub enum Event {
         /// Its offset.
         offset: u64,
     },
-    /// The answer to [`Action::Detach`]: nothing is received or confirmed any more.
+    /// The answer to [`Action::Detach`]: nothing is received or confirmed any more. If a link has
+    /// come to stand of which the machine has not heard, [`Event::Linked`] comes before this.
     Detached {
         /// Where the data end.
         offset: u64,

@@ -220,7 +220,7 @@ impl Control {
     pub(super) fn take_released(&mut self, shard: ShardId, after: Epoch, offset: u64) {
         self.stand_apart();
         // Letting go may still have brought more, which nobody has acknowledged.
-        if self.role == (Role::Apart { is_detached: true }) {
+        if self.is_detached() {
             self.take(shard, after, offset, 0);
         }
     }

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use crate::control::event::{Action, Event, Millis, RequestId};
-use crate::control::state::{Control, Data, Lease, Purpose, Role, Rule};
+use crate::control::state::{Control, Data, Lease, Past, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId};
+use crate::keys::LeaderValue;
 use crate::store::{Answer, Failure, Pair, Revision};
 
 /// How soon something is tried again of which etcd has said nothing, in milliseconds.
@@ -44,8 +45,10 @@ impl Control {
             Event::Watched { .. } | Event::WatchEnded { .. } => {}
             Event::Linked { epoch, offset } => self.hear_link(epoch, offset),
             Event::Dropped => {
-                if let Role::Following { is_linked, .. } = &mut self.role {
-                    *is_linked = false;
+                match &mut self.role {
+                    Role::Following { is_linked, .. } => *is_linked = false,
+                    Role::Apart { past: Some(past), .. } => past.is_linked = false,
+                    _ => {}
                 }
                 self.data = Data::default();
                 self.remember(self.data);
@@ -56,9 +59,12 @@ impl Control {
                 self.hear_written(offset);
             }
             Event::Detached { offset } => {
-                if let Role::Apart { is_detached } = &mut self.role {
+                if let Role::Apart { is_detached, past } = &mut self.role {
                     *is_detached = true;
                     self.data.offset = offset;
+                    if let Some(Past { epoch, leader, is_linked: true }) = past.take() {
+                        self.count_for(epoch, leader);
+                    }
                 }
             }
             Event::Replicas { epoch, confirmed } => {
@@ -156,21 +162,33 @@ impl Control {
     }
 
     fn hear_link(&mut self, of: Epoch, offset: u64) {
-        if let Role::Following { epoch, is_linked, .. } = &mut self.role
-            && *epoch == of
-        {
-            *is_linked = true;
-            self.data.offset = offset;
-            self.catch_up();
+        match &mut self.role {
+            Role::Following { epoch, leader, is_linked, .. }
+                if (leader.data_epoch(*epoch)..=*epoch).contains(&of) =>
+            {
+                *is_linked = true;
+                self.data.offset = offset;
+                self.catch_up();
+            }
+            Role::Apart { is_detached: false, past: Some(past) }
+                if (past.leader.data_epoch(past.epoch)..=past.epoch).contains(&of) =>
+            {
+                past.is_linked = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn catch_up(&mut self) {
+        if let Role::Following { epoch, leader, is_linked: true, .. } = self.role {
+            self.count_for(epoch, leader);
         }
     }
 
     /// Data count for the epoch of the primary that is followed once they reach its start: before,
     /// a node with data of the epoch before may have more of what was acknowledged.
-    fn catch_up(&mut self) {
-        if let Role::Following { epoch, leader, is_linked: true, .. } = self.role
-            && (self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch))
-        {
+    fn count_for(&mut self, epoch: Epoch, leader: LeaderValue) {
+        if self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch) {
             self.data.epoch = leader.data_epoch(epoch);
             self.data.complete = true;
             self.remember(self.data);

@@ -9,7 +9,7 @@
 //! still no primary and that the epoch is still the last one.
 
 use crate::control::event::{Action, Millis};
-use crate::control::state::{Control, Purpose, Role, Rule};
+use crate::control::state::{Control, Past, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{CandidateValue, LeaderValue, Subject, encode};
 use crate::store::{Compare, LeaseId, Operation};
@@ -28,7 +28,7 @@ impl Control {
         let own_lease = self.lease.map_or(0, |lease| lease.id);
         self.standing = None;
         if self.is_this_process(&leader) {
-            let is_apart = matches!(self.role, Role::Apart { is_detached: true });
+            let is_apart = self.is_detached();
             let is_leading = matches!(self.role, Role::Leading { .. });
             if lease == own_lease && (is_apart || is_leading) {
                 self.lead(shard, epoch, leader);
@@ -49,14 +49,19 @@ impl Control {
 
     /// Stops being what it is, and follows nobody.
     pub(super) fn stand_apart(&mut self) {
-        match self.role {
+        let past = match self.role {
             Role::Apart { .. } => return,
-            Role::Leading { epoch, .. } => self.fence(epoch),
-            Role::Following { .. } => {}
-        }
+            Role::Leading { epoch, .. } => {
+                self.fence(epoch);
+                None
+            }
+            Role::Following { epoch, leader, is_linked, .. } => {
+                Some(Past { epoch, leader, is_linked })
+            }
+        };
         self.leave_lead();
         let is_detached = !self.keeps(Rule::DetachFirst);
-        self.role = Role::Apart { is_detached };
+        self.role = Role::Apart { is_detached, past };
         if !is_detached {
             self.act(Action::Detach);
         }
@@ -96,12 +101,24 @@ impl Control {
     fn follow(&mut self, of: Epoch, leader: LeaderValue) {
         let Some(member) = self.mirror.members.get(&leader.node) else { return };
         let address = member.value.address.clone();
+        let mut is_linked = false;
         match &self.role {
             Role::Following { epoch, address: known, .. } if *epoch == of && *known == address => {
                 return;
             }
-            Role::Leading { epoch, .. } => self.fence(*epoch),
-            _ => {}
+            Role::Following { epoch, leader: known, is_linked: was_linked, .. } => {
+                if known.data_epoch(*epoch) != leader.data_epoch(of) {
+                    // How far its data are in the epoch before is known when it has let go.
+                    return self.stand_apart();
+                }
+                is_linked = *was_linked;
+            }
+            Role::Leading { epoch, .. } => {
+                let epoch = *epoch;
+                self.fence(epoch);
+            }
+            Role::Apart { is_detached: false, .. } => return,
+            Role::Apart { .. } => {}
         }
         self.leave_lead();
         if self.data.epoch != leader.data_epoch(of) {
@@ -113,7 +130,7 @@ impl Control {
         let node = leader.node;
         self.log(format!("Replica of {node} in epoch {of}"));
         self.role =
-            Role::Following { node, address: address.clone(), epoch: of, leader, is_linked: false };
+            Role::Following { node, address: address.clone(), epoch: of, leader, is_linked };
         self.act(Action::Follow { node, address, epoch: of });
     }
 
@@ -178,7 +195,7 @@ impl Control {
             return;
         }
         self.stand_apart();
-        if self.role != (Role::Apart { is_detached: true }) {
+        if !self.is_detached() {
             return;
         }
         if let Some((leader, epoch)) = last

@@ -74,11 +74,20 @@ pub(super) struct Data {
     pub(super) complete: bool,
 }
 
+/// Whom a node has followed that lets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Past {
+    pub(super) epoch: Epoch,
+    pub(super) leader: LeaderValue,
+    pub(super) is_linked: bool,
+}
+
 /// What this node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It follows nobody. Once it is detached, its data do not change any more.
-    Apart { is_detached: bool },
+    /// It follows nobody. Once it is detached, its data do not change any more. Until then they may
+    /// still grow from whom it has followed.
+    Apart { is_detached: bool, past: Option<Past> },
     /// It follows the primary of an epoch.
     Following { node: NodeId, address: Address, epoch: Epoch, leader: LeaderValue, is_linked: bool },
     /// It is the primary of a shard.
@@ -253,7 +262,7 @@ impl Control {
             has_registered: false,
             has_shown_alive: false,
             is_displaced: false,
-            role: Role::Apart { is_detached: true },
+            role: Role::Apart { is_detached: true, past: None },
             data,
             remembered: data,
             promised_until: 0,
@@ -312,6 +321,11 @@ impl Control {
     /// This node's name.
     pub(super) fn me(&self) -> NodeId {
         self.setup.node
+    }
+
+    /// Whether this node follows nobody, and its data do not change.
+    pub(super) fn is_detached(&self) -> bool {
+        matches!(self.role, Role::Apart { is_detached: true, .. })
     }
 
     /// The shard that this node leads, or else belongs to.

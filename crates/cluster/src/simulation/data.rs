@@ -161,9 +161,16 @@ impl World {
             }
             Message::Connect { leader, epoch } => self.connect(host, leader, epoch),
             Message::FullCopy { leader, epoch } => self.copy_all(host, leader, epoch),
+            Message::SayLinked { link } => {
+                let is_own = self.process(host).and_then(|it| it.link).map(|it| it.number);
+                if is_own == Some(link) {
+                    self.say_linked(host);
+                }
+            }
             Message::LetGo { turn } => {
                 let offset = self.hosts[host].journal.len() as u64;
                 if self.process(host).is_some_and(|process| process.turn == turn) {
+                    self.say_linked(host);
                     self.close_links(host);
                     self.process(host).expect("it is there").role = DataRole::Nobody;
                     self.tell(host, Event::Detached { offset });
@@ -263,7 +270,8 @@ impl World {
         if common < length && self.rng.below(2) == 0 {
             // It cannot go on from here: it gets everything.
             self.hosts[host].journal.clear();
-            self.process(host).expect("it runs").is_connecting = true;
+            let process = self.process(host).expect("it runs");
+            (process.is_connecting, process.untold) = (true, None);
             self.tell(host, Event::Dropped);
             let (run, after) = (self.hosts[host].runs, 20 + self.rng.below(400));
             let message = Message::FullCopy { leader, epoch };
@@ -289,7 +297,18 @@ impl World {
         process.confirmed.insert(host, (link.number, 0));
         let entries = self.hosts[leader].journal[from..].to_vec();
         self.send(leader, host, Message::Entries { link: link.number, from, entries });
-        self.tell(host, Event::Linked { epoch, offset: from as u64 });
+        let process = self.process(host).expect("it runs");
+        process.untold = Some((epoch, from as u64));
+        let (run, after) = (self.hosts[host].runs, self.rng.below(60));
+        let message = Message::SayLinked { link: link.number };
+        self.at(after, Happening::Arrives { host, run, message });
+    }
+
+    /// Tells the machine of a link, if it has not heard of it.
+    fn say_linked(&mut self, host: usize) {
+        if let Some((epoch, offset)) = self.process(host).and_then(|it| it.untold.take()) {
+            self.tell(host, Event::Linked { epoch, offset });
+        }
     }
 
     /// Closes all links of a node, which others notice.
@@ -297,6 +316,7 @@ impl World {
         let Some(process) = self.process(host) else { return };
         let replicas = std::mem::take(&mut process.confirmed);
         let link = process.link.take();
+        process.untold = None;
         process.sends.clear();
         process.importing.clear();
         process.waiting.clear();

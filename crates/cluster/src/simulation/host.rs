@@ -66,6 +66,8 @@ pub(super) enum Message {
     Connect { leader: usize, epoch: Epoch },
     /// A full copy has arrived.
     FullCopy { leader: usize, epoch: Epoch },
+    /// The machine hears of its link to a primary.
+    SayLinked { link: u64 },
     /// The node has let go of its primary.
     LetGo { turn: u64 },
     /// The next step of sending slots.
@@ -109,6 +111,8 @@ pub(super) struct Process {
     pub(super) turn: u64,
     pub(super) is_connecting: bool,
     pub(super) link: Option<Link>,
+    /// The epoch of a link of which the machine has not heard yet, and where it began.
+    pub(super) untold: Option<(Epoch, u64)>,
     pub(super) serve_until: u64,
     pub(super) quorum: Quorum,
     pub(super) holds_writes: bool,

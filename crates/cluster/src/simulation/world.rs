@@ -340,6 +340,7 @@ impl World {
             turn: 0,
             is_connecting: false,
             link: None,
+            untold: None,
             serve_until: 0,
             quorum: Default::default(),
             holds_writes: false,
@@ -428,6 +429,10 @@ impl World {
             Action::Remember { epoch, complete } => self.hosts[host].remembered = (epoch, complete),
             Action::Lead { epoch, continues } => self.lead(host, epoch, continues),
             Action::Follow { node, epoch, .. } => {
+                if let Some((epoch, offset)) = process.untold.take() {
+                    let message = Message::Event(Event::Linked { epoch, offset });
+                    self.at(0, Happening::Arrives { host, run, message });
+                }
                 self.close_links(host);
                 let process = self.process(host).expect("it acts");
                 process.turn += 1;
