@@ -58,7 +58,8 @@ pub struct Recovered {
 /// What the machine hears. Each request gets one [`Event::Answered`], in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Time has passed. At least every 50 ms.
+    /// Time has passed. At least every 50 ms. What has changed of [`Event::Applied`] and
+    /// [`Event::Replicas`] is told right before.
     Tick,
     /// etcd has answered, or will not.
     Answered {

@@ -30,7 +30,7 @@ impl Control {
 
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Tick => {}
+            Event::Tick => self.hear_tick(),
             Event::Answered { request, result } => self.hear_answer(request, result),
             Event::Watched { watch, revision, events } if self.watch == Some(watch) => {
                 self.heard = self.now;

@@ -47,7 +47,8 @@ impl Control {
         }
         let since = self.now;
         self.log(format!("The members of shard {shard} are going to be {new:?}"));
-        self.change = Some(Change { members: new, since, offset: None, modified, is_sent: false });
+        let (members, offset, ticks, is_sent) = (new, None, 0, false);
+        self.change = Some(Change { members, since, offset, ticks, modified, is_sent });
     }
 
     /// The members as they should be, with one change at most.
@@ -73,6 +74,18 @@ impl Control {
             && change.offset.is_none()
         {
             change.offset = Some(offset);
+        }
+    }
+
+    /// A journal that nobody writes to is not reported again. At the first tick what is known of it
+    /// may be from before the quorums were in force, at the second one it is not.
+    pub(super) fn hear_tick(&mut self) {
+        let offset = self.data.offset;
+        if let Some(change) = &mut self.change {
+            change.ticks += 1;
+            if change.ticks > 1 {
+                change.offset.get_or_insert(offset);
+            }
         }
     }
 

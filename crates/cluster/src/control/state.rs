@@ -123,6 +123,8 @@ pub(super) struct Change {
     /// What the new quorum must know before the change is written down: where the journal ended
     /// when the node had begun to go by both quorums.
     pub(super) offset: Option<u64>,
+    /// How many ticks have passed.
+    pub(super) ticks: u32,
     /// The revision of `shards/SHARD` that is changed.
     pub(super) modified: Revision,
     /// Whether the transaction has left.

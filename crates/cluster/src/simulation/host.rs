@@ -113,6 +113,8 @@ pub(super) struct Process {
     pub(super) link: Option<Link>,
     /// The epoch of a link of which the machine has not heard yet, and where it began.
     pub(super) untold: Option<(Epoch, u64)>,
+    /// The offset that the machine knows.
+    pub(super) told: Option<u64>,
     pub(super) serve_until: u64,
     pub(super) quorum: Quorum,
     pub(super) holds_writes: bool,

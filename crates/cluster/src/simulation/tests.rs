@@ -121,27 +121,27 @@ fn two_shards(seed: u64, troubles: &'static [Trouble]) -> Plan {
 }
 
 rules! {
-    the_margin_is_needed: Margin from 27 with
+    the_margin_is_needed: Margin from 36 with
         |seed| Plan { trouble_every_ms: 300, ..one_shard(seed, 2, &[Spike, Spike, Stop]) };
-    promises_are_needed: Promise from 1 with |seed| one_shard(seed, 3, ALL);
+    promises_are_needed: Promise from 45 with |seed| one_shard(seed, 3, ALL);
     promises_of_every_member_are_needed: EveryMember from 1 with
         |seed| one_shard(seed, 2, &[Cut, PartPrimariesFromEtcd]);
-    promises_outlive_a_restart: PromiseBeforeRestart from 8 with
+    promises_outlive_a_restart: PromiseBeforeRestart from 9 with
         |seed| one_shard(seed, 2, &[Kill, PartPrimariesFromEtcd, PartPrimariesFromEtcd]);
-    taking_the_key_must_compare: CompareLeader from 133 with |seed| one_shard(seed, 3, ALL);
-    candidates_must_be_enough: CandidateQuorum from 37 with |seed| one_shard(seed, 3, ALL);
+    taking_the_key_must_compare: CompareLeader from 202 with |seed| one_shard(seed, 3, ALL);
+    candidates_must_be_enough: CandidateQuorum from 59 with |seed| one_shard(seed, 3, ALL);
     candidates_must_let_go_first: DetachFirst from 2 with
         |seed| Plan { has_wild_clocks: true, ..one_shard(seed, 3, ALL) };
-    the_epoch_of_data_counts_first: EpochFirst from 215 with
+    the_epoch_of_data_counts_first: EpochFirst from 540 with
         |seed| one_shard(seed, 3, &[CutOff, KillPrimaries, Stop, PartFromEtcd]);
-    data_must_reach_the_start_of_their_epoch: StartOfEpoch from 244 with
+    data_must_reach_the_start_of_their_epoch: StartOfEpoch from 437 with
         |seed| one_shard(seed, 3, &[Cut, KillPrimaries, Kill, CutOff]);
-    giving_slots_away_must_compare: CompareHandOver from 11 with
+    giving_slots_away_must_compare: CompareHandOver from 146 with
         |seed| two_shards(seed, &[Migrate, Migrate, KillPrimaries, Spike, Failover]);
-    slots_are_held_until_it_is_known: HoldUntilKnown from 2 with
+    slots_are_held_until_it_is_known: HoldUntilKnown from 9 with
         |seed| two_shards(seed, &[Migrate, Migrate, PartFromEtcd, Spike, EtcdDown]);
-    a_node_without_its_data_is_no_candidate: Completeness from 96 with
+    a_node_without_its_data_is_no_candidate: Completeness from 103 with
         |seed| Plan { keeping: Keeping::Memory, ..one_shard(seed, 3, ALL) };
-    members_change_under_both_quorums: JointQuorum from 348 with
+    members_change_under_both_quorums: JointQuorum from 426 with
         |seed| Plan { spares: 1, ..one_shard(seed, 3, &[Members, Members, Kill, CutOff, Cut]) };
 }

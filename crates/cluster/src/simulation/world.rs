@@ -341,6 +341,7 @@ impl World {
             is_connecting: false,
             link: None,
             untold: None,
+            told: None,
             serve_until: 0,
             quorum: Default::default(),
             holds_writes: false,
@@ -378,7 +379,11 @@ impl World {
         }
         self.watch_links(host);
         let offset = self.hosts[host].journal.len() as u64;
-        self.tell(host, Event::Applied { offset });
+        let process = self.process(host).expect("it ticks");
+        if process.told != Some(offset) {
+            process.told = Some(offset);
+            self.tell(host, Event::Applied { offset });
+        }
         if let Some(epoch) = self.hosts[host].leads() {
             let confirmed = self.confirmed(host);
             self.tell(host, Event::Replicas { epoch, confirmed });
