@@ -1,4 +1,5 @@
-//! The keys of etcd under which a cluster is, and their values: JSON, so that `etcdctl` shows them.
+//! The keys of etcd under which a cluster is, and their values: JSON, so that `etcdctl` shows
+//! them.
 //!
 //! | key under `/dunlin/NAME/` | lasts | value |
 //! |---|---|---|
@@ -149,9 +150,9 @@ fn is_zero(epoch: &Epoch) -> bool {
 }
 
 impl LeaderValue {
-    /// The epoch by which data of this primary's journal count, if it is primary in `epoch`: of two
-    /// nodes the one with the later epoch of data is further, and in the same epoch the one with
-    /// the larger offset.
+    /// The epoch by which data of this primary's journal count, if it is primary in `epoch`: of
+    /// two nodes the one with the later epoch of data is further, and in the same epoch the one
+    /// with the larger offset.
     pub fn data_epoch(&self, epoch: Epoch) -> Epoch {
         if self.continues == 0 { epoch } else { self.continues }
     }
@@ -168,8 +169,8 @@ pub struct CandidateValue {
     pub epoch: Epoch,
     /// The journal's offset up to which it has that epoch's data.
     pub offset: u64,
-    /// Whether it has all that it has ever confirmed. A node that lost its end with its machine, or
-    /// has no data yet, does not count for the number of candidates.
+    /// Whether it has all that it has ever confirmed. A node that lost its end with its machine,
+    /// or has no data yet, does not count for the number of candidates.
     pub complete: bool,
 }
 

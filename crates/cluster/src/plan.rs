@@ -83,8 +83,8 @@ pub fn create(nodes: &[&Node], replicas: usize) -> Result<Vec<NewShard>, String>
     Ok(groups.into_iter().enumerate().map(shard).collect())
 }
 
-/// The shard that a node should join: the one with the fewest nodes; among these, one that has none
-/// in the node's place.
+/// The shard that a node should join: the one with the fewest nodes; among these, one that has
+/// none in the node's place.
 pub fn attach(topology: &Topology, node: &Node) -> Option<ShardId> {
     let shards = topology.shards.values();
     let best = shards.min_by_key(|shard| {

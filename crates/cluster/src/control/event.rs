@@ -50,8 +50,8 @@ pub struct Recovered {
     pub epoch: Epoch,
     /// The journal's offset up to which the data reach; 0 without data.
     pub offset: u64,
-    /// Whether [`Action::Remember`] said so last, *and* the files have everything that the node has
-    /// ever confirmed to a primary or a client. A node that keeps no files says `false`.
+    /// Whether [`Action::Remember`] said so last, *and* the files have everything that the node
+    /// has ever confirmed to a primary or a client. A node that keeps no files says `false`.
     pub complete: bool,
 }
 
@@ -118,7 +118,8 @@ pub enum Event {
         /// Where the journal ends.
         offset: u64,
     },
-    /// A node's process is gone for certain: its connections were reset, and connecting is refused.
+    /// A node's process is gone for certain: its connections were reset, and connecting is
+    /// refused.
     Gone {
         /// Which node.
         node: NodeId,
@@ -194,7 +195,8 @@ pub enum Action {
         /// What.
         what: Request,
     },
-    /// Watch all keys that begin with `prefix`, from this revision on. It replaces the watch before.
+    /// Watch all keys that begin with `prefix`, from this revision on. It replaces the watch
+    /// before.
     Watch {
         /// Which the reports repeat.
         watch: RequestId,
@@ -203,7 +205,8 @@ pub enum Action {
         /// The first revision to report.
         from: Revision,
     },
-    /// Store this on disk, durably, before the next action: what [`Recovered`] says after a restart.
+    /// Store this on disk, durably, before the next action: what [`Recovered`] says after a
+    /// restart.
     Remember {
         /// The epoch of the data.
         epoch: Epoch,

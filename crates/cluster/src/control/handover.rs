@@ -1,9 +1,9 @@
 //! A primary lets go in favour of a replica that has everything: CLUSTER FAILOVER, and the end of
 //! the process.
 //!
-//! The replica writes `failovers/SHARD`. The primary sees it, lets writes wait, and waits until the
-//! replica has all; then it acknowledges nothing more, and in one transaction deletes its key and
-//! notes the offset. The replica then takes the key without an election, because its data end
+//! The replica writes `failovers/SHARD`. The primary sees it, lets writes wait, and waits until
+//! the replica has all; then it acknowledges nothing more, and in one transaction deletes its key
+//! and notes the offset. The replica then takes the key without an election, because its data end
 //! there.
 
 use crate::control::event::{Action, Ticket};
@@ -141,7 +141,8 @@ impl Control {
         }
     }
 
-    /// Gives the key back. From now on nothing is acknowledged until etcd has said what became of it.
+    /// Gives the key back. From now on nothing is acknowledged until etcd has said what became of
+    /// it.
     fn release(&mut self, shard: ShardId, epoch: Epoch, to: NodeId, offset: u64) {
         let Some(alive) = self.mirror.alive.get(&to) else { return };
         let lease = alive.lease;
@@ -160,8 +161,8 @@ impl Control {
         }
     }
 
-    /// Asks again what has become of the key: the same transaction, which can succeed only once. When
-    /// the replica is gone, or it takes too long, the key is given back without it: then that
+    /// Asks again what has become of the key: the same transaction, which can succeed only once.
+    /// When the replica is gone, or it takes too long, the key is given back without it: then that
     /// transaction cannot succeed any more, wherever it is, and this node takes the key anew.
     fn check_release(&mut self, shard: ShardId, epoch: Epoch) {
         let Some(Handover { to, held: Some(held), deadline, .. }) = self.handover else { return };

@@ -98,7 +98,8 @@ impl Control {
         }
         self.step_session();
         self.step_absences();
-        // Before anything that is decided by it: who becomes primary serves the slots of this picture.
+        // Before anything that is decided by it: who becomes primary serves the slots of this
+        // picture.
         if self.is_changed {
             self.publish();
         }

@@ -2,8 +2,8 @@
 //!
 //! From when it begins to change the members until it knows that the change is written down, a
 //! write is acknowledged only when both quorums know it; and the change is written down only when
-//! the new quorum knows everything that was acknowledged before. So an election by either set finds
-//! all of it.
+//! the new quorum knows everything that was acknowledged before. So an election by either set
+//! finds all of it.
 
 use crate::control::quorum::{Group, Quorum};
 use crate::control::state::{Change, Control, Purpose, Role, Rule};
@@ -77,8 +77,8 @@ impl Control {
         }
     }
 
-    /// A journal that nobody writes to is not reported again. At the first tick what is known of it
-    /// may be from before the quorums were in force, at the second one it is not.
+    /// A journal that nobody writes to is not reported again. At the first tick what is known of
+    /// it may be from before the quorums were in force, at the second one it is not.
     pub(super) fn hear_tick(&mut self) {
         let offset = self.data.offset;
         if let Some(change) = &mut self.change {

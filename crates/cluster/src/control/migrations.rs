@@ -1,9 +1,10 @@
 //! Slots that move to another shard, as the source's primary sees it.
 //!
-//! It sends the data and what is written meanwhile, holds the slots' writes for a moment, brings the
-//! rest across, and gives the slots away in one transaction. That one compares both primaries, both
-//! shards and the migration's record: whatever else has happened to one of them makes it fail.
-//! Whether it has been done may stay unknown for a while; until that is known the slots stay held.
+//! It sends the data and what is written meanwhile, holds the slots' writes for a moment, brings
+//! the rest across, and gives the slots away in one transaction. That one compares both primaries,
+//! both shards and the migration's record: whatever else has happened to one of them makes it
+//! fail. Whether it has been done may stay unknown for a while; until that is known the slots stay
+//! held.
 
 use crate::control::event::Action;
 use crate::control::state::{Control, Move, Purpose, Role, Rule};
@@ -143,8 +144,9 @@ impl Control {
         }
     }
 
-    /// Holds the slots of a migration, one migration after the other: two that give slots away at the
-    /// same time would get in each other's way. While etcd is silent, clients need not wait for it.
+    /// Holds the slots of a migration, one migration after the other: two that give slots away at
+    /// the same time would get in each other's way. While etcd is silent, clients need not wait
+    /// for it.
     fn hold(&mut self, id: &str) {
         let is_heard = self.lease.is_some_and(|lease| self.now < lease.renewed + lease.ttl_ms / 2);
         if !is_heard || self.moves.values().any(|one| one.held_since.is_some()) {
@@ -212,8 +214,8 @@ impl Control {
         }
     }
 
-    /// Lets writes to the slots go on here, if no transaction can give them away any more: none has
-    /// left, or the record has changed since, or the target has another primary.
+    /// Lets writes to the slots go on here, if no transaction can give them away any more: none
+    /// has left, or the record has changed since, or the target has another primary.
     fn release_slots(&mut self, id: &str, modified: Revision, newer: Option<Epoch>) -> bool {
         let Some(one) = self.moves.get(id) else { return true };
         let is_certain = one.sent_with.is_none_or(|sent| sent < modified)

@@ -116,8 +116,8 @@ impl Mirror {
         self.members.get(&node)?.value.shard
     }
 
-    /// The shard of a node: that for whose quorum it counts, until its primary has taken it out; or
-    /// else the one that an operator has given it.
+    /// The shard of a node: that for whose quorum it counts, until its primary has taken it out;
+    /// or else the one that an operator has given it.
     pub(super) fn shard_of(&self, node: NodeId) -> Option<ShardId> {
         let wanted = self.wanted_shard(node);
         if wanted.is_some_and(|shard| self.voters(shard).contains(&node)) {
@@ -137,8 +137,8 @@ impl Mirror {
         self.shards.get(&shard).map_or(&[], |entry| &entry.value.members)
     }
 
-    /// Whether the process that was the last primary of a shard has been followed by another one of
-    /// the same node, so that it is gone.
+    /// Whether the process that was the last primary of a shard has been followed by another one
+    /// of the same node, so that it is gone.
     pub(super) fn was_succeeded(&self, leader: &LeaderValue) -> bool {
         let alive = self.alive.get(&leader.node);
         alive.is_some_and(|alive| alive.value.incarnation != leader.incarnation)

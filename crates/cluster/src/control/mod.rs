@@ -2,9 +2,9 @@
 //! does nothing itself.
 //!
 //! [`Control::handle`] takes over one event and looks at everything once (`machine.rs`): its place
-//! at etcd (`session.rs`), whether it is primary or replica (`role.rs`), and as a primary until when
-//! it acknowledges (`serving.rs`), whether it lets go (`handover.rs`), who counts (`members.rs`) and
-//! which slots leave (`migrations.rs`).
+//! at etcd (`session.rs`), whether it is primary or replica (`role.rs`), and as a primary until
+//! when it acknowledges (`serving.rs`), whether it lets go (`handover.rs`), who counts
+//! (`members.rs`) and which slots leave (`migrations.rs`).
 
 mod event;
 mod handover;

@@ -1,5 +1,5 @@
-//! Primary, replica or neither: what etcd says of the own shard, and how a primary is found when it
-//! says that there is none.
+//! Primary, replica or neither: what etcd says of the own shard, and how a primary is found when
+//! it says that there is none.
 //!
 //! A shard's last epoch is known for ever (`epochs/SHARD`). When its primary is gone, each member
 //! lets go of it first, so that what it has does not grow any more, and then publishes how far it

@@ -1,9 +1,9 @@
 //! Until when a primary acknowledges, and which replicas must know a write.
 //!
-//! A primary acknowledges while its lease lasts, by its own clock, from before the request was sent
-//! that renewed it, less a margin. When etcd is silent, it asks all members of its shard for a
-//! promise not to stand for election for some time; while it has the promises of *every* member, no
-//! other primary can come up, whatever etcd does, and it goes on.
+//! A primary acknowledges while its lease lasts, by its own clock, from before the request was
+//! sent that renewed it, less a margin. When etcd is silent, it asks all members of its shard for
+//! a promise not to stand for election for some time; while it has the promises of *every* member,
+//! no other primary can come up, whatever etcd does, and it goes on.
 
 use crate::control::event::{Action, Millis};
 use crate::control::quorum::{Group, Quorum};

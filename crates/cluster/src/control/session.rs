@@ -65,8 +65,9 @@ impl Control {
         let modified = entry.map_or(0, |entry| entry.modified);
         match entry {
             Some(entry) if entry.value == value => self.has_registered = true,
-            // An operator has taken it out of the cluster, until it starts again. A primary cannot be
-            // taken out before it has let go: without its record its replicas would not find it.
+            // An operator has taken it out of the cluster, until it starts again. A primary cannot
+            // be taken out before it has let go: without its record its replicas would not find
+            // it.
             None if self.has_registered && self.leading().is_none() => {}
             _ => {
                 let subject = Subject::Member(me);

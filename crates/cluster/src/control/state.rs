@@ -85,8 +85,8 @@ pub(super) struct Past {
 /// What this node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It follows nobody. Once it is detached, its data do not change any more. Until then they may
-    /// still grow from whom it has followed.
+    /// It follows nobody. Once it is detached, its data do not change any more. Until then they
+    /// may still grow from whom it has followed.
     Apart { is_detached: bool, past: Option<Past> },
     /// It follows the primary of an epoch.
     Following { node: NodeId, address: Address, epoch: Epoch, leader: LeaderValue, is_linked: bool },
@@ -232,7 +232,8 @@ pub struct Control {
     pub(super) stop: Option<Stop>,
     pub(super) change: Option<Change>,
     pub(super) moves: BTreeMap<String, Move>,
-    /// How often a migration has held its slots in vain, and before which time it is not tried again.
+    /// How often a migration has held its slots in vain, and before which time it is not tried
+    /// again.
     pub(super) in_vain: BTreeMap<String, (u32, Millis)>,
     #[cfg(test)]
     pub(crate) reverted: Option<Rule>,
@@ -348,8 +349,8 @@ impl Control {
         leader.node == self.me() && leader.incarnation == self.setup.incarnation
     }
 
-    /// How much sooner than etcd this node ends a lease of `ttl_ms`: clocks run apart a little, and
-    /// between the look at the clock and the reply's leaving some time passes.
+    /// How much sooner than etcd this node ends a lease of `ttl_ms`: clocks run apart a little,
+    /// and between the look at the clock and the reply's leaving some time passes.
     pub(super) fn margin(&self, ttl_ms: u64) -> u64 {
         if self.keeps(Rule::Margin) { (ttl_ms / 10).max(100) } else { 0 }
     }

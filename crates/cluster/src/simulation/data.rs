@@ -390,8 +390,8 @@ impl World {
         self.settle(host);
     }
 
-    /// Excuses writes of which no copy is left in the shard that owns their slot, but for copies at
-    /// nodes that have lost their end: what they still have may have no epoch any more.
+    /// Excuses writes of which no copy is left in the shard that owns their slot, but for copies
+    /// at nodes that have lost their end: what they still have may have no epoch any more.
     pub(super) fn excuse(&mut self) {
         for value in self.truth.shards.values() {
             let mut left = BTreeSet::new();

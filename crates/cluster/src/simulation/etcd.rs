@@ -1,5 +1,5 @@
-//! etcd as the simulation has it: one linearizable store with leases that end late but never early,
-//! watches with gaps, and compaction.
+//! etcd as the simulation has it: one linearizable store with leases that end late but never
+//! early, watches with gaps, and compaction.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Whole clusters in one thread, from one seed: the machine of each node is the real one, and etcd,
-//! clocks, links, processes and data are models that go wrong.
+//! Whole clusters in one thread, from one seed: the machine of each node is the real one, and
+//! etcd, clocks, links, processes and data are models that go wrong.
 
 mod data;
 mod etcd;

@@ -82,7 +82,8 @@ fn a_quorum_keeps_writes_even_when_clocks_lie() {
     run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100) / 2, wild);
 }
 
-/// Takes a safety rule away: some world must show it, from this seed on, which has been a good one.
+/// Takes a safety rule away: some world must show it, from this seed on, which has been a good
+/// one.
 fn must_be_noticed(rule: Rule, first: u64, plan: impl Fn(u64) -> Plan) {
     for seed in first..first + 1000 {
         let reverted = Some(rule);
