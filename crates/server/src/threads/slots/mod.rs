@@ -37,6 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 const PAUSE_OF_CRON: Duration = Duration::from_millis(10);
 
 /// See the module's text. The threads begin when they are needed.
+#[derive(Clone)]
 pub struct SlotMovers {
     shared: Arc<Shared>,
 }

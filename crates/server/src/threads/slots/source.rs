@@ -271,7 +271,9 @@ impl Source<'_> {
                 }
                 let holds = self.job.alone || self.order.said().hold;
                 if holds && Instant::now() >= next_hold {
-                    if let Some(done) = self.hand_over(wire, backlog, &mut at)? {
+                    // Clients do not wait for a target that cannot make it durable.
+                    let is_fit = self.is_reached(wire)?;
+                    if is_fit && let Some(done) = self.hand_over(wire, backlog, &mut at)? {
                         return Ok(Some(done));
                     }
                     next_hold = Instant::now() + PAUSE_OF_HOLDS;
@@ -350,8 +352,18 @@ impl Source<'_> {
         }
     }
 
-    /// Asks the target whether it has everything, as durable as it has to be.
+    /// Asks the target whether what it was sent is as durable as it has to be, and has it say that
+    /// it has everything.
     fn make_sure(&self, wire: &mut Wire) -> Result<bool, Trouble> {
+        let is_reached = self.is_reached(wire)?;
+        if is_reached {
+            expect_ok(wire.ask(&[b"SLOTMOVE", b"READY"], LONGEST_HOLD)?)?;
+        }
+        Ok(is_reached)
+    }
+
+    /// Whether what the target was sent is as durable as it has to be, or soon is.
+    fn is_reached(&self, wire: &mut Wire) -> Result<bool, Trouble> {
         let limit = LONGEST_HOLD.as_millis().to_string();
         let count = match self.job.reach {
             Reach::Memory => None,
@@ -364,16 +376,13 @@ impl Source<'_> {
                 Some((count, wire.ask(&words, LONGEST_HOLD * 2)?))
             }
         };
-        let is_enough = match count {
-            None => true,
-            Some((wanted, Value::Integer(count))) => count >= i64::from(wanted),
-            Some((_, Value::Array(counts))) => counts.first() == Some(&Value::Integer(1)),
-            Some((_, other)) => return Err(Trouble::Refused(format!("ERR {other:?}"))),
-        };
-        if is_enough {
-            expect_ok(wire.ask(&[b"SLOTMOVE", b"READY"], LONGEST_HOLD)?)?;
+        match count {
+            None => Ok(true),
+            Some((wanted, Value::Integer(count))) => Ok(count >= i64::from(wanted)),
+            Some((_, Value::Array(counts))) => Ok(counts.first() == Some(&Value::Integer(1))),
+            Some((_, Value::Error(text))) => Err(Trouble::of_error(&text)),
+            Some((_, other)) => Err(Trouble::Refused(format!("ERR {other:?}"))),
         }
-        Ok(is_enough)
     }
 
     /// Whether the journal has anything of the slots after an offset.

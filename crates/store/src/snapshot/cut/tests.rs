@@ -438,6 +438,35 @@ proptest! {
         }
         prop_assert_eq!(collector.entries, wanted);
     }
+
+    #[test]
+    fn a_cut_of_some_slots_shows_these_alone(seed in any::<u64>(), before in 0usize..300, steps in 0usize..40) {
+        let space = Keyspace::new(DATABASES);
+        let mut world = World::new(&space, seed);
+        (0..before).for_each(|_| world.change());
+        let half: SlotSet = (0..SLOTS as u16).filter(|slot| slot % 2 == 0).collect();
+        for slots in [Some(half.clone()), None, Some(half), None] {
+            // One that is given up leaves its marks in all slots.
+            let walker = space.begin_cut(&world.gates.stop_the_world(), 0);
+            let mut walker = walker.expect("there is no other");
+            let mut ignored = Collector::default();
+            for _ in 0..steps {
+                world.step(&mut walker, &mut ignored);
+                world.change();
+            }
+            drop(walker);
+            let mut wanted = world.content();
+            wanted.retain(|(_, key), _| slots.as_ref().is_none_or(|own| own.has(Key::new(key).slot)));
+            let walker = space.begin_cut_of(&world.gates.stop_the_world(), 0, slots);
+            let mut walker = walker.expect("the last one ended");
+            let mut collector = Collector::default();
+            while world.step(&mut walker, &mut collector) != WalkProgress::Finished {
+                world.change();
+            }
+            drop(walker);
+            prop_assert_eq!(collector.entries, wanted);
+        }
+    }
 }
 
 /// Clients compare versions, as entity tags: a write that found nothing to change has left it
