@@ -198,13 +198,20 @@ impl Control {
         self.transact(Purpose::Release, compares, operations);
     }
 
-    /// The offset at which the last primary has let go in favour of this node.
-    pub(super) fn released_to_me(&self, shard: ShardId, after: Epoch) -> Option<u64> {
-        let wish = self.mirror.failovers.get(&shard)?.value;
+    /// Whether the last primary has let go in favour of this node.
+    pub(super) fn is_released_to_me(&self, shard: ShardId, after: Epoch) -> bool {
+        let wish = self.mirror.failovers.get(&shard).map(|entry| entry.value);
+        wish.is_some_and(|wish| {
+            wish.to == self.me() && wish.epoch == after && wish.released.is_some()
+        })
+    }
+
+    /// The offset at which it has, if this node's data end there.
+    pub(super) fn released_offset(&self, shard: ShardId, after: Epoch) -> Option<u64> {
+        let released = self.mirror.failovers.get(&shard)?.value.released?;
         let last = self.mirror.epochs.get(&shard)?;
         let has_all = self.data.complete && self.data.epoch == last.value.data_epoch(after);
-        let released = wish.released.filter(|offset| self.data.offset == *offset)?;
-        (wish.to == self.me() && wish.epoch == after && has_all).then_some(released)
+        (has_all && self.data.offset == released).then_some(released)
     }
 
     /// Whether the last primary has let go in favour of another node, which shall get some time.
@@ -215,15 +222,6 @@ impl Control {
             && entry.value.released.is_some()
             && entry.value.to != self.me()
             && self.now < since + self.setup.node_timeout_ms
-    }
-
-    /// Takes the key that the last primary has left to this node.
-    pub(super) fn take_released(&mut self, shard: ShardId, after: Epoch, offset: u64) {
-        self.stand_apart();
-        // Letting go may still have brought more, which nobody has acknowledged.
-        if self.is_detached() {
-            self.take(shard, after, offset, 0);
-        }
     }
 
     pub(super) fn step_stop(&mut self) {

@@ -188,8 +188,15 @@ impl Control {
         if !self.mirror.voters(shard).contains(&self.me()) {
             return;
         }
-        if let Some(released) = self.released_to_me(shard, after) {
-            return self.take_released(shard, after, released);
+        if self.is_released_to_me(shard, after) {
+            // How far its data are is known for certain when it has let go, too.
+            self.stand_apart();
+            if !self.is_detached() {
+                return;
+            }
+            if let Some(released) = self.released_offset(shard, after) {
+                return self.take(shard, after, released, 0);
+            }
         }
         if self.is_released_to_other(shard, after) || !self.may_stand(last) {
             return;
