@@ -150,6 +150,7 @@ impl<'i> Link<'i> {
             // Nobody is to connect to it, and no Sentinel is to promote it.
             port: 0,
             address: Vec::new(),
+            node: Vec::new(),
             // A Dunlin is asked for files that Redis reads too.
             version: if told.is_dunlin() { "" } else { VALKEY_VERSION },
         };

@@ -42,7 +42,8 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let no_count = CommandError::text("ERR value is out of range, must be positive");
     let replicas = args.at_least(0, no_count)? as u64;
     let timeout = args.timeout_in_milliseconds()?;
-    let sync = SyncWait { offset: cx.session.write_offset, local: Some(local), replicas };
+    let sync =
+        SyncWait { offset: cx.session.write_offset, local: Some(local), replicas, of_shard: false };
     wait_for_copies(cx, sync, timeout)
 }
 
@@ -60,7 +61,7 @@ fn wait(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     let replicas = u64::try_from(args.i64()?).unwrap_or(0);
     let timeout = args.timeout_in_milliseconds()?;
-    let sync = SyncWait { offset: cx.session.write_offset, local: None, replicas };
+    let sync = SyncWait { offset: cx.session.write_offset, local: None, replicas, of_shard: false };
     wait_for_copies(cx, sync, timeout)
 }
 

@@ -48,8 +48,8 @@ pub use spelling::nearest;
 pub use table::{Config, Directive};
 pub use title::{TitleVariables, expand_title};
 pub use values::{
-    AppendFsync, Choice, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit,
-    NotifyEvents, OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress,
+    AppendFsync, Choice, ClusterDurability, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy,
+    MemoryLimit, NotifyEvents, OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress,
     PropagationError, PubsubDefault, RenamedCommand, SanitizePayload, SaveRule, ShutdownOptions,
     Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };

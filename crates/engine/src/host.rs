@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cluster::ids::NodeId;
+use cluster::ids::{Epoch, NodeId};
 
 use crate::session::attachment::Waiter;
 use config::Apply;
@@ -245,6 +245,17 @@ pub enum ClusterRequest {
     Reset {
         /// HARD: it also gets another name.
         hard: bool,
+    },
+    /// REPLCONF cluster-promise: the primary of the shard asks this node not to stand for election.
+    Promise {
+        /// The primary.
+        from: NodeId,
+        /// Its epoch.
+        epoch: Epoch,
+        /// By which its questions are told apart.
+        round: u64,
+        /// For how many milliseconds from now on.
+        duration_ms: u64,
     },
 }
 

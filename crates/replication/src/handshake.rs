@@ -7,6 +7,7 @@
 //! REPLCONF listening-port 6380                +OK, or an error: it is an older one
 //! REPLCONF ip-address 10.0.0.2                (only if an address is announced)
 //! REPLCONF capa eof capa psync2
+//! REPLCONF cluster-node 0123..                (only by a node of a cluster, to another one)
 //! REPLCONF version 9.1.2                      Valkey chooses its format of files by it
 //! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history]
 //! ```
@@ -30,6 +31,8 @@ pub struct Introduction {
     pub port: u16,
     /// The address at which it is reached; empty to let the primary look at the connection.
     pub address: Vec<u8>,
+    /// The identifier that the replica has as a node of a cluster; empty if it is none.
+    pub node: Vec<u8>,
     /// The version of Valkey whose files it reads; empty to be a Redis of version 8, and get the
     /// files that such a one reads.
     pub version: &'static str,
@@ -97,6 +100,7 @@ enum Answers {
     Port,
     Address,
     Abilities,
+    Node,
     Version,
     Psync,
 }
@@ -202,8 +206,11 @@ impl Handshake {
             Answers::Ping | Answers::Auth => Answers::Port,
             Answers::Port if !own.address.is_empty() => Answers::Address,
             Answers::Port | Answers::Address => Answers::Abilities,
-            Answers::Abilities if !own.version.is_empty() => Answers::Version,
-            Answers::Abilities | Answers::Version | Answers::Psync => Answers::Psync,
+            Answers::Abilities if !own.node.is_empty() => Answers::Node,
+            Answers::Abilities | Answers::Node if !own.version.is_empty() => Answers::Version,
+            Answers::Abilities | Answers::Node | Answers::Version | Answers::Psync => {
+                Answers::Psync
+            }
         };
         self.answers = next;
         match next {
@@ -219,6 +226,7 @@ impl Handshake {
                     false => command(&words),
                 }
             }
+            Answers::Node => command(&[b"REPLCONF", b"cluster-node", &own.node]),
             Answers::Version => command(&[b"REPLCONF", b"version", own.version.as_bytes()]),
             Answers::Psync => match self.wanted {
                 Wanted::All => command(&[b"PSYNC", b"?", b"-1"]),
@@ -271,6 +279,7 @@ impl Answers {
         match self {
             Answers::Port => "listening-port",
             Answers::Address => "ip-address",
+            Answers::Node => "cluster-node",
             Answers::Version => "version",
             _ => "capa",
         }
@@ -363,6 +372,14 @@ mod tests {
         let (words, _) = sent(own, Wanted::All, &["+PONG", "+OK", "+OK"]);
         let expected = "REPLCONF capa eof capa psync2 capa rdb-channel-repl PSYNC ? -1";
         assert!(words.ends_with(expected), "{words}");
+    }
+
+    #[test]
+    fn a_node_of_a_cluster_says_which_one_it_is() {
+        let own = Introduction { node: ID.as_bytes().to_vec(), ..introduction() };
+        let (words, _) = sent(own, Wanted::All, &["+PONG", "+OK", "+OK", "+OK"]);
+        let expected = format!("psync2 REPLCONF cluster-node {ID} REPLCONF version 9.1.2");
+        assert!(words.ends_with(&expected), "{words}");
     }
 
     #[test]

@@ -8,19 +8,24 @@ use engine::journal::backlog::Position;
 use engine::session::choice::{Durability, READAFTER_TIMEOUT, ReadAfter};
 
 const NO_DURABILITY: CommandError = CommandError::text(
-    "ERR a durability is DEFAULT, MEMORY, FSYNC, or REPLICAS with a positive number and possibly FSYNC",
+    "ERR a durability is DEFAULT, MEMORY, FSYNC, QUORUM, or REPLICAS with a positive number and possibly FSYNC",
 );
 const NO_POSITION: CommandError =
     CommandError::text("ERR a position is one that CLIENT POSITION has answered");
 
-/// CLIENT DURABILITY [DEFAULT | MEMORY | FSYNC | REPLICAS numreplicas [FSYNC]]
+/// CLIENT DURABILITY [DEFAULT | MEMORY | FSYNC | QUORUM | REPLICAS numreplicas [FSYNC]]
 pub(super) fn durability(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     if args.is_empty() {
         cx.reply.bulk(cx.session.durability.to_string().as_bytes());
         return Ok(());
     }
-    cx.session.durability = Durability::parse(args.rest().iter()).ok_or(NO_DURABILITY)?;
+    let chosen = Durability::parse(args.rest().iter()).ok_or(NO_DURABILITY)?;
+    if chosen == Durability::Quorum && !cx.db.config.cluster_enabled {
+        let text = "ERR QUORUM is for nodes of a cluster: this server is none";
+        return Err(CommandError::text(text));
+    }
+    cx.session.durability = chosen;
     cx.reply.ok();
     Ok(())
 }

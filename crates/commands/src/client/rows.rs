@@ -177,6 +177,7 @@ const DOCS: &[Docs] = &[
             word("default", "DEFAULT"),
             word("memory", "MEMORY"),
             word("fsync", "FSYNC"),
+            word("quorum", "QUORUM"),
             block(
                 "replicas",
                 &[

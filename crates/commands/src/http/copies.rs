@@ -8,12 +8,12 @@ use engine::session::attachment::Waiter;
 use engine::session::awaited::{Awaited, Wait};
 use engine::session::sync::SyncWait;
 
-/// Waits for copies of everything up to an offset: AWAITCOPIES offset numlocal numreplicas. What it
-/// answers says nothing: whoever asks looks again.
+/// Waits for copies of everything up to an offset: AWAITCOPIES offset numlocal numreplicas ofshard.
+/// What it answers says nothing: whoever asks looks again.
 pub(super) fn await_copies(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut number = || args.at_least(0, CommandError::OUT_OF_RANGE).map(|number| number as u64);
-    let (offset, local, replicas) = (number()?, number()?, number()?);
-    let sync = SyncWait { offset, local: (local > 0).then_some(local), replicas };
+    let (offset, local, replicas, of_shard) = (number()?, number()?, number()?, number()? > 0);
+    let sync = SyncWait { offset, local: (local > 0).then_some(local), replicas, of_shard };
     if cx.engine.reached(&sync) != Reached::NotYet || !cx.may_block() {
         cx.reply.ok();
         return Ok(());

@@ -10,6 +10,7 @@ use engine::command::{
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::handler::flush::stopped_world;
+use engine::host::ClusterRequest;
 use engine::session::replicas::introduction::{
     Introduction, SyncRequest, capability, parse_version,
 };
@@ -29,10 +30,32 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         if option.eq_ignore_ascii_case(b"ack") || option.eq_ignore_ascii_case(b"getack") {
             return Ok(());
         }
+        if option.eq_ignore_ascii_case(b"cluster-promise") {
+            return ask_for_promise(cx, args.bytes()?);
+        }
         let introduction = cx.session.introduction.get_or_insert_default();
         introduce(introduction, option, args)?;
     }
     cx.reply.ok();
+    Ok(())
+}
+
+/// REPLCONF cluster-promise "node epoch round milliseconds": the primary of the shard, which cannot
+/// reach etcd, asks this node not to stand for election for so long.
+fn ask_for_promise(cx: &mut Context<'_>, words: &[u8]) -> CommandResult {
+    let no_question = || CommandError::text("ERR REPLCONF cluster-promise is no question");
+    if !cx.engine.cluster.is_enabled() {
+        return Err(CommandError::text("ERR This instance has cluster support disabled"));
+    }
+    let text = std::str::from_utf8(words).map_err(|_| no_question())?;
+    let words: Vec<_> = text.split(' ').collect();
+    let [from, epoch, round, duration_ms] = words[..] else { return Err(no_question()) };
+    let number = |word: &str| word.parse::<u64>().map_err(|_| no_question());
+    let from = from.parse().map_err(|_| no_question())?;
+    let epoch = number(epoch)?.cast_signed();
+    let (round, duration_ms) = (number(round)?, number(duration_ms)?);
+    let waiter = cx.wait_for_host();
+    cx.engine.host.ask_cluster(ClusterRequest::Promise { from, epoch, round, duration_ms }, waiter);
     Ok(())
 }
 
@@ -55,6 +78,11 @@ fn introduce(own: &mut Introduction, option: &[u8], args: &mut Args<'_>) -> Comm
             own.address = address.to_vec();
         }
         b"capa" => own.note_capability(args.bytes()?),
+        b"cluster-node" => {
+            let node = std::str::from_utf8(args.bytes()?).ok().and_then(|node| node.parse().ok());
+            let no_node = CommandError::text("ERR REPLCONF cluster-node is no node's name");
+            own.node = Some(node.ok_or(no_node)?);
+        }
         b"version" => {
             let text = args.bytes()?;
             let version = parse_version(text);

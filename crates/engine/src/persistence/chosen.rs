@@ -1,5 +1,6 @@
 //! Durability and freshness that a client has chosen for itself: CLIENT DURABILITY and CLIENT
-//! READAFTER.
+//! READAFTER. Where it has chosen no durability, `cluster-durability` has for all connections of a
+//! node.
 //!
 //! The reply of a write carries what it waits for ([`Session::owed`]). Its worker holds the reply,
 //! and all that the connection is sent after it, until that is reached. A write that has changed
@@ -57,7 +58,8 @@ impl Context<'_> {
             true => self.session.write_offset,
             false => self.engine.journal.end(),
         };
-        let sync = self.session.durability.sync(offset);
+        let durability = self.session.durability.or_default(self.db.config);
+        let sync = durability.sync(offset, &self.engine.replicas.quorum);
         self.session.owed = Some(Owed { sync, length });
     }
 }
@@ -87,13 +89,18 @@ impl Engine {
         let Awaited::Key(_, row) = &wait.awaited else { return None };
         let writes = self.commands.rows()[*row].command.has(command::WRITE);
         let is_served = wait.unblocked().is_none() && !reply.begins_at(0, b'-');
-        let holds = session.durability.holds_replies() && writes && is_served;
-        holds.then(|| Owed { sync: session.durability.sync(offset), length: reply.len() })
+        let durability = session.durability.or_default(&self.config.load());
+        let holds = durability.holds_replies() && writes && is_served;
+        let sync = || durability.sync(offset, &self.replicas.quorum);
+        holds.then(|| Owed { sync: sync(), length: reply.len() })
     }
 
     /// How far a write is that a client waits for.
     pub fn reached(&self, sync: &SyncWait) -> Reached {
         let journal = &*self.journal;
+        if sync.of_shard && !self.config.load().cluster_enabled {
+            return Reached::Never("this server is no node of a cluster");
+        }
         if sync.is_over(journal, || self.copies_of(sync)) && !sync.is_in_vain(journal) {
             return Reached::Yes;
         }
@@ -135,7 +142,8 @@ impl Engine {
         if sync.replicas > 0 {
             let (copies, wanted) = (self.copies_of(sync), sync.replicas);
             let what = if sync.local.is_some() { "synced at" } else { "at" };
-            reached.push(format!("{what} {copies} of {wanted} replicas"));
+            let whose = if sync.of_shard { "members of the shard" } else { "replicas" };
+            reached.push(format!("{what} {copies} of {wanted} {whose}"));
         }
         let text = format!("NODURABLE the write is done and stays: {}; {why}", reached.join(", "));
         self.choices.not_durable.fetch_add(1, Relaxed);

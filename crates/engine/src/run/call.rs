@@ -195,7 +195,9 @@ impl Engine {
         effects.silent = brings_slots;
         let begun = effects.last_end;
         let (from, before) = (output.end(), session.write_offset);
-        let holds = session.durability.holds_replies();
+        // A primary's own commands, and those of the server, answer nobody.
+        let is_heard = session.link.is_none() && !session.replays;
+        let holds = is_heard && session.durability.or_default(parts.config).holds_replies();
         let may_write = holds && self.may_write_data(session, (&row.command.spec, request.argv));
         let mut db = Db::new(parts, effects, session.database, locked, touch, imports);
         if brings_slots {

@@ -136,7 +136,9 @@ impl Engine {
         let until = until.min(begin.saturating_add(turn.commands_to_sample()));
         let touch = !session.no_touch;
         let is_replicated = session.link.is_some();
-        let refuses_writes = turn.refuses_writes && !is_replicated;
+        // Replies to writes that are to be held take the slow path.
+        let holds = session.durability.or_default(&turn.config).holds_replies();
+        let refuses_writes = (turn.refuses_writes || holds) && !is_replicated;
         let is_restricted = session.user.is_restricted() && !is_replicated;
         let locked = self.keyspace.no_slots(pinned, turn.clock);
         let Some((row, _)) = fast_request(requests, begin) else { return 0 };

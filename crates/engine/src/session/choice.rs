@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU64, AtomicUsize, fence};
 
+use config::{ClusterDurability, Config};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::journal::backlog::Position;
 use crate::session::client::Client;
+use crate::session::replicas::quorum::Quorum;
 use crate::session::sync::SyncWait;
 
 /// The time for which a read waits if CLIENT READAFTER names none, in milliseconds.
@@ -26,6 +28,8 @@ pub enum Durability {
     Memory,
     /// They are synced here.
     Fsync,
+    /// A quorum of the members of this server's shard has them, itself included.
+    Quorum,
     /// So many replicas have them, in their files and in that of this server if `synced`.
     Replicas {
         /// How many.
@@ -44,6 +48,7 @@ impl Durability {
             () if is(first, b"default") => Durability::Default,
             () if is(first, b"memory") => Durability::Memory,
             () if is(first, b"fsync") => Durability::Fsync,
+            () if is(first, b"quorum") => Durability::Quorum,
             () if is(first, b"replicas") => {
                 let count = words.next().and_then(base::num::parse_i64)?;
                 let count = u32::try_from(count).ok().filter(|count| *count > 0)?;
@@ -63,7 +68,7 @@ impl Durability {
     /// server do not ask for.
     #[inline]
     pub fn holds_replies(self) -> bool {
-        matches!(self, Durability::Fsync | Durability::Replicas { .. })
+        matches!(self, Durability::Fsync | Durability::Quorum | Durability::Replicas { .. })
     }
 
     /// Whether replies wait for the disk as `appendfsync` says.
@@ -73,14 +78,25 @@ impl Durability {
             || matches!(self, Durability::Replicas { synced: true, .. })
     }
 
+    /// What a client that has chosen nothing gets under these settings.
+    pub(crate) fn or_default(self, config: &Config) -> Durability {
+        match (self, config.cluster_durability) {
+            (Durability::Default, _) if !config.cluster_enabled => self,
+            (Durability::Default, ClusterDurability::Fsync) => Durability::Fsync,
+            (Durability::Default, ClusterDurability::Quorum) => Durability::Quorum,
+            _ => self,
+        }
+    }
+
     /// What writes up to this offset of the journal wait for.
-    pub fn sync(self, offset: u64) -> SyncWait {
+    pub fn sync(self, offset: u64, quorum: &Quorum) -> SyncWait {
         let (local, replicas) = match self {
             Durability::Default | Durability::Memory => (None, 0),
             Durability::Fsync => (Some(1), 0),
+            Durability::Quorum => (None, quorum.replicas()),
             Durability::Replicas { count, synced } => (synced.then_some(1), u64::from(count)),
         };
-        SyncWait { offset, local, replicas }
+        SyncWait { offset, local, replicas, of_shard: self == Durability::Quorum }
     }
 }
 
@@ -90,6 +106,7 @@ impl fmt::Display for Durability {
             Durability::Default => formatter.write_str("DEFAULT"),
             Durability::Memory => formatter.write_str("MEMORY"),
             Durability::Fsync => formatter.write_str("FSYNC"),
+            Durability::Quorum => formatter.write_str("QUORUM"),
             Durability::Replicas { count, synced: false } => {
                 write!(formatter, "REPLICAS {count}")
             }
@@ -198,7 +215,9 @@ mod tests {
     #[test]
     fn a_choice_is_read_as_it_is_shown() {
         let parse = |text: &str| Durability::parse(text.split(' ').map(str::as_bytes));
-        for text in ["DEFAULT", "MEMORY", "FSYNC", "REPLICAS 1", "REPLICAS 4294967295 FSYNC"] {
+        let all =
+            ["DEFAULT", "MEMORY", "FSYNC", "QUORUM", "REPLICAS 1", "REPLICAS 4294967295 FSYNC"];
+        for text in all {
             assert_eq!(parse(text).unwrap().to_string(), text);
             assert_eq!(parse(&text.to_ascii_lowercase()), parse(text));
         }

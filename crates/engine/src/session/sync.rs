@@ -17,6 +17,8 @@ pub struct SyncWait {
     pub local: Option<u64>,
     /// Replicas that it waits for.
     pub replicas: u64,
+    /// Only members of this server's shard count among them.
+    pub of_shard: bool,
 }
 
 impl SyncWait {

@@ -59,6 +59,7 @@ impl Withheld {
                 offset: owed.sync.offset.max(earlier.offset),
                 local: owed.sync.local.or(earlier.local),
                 replicas: owed.sync.replicas.max(earlier.replicas),
+                of_shard: owed.sync.of_shard && earlier.of_shard,
             });
         }
         self.length += bytes.len();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cluster::ids::NodeId;
 use config::{Config, PrimaryAddress};
 use engine::engine::Engine;
 use engine::replication::LinkState;
@@ -29,6 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The pause after a link that has ended, and the longest one after several.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
+/// The same for a node of a cluster: the others hear of a new primary as soon as that one does.
+const PAUSE_IN_CLUSTER: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 /// The same after a full sync that has failed: the primary has done much for it.
 const PAUSE_OF_SYNCS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// The same after data that is not understood.
@@ -99,7 +102,8 @@ impl Follower {
             if term != self.term {
                 (self.term, self.failures) = (term, Failures::default());
             }
-            let Some(primary) = primary else {
+            // A node of a cluster may be the replica of nobody.
+            let Some(primary) = primary.filter(|own| own.port != 0) else {
                 let hands_over = engine.failover.is_on();
                 if hands_over {
                     handing_over.look();
@@ -152,6 +156,7 @@ impl Follower {
             Trouble::Data { lasting: true, .. } => PAUSE_OF_STRANGE_DATA,
             Trouble::Data { .. } => PAUSE_OF_SYNCS,
             Trouble::Protocol(error) if !error.is_temporary() => PAUSE_OF_SYNCS,
+            _ if self.means.engine.cluster.is_enabled() => PAUSE_IN_CLUSTER,
             _ => PAUSE,
         };
         let pause = first.saturating_mul(1 << self.failures.count.min(10));
@@ -197,7 +202,8 @@ impl Follower {
         let resumes = engine.replication.resumes_at();
         let asks = engine.failover.asks();
         let wanted = wanted(resumes.as_ref(), asks);
-        let offer = shake_hands(&term, &mut wire, introduction(&config), wanted);
+        let node = engine.cluster.view().map(|view| view.own);
+        let offer = shake_hands(&term, &mut wire, introduction(&config, node), wanted);
         if asks && matches!(offer, Ok(_) | Err(Trouble::Protocol(_))) {
             handing_over.note_answer(offer.is_ok());
         }
@@ -242,7 +248,7 @@ fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: bool) -> Wanted {
     }
 }
 
-fn introduction(config: &Config) -> Introduction {
+fn introduction(config: &Config, node: Option<NodeId>) -> Introduction {
     let port = match config.replica_announce_port {
         0 if config.tls_replication && config.tls_port != 0 => config.tls_port,
         0 => config.port,
@@ -253,6 +259,7 @@ fn introduction(config: &Config) -> Introduction {
         password: config.masterauth.clone(),
         port,
         address: config.replica_announce_ip.clone(),
+        node: node.map(|node| node.to_string().into_bytes()).unwrap_or_default(),
         version: VALKEY_VERSION,
     }
 }

@@ -1,6 +1,8 @@
 //! What a client says of itself before it becomes a replica (REPLCONF), and what it then asks for
 //! (PSYNC, SYNC).
 
+use cluster::ids::NodeId;
+
 /// The words of `capa` that matter here: bits of [`Introduction::capabilities`]. Others are
 /// ignored.
 pub mod capability {
@@ -22,6 +24,8 @@ pub struct Introduction {
     pub listening_port: i64,
     /// The address at which it is to be reached, if that is not the one it connects from.
     pub address: Vec<u8>,
+    /// Its name as a node of a cluster, if it is one.
+    pub node: Option<NodeId>,
     /// See [`capability`].
     pub capabilities: u8,
     /// The version of a Valkey, as [`parse_version`] has it.

@@ -4,23 +4,27 @@
 //! | file | what it answers |
 //! |---|---|
 //! | [`introduction`] | what does a client say before it becomes one? |
+//! | [`quorum`] | in a cluster, which of them make a write known to a quorum? |
 //! | [`slowing`] | how long do writes wait for one that falls behind? |
 //!
 //! A thread of the server serves them. Commands show them, count those that have a write (WAIT,
 //! WAITAOF), and refuse writes while too few keep up (`min-replicas-to-write`).
 
 pub mod introduction;
+pub mod quorum;
 pub mod slowing;
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
+use cluster::ids::NodeId;
 use config::Config;
 use parking_lot::Mutex;
 
 use crate::session::client::Client;
 use crate::session::replicas::introduction::Introduction;
+use crate::session::replicas::quorum::Quorum;
 use crate::session::replicas::slowing::Slowing;
 use crate::session::sync::SyncWait;
 
@@ -157,6 +161,8 @@ pub struct Replicas {
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Writers are slowed down for one that falls behind.
     pub slowing: Slowing,
+    /// Which of them make a write known to a quorum, where this is the primary of a shard.
+    pub quorum: Quorum,
     /// Counts for INFO.
     pub counts: Counts,
 }
@@ -212,6 +218,8 @@ impl Replicas {
     /// For how many milliseconds the stream is kept for replicas that may come back.
     pub fn patience(&self, config: &Config) -> u64 {
         match config.repl_backlog_ttl {
+            // What a node of a cluster has written has to be known by its offset.
+            _ if config.cluster_enabled => u64::MAX,
             _ if !self.were_there() => 0,
             0 => u64::MAX,
             seconds => seconds.saturating_mul(1000),
@@ -248,9 +256,27 @@ impl Replicas {
         self.count(|own| own.synced() >= offset && own.synced() > 0)
     }
 
+    /// The nodes of a cluster that follow, and how far each has applied the stream.
+    pub fn nodes(&self) -> Vec<(NodeId, u64)> {
+        let all = self.all();
+        let online = all.iter().filter(|own| own.is_online());
+        online.filter_map(|own| Some((own.introduction.node?, own.acknowledged()))).collect()
+    }
+
+    /// How many of the members that a quorum needs have what a client waits for.
+    fn members_having(&self, sync: &SyncWait) -> u64 {
+        let nodes = self.nodes();
+        if self.quorum.has(sync.offset, &nodes) {
+            return sync.replicas;
+        }
+        let having = nodes.iter().filter(|(_, offset)| *offset >= sync.offset).count() as u64;
+        having.min(sync.replicas.saturating_sub(1))
+    }
+
     /// How many have the writes for which a client waits: in memory for WAIT, on disk for WAITAOF.
     pub fn copies(&self, sync: &SyncWait) -> u64 {
         let count = match sync.local {
+            _ if sync.of_shard => return self.members_having(sync),
             Some(_) => self.having_synced(sync.offset),
             None => self.having(sync.offset),
         };

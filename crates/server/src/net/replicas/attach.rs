@@ -43,6 +43,10 @@ impl Serving {
         match from {
             Some((history, offset)) if self.go_on(&mut link, &history, offset) => {
                 self.engine.replicas.counts.partial.fetch_add(1, Relaxed);
+                // Clients may have asked how far replicas are when it was not there.
+                if self.engine.choices.holding.load(Relaxed) > 0 {
+                    self.engine.replicas.ask();
+                }
             }
             from => {
                 if from.is_some_and(|(history, _)| history != b"?") {

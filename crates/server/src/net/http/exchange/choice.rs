@@ -19,8 +19,9 @@ impl Choice {
             None => Durability::Default,
             Some(text) => {
                 let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-                Durability::parse(words)
-                    .ok_or("Dunlin-Durability is default, memory, fsync, or replicas N [fsync]")?
+                Durability::parse(words).ok_or(
+                    "Dunlin-Durability is default, memory, fsync, quorum, or replicas N [fsync]",
+                )?
             }
         };
         let read_after = only(head, "dunlin-min-position")?.map(|text| {

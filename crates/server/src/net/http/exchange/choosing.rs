@@ -193,6 +193,7 @@ impl Exchange {
 
 /// The words of the command that waits for copies.
 fn words_of(sync: &SyncWait) -> OwnedArguments {
-    let numbers = [sync.offset, sync.local.unwrap_or(0), sync.replicas].map(|it| it.to_string());
+    let (local, of_shard) = (sync.local.unwrap_or(0), u64::from(sync.of_shard));
+    let numbers = [sync.offset, local, sync.replicas, of_shard].map(|it| it.to_string());
     ["AWAITCOPIES"].into_iter().chain(numbers.iter().map(String::as_str)).collect()
 }

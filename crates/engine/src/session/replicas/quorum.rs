@@ -1,0 +1,56 @@
+//! Which members of this server's shard make a write known to a quorum, where the server is the
+//! primary of a shard of a cluster.
+//!
+//! Replicas that are no members, such as a backup or a server outside of the cluster, do not count:
+//! no election asks them.
+
+use cluster::control;
+use cluster::ids::NodeId;
+use parking_lot::Mutex;
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Quorum(Mutex<control::Quorum>);
+
+impl Quorum {
+    /// Sets it. Its start is an offset of this server's own journal.
+    pub fn set(&self, quorum: control::Quorum) {
+        *self.0.lock() = quorum;
+    }
+
+    /// How many replicas it needs besides this server. Before the server knows of one, it needs one
+    /// more than there are.
+    pub fn replicas(&self) -> u64 {
+        let own = self.0.lock();
+        own.groups.iter().map(|group| group.needed as u64).max().unwrap_or(1)
+    }
+
+    /// Whether a quorum has everything up to this offset. `confirmed` says how far replicas are.
+    pub fn has(&self, offset: u64, confirmed: &[(NodeId, u64)]) -> bool {
+        let own = self.0.lock();
+        !own.groups.is_empty() && own.reached(u64::MAX, confirmed) >= offset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::control::Group;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_reached_before_anybody_has_said_who_counts() {
+        let (one, other) = (NodeId([1; 20]), NodeId([2; 20]));
+        let quorum = Quorum::default();
+        assert!(quorum.replicas() == 1 && !quorum.has(0, &[(other, 9)]));
+        let group = |members: &[NodeId]| control::Quorum {
+            groups: vec![Group::new(members, one)],
+            start: 5,
+        };
+        quorum.set(group(&[one]));
+        assert!(quorum.replicas() == 0 && quorum.has(9, &[]));
+        quorum.set(group(&[one, other]));
+        assert!(quorum.replicas() == 1 && quorum.has(9, &[(other, 9)]));
+        assert!(!quorum.has(9, &[(other, 8)]) && !quorum.has(9, &[(one, 9)]));
+    }
+}
