@@ -218,6 +218,13 @@ impl Turn {
         }
     }
 
+    /// What the monotonic clock shows now, in microseconds: also where the process was stopped for
+    /// a while in the middle of the turn.
+    #[inline]
+    pub fn monotonic_now(&self) -> u64 {
+        self.reading.monotonic_us + Ticks::now().since_ns(self.reading.at) / 1000
+    }
+
     /// Stops the time at this millisecond, until the next turn begins.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn stop_time(&mut self, now: u64) {

@@ -1,5 +1,6 @@
 //! One connection: its transport and protocol, its buffers, its session, and what it waits for.
 
+mod fence;
 mod holding;
 #[cfg(test)]
 mod tests;
@@ -109,6 +110,8 @@ pub(super) struct Connection {
     /// Since when the output is above the soft limit, in milliseconds of the monotonic clock.
     pub(super) over_soft_limit_since: Option<u64>,
     stuck: Stuck,
+    /// The last write of which the client was told, as [`Session::write_offset`].
+    told: u64,
     /// Until when what comes is thrown away, when the last answer was sent.
     lingers_until: Option<u64>,
     /// Since when its client has not shown who it is.
@@ -149,6 +152,7 @@ impl Connection {
             timer: None,
             over_soft_limit_since: None,
             stuck: Stuck::default(),
+            told: 0,
             lingers_until: None,
             unadmitted_since: None,
             counted_in_window: 0,

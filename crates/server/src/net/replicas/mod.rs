@@ -306,7 +306,8 @@ impl Serving {
         let Some(backlog) = self.engine.journal.changes() else { return };
         backlog.note_use(now);
         // While the server hands over, the stream stands still.
-        if now >= self.next_ping && !self.engine.failover.is_on() {
+        let hands_over = self.engine.failover.is_on() || self.engine.pause.is_handing_over();
+        if now >= self.next_ping && !hands_over {
             self.next_ping = now + u64::from(config.repl_ping_replica_period) * 1000;
             // The stream stands still when the server stops, like the data that is being saved.
             if !self.engine.pause.is_stopping() {

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use base::clock::Ticks;
 use base::limits;
+use engine::engine::Engine;
 use engine::host::{Frequent, LogLevel};
 use engine::session::awaited::Wait;
+use engine::turn::Turn;
 
-use super::{NOT_DURABLE, Worker};
+use super::{FENCED, NOT_DURABLE, Worker};
 use crate::net::arrival::Handover;
 use crate::net::connection::{Connection, EXCESSES, OVER_OUTPUT_LIMIT};
 use crate::net::pending::{PendingCommand, WaitsFor};
@@ -108,9 +110,15 @@ impl Worker {
             self.reading_on = (count + 1, ns + begun.elapsed_ns());
         }
         connection.go_on(self.turn.now);
+        let fenced = is_fenced(&self.engine, &self.turn, self.served, connection);
+        if fenced {
+            connection.close_reason = Some(FENCED);
+        }
         connection.look_at_output_limit();
         let over_limit = connection.close_reason == Some(OVER_OUTPUT_LIMIT);
-        let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };
+        let may_send = !(over_limit || fenced);
+        let sent = if may_send { connection.send(limits::WRITE_PER_TURN) } else { 0 };
+        connection.note_told();
         if sent > 0 {
             self.turn.stats.net_output_bytes.add(sent as u64);
             self.turn.stats.writes_processed.add(1);
@@ -271,7 +279,9 @@ impl Worker {
         }
         let Worker { connections, engine, turn, .. } = self;
         let mut left: Vec<_> = connections.iter_mut().flatten().collect();
-        left.retain(|connection| connection.has_output());
+        left.retain(|connection| {
+            connection.has_output() && !is_fenced(engine, turn, false, connection)
+        });
         loop {
             let (mut sent, now) = (0, base::clock::monotonic_ms());
             left.retain_mut(|connection| {
@@ -295,4 +305,12 @@ impl Worker {
             self.close(index);
         }
     }
+}
+
+/// Whether a connection would be told now of what this node of a cluster may no longer tell: of
+/// writes, and of anything that it has read since the turn began, if it might `serve` then.
+#[inline]
+fn is_fenced(engine: &Engine, turn: &Turn, served: bool, connection: &Connection) -> bool {
+    let tells = || if served { connection.has_replies() } else { connection.is_to_be_told() };
+    engine.cluster.is_enabled() && tells() && !engine.cluster.may_serve(turn.monotonic_now())
 }

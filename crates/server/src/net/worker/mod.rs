@@ -63,6 +63,9 @@ const READING_NS: u64 = 2_000_000;
 /// follows all a hundred times that.
 const READS_ON_PER_TURN: usize = 8;
 const READING_ON_NS: u64 = 2_000_000;
+/// Why a connection is closed whose replies were written when this node of a cluster might serve,
+/// and would leave now that it may not.
+const FENCED: &str = "this node may not serve any more";
 /// Why a connection is closed whose replies tell of effects that the journal has lost.
 const NOT_DURABLE: &str = "its replies could not be made durable";
 
@@ -113,6 +116,8 @@ pub(super) struct Worker {
     coalescing: Coalescing,
     /// Whether `maxmemory-clients` is set, as of the last tick.
     limits_client_memory: bool,
+    /// This node of a cluster might serve when the turn began.
+    served: bool,
 }
 
 /// Events at the socket of the connection whose script runs, while it is not in its place.
@@ -176,6 +181,7 @@ impl Worker {
             next_tick: 0,
             coalescing: Coalescing::default(),
             limits_client_memory: false,
+            served: false,
         })
     }
 
@@ -200,6 +206,7 @@ impl Worker {
     /// The part of a turn in which nothing waits.
     fn take_turn(&mut self, events: &Events) {
         self.turn.begin(&self.engine);
+        self.served = self.engine.cluster.may_serve(self.turn.monotonic_us);
         if !self.relieves && self.mailbox.runs_slow_script.load(Relaxed) {
             self.mailbox.runs_slow_script.store(false, Relaxed);
         }
