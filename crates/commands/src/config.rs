@@ -33,7 +33,8 @@ fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// The settings as they are. REPLICAOF changes what the server follows, and not the setting.
 fn present(engine: &Engine) -> Arc<Config> {
     let config = engine.config.snapshot();
-    let replicaof = engine.replication.primary();
+    // A node of a cluster learns each time whom it is to follow.
+    let replicaof = engine.replication.primary().filter(|_| !config.cluster_enabled);
     match config.replicaof == replicaof {
         true => config,
         false => Arc::new(Config { replicaof, ..Config::clone(&config) }),

@@ -72,6 +72,11 @@ pub fn take_in_row() -> &'static Row {
     replication::primary::take_in_row(registry().rows())
 }
 
+/// The internal command by which a thread of the host changes the part of a node of a cluster.
+pub fn part_row() -> &'static Row {
+    replication::primary::part_row(registry().rows())
+}
+
 /// The row of the internal command by which a thread of the host goes on with a FAILOVER.
 pub fn hand_over_row() -> &'static Row {
     replication::failover::hand_over_row(registry().rows())

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use config::{Config, Invocation, LoadError, Provided, ShutdownOptions};
+use config::{Config, Invocation, LoadError, PrimaryAddress, Provided, ShutdownOptions};
 use engine::engine::Engine;
 use engine::host::{ProcessInfo, Shutdown};
 use engine::journal::backlog::Position;
@@ -26,6 +26,8 @@ use crate::net::{ChangeEvents, Speaks, Wakers, Workers};
 use crate::primary::ReplicaThread;
 use crate::primary::term::Means;
 use crate::threads::changes::ChangeDelivery;
+use crate::threads::cluster::kept::KeptFile;
+use crate::threads::cluster::{self, ClusterThread};
 use crate::threads::cron::Cron;
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
@@ -240,6 +242,8 @@ struct Running {
     replica: OnceCell<ReplicaThread>,
     /// Started when the data is there, in a container.
     watched_files: OnceCell<WatchedFiles>,
+    /// What a node of a cluster knows after a start.
+    kept: Cell<Option<KeptFile>>,
     /// Written when the files of the data are this server's.
     pid_file: OnceCell<PidFile>,
     supervisor: Option<Supervisor>,
@@ -282,6 +286,10 @@ impl Running {
             log.warning(format!("Cannot use the service manager's sockets: {}", reason(&error)));
             Failed
         })?;
+        if config.cluster_enabled {
+            // It learns whom to follow; until then its data stay what they are.
+            config.replicaof = Some(PrimaryAddress { host: Vec::new(), port: 0 });
+        }
         let threads = thread_count(&config);
         config.maxclients = room_for_clients(&config, threads, log)?;
         let active = Arc::new(tls::Active::default());
@@ -370,6 +378,7 @@ impl Running {
             movers,
             slot_movers,
             views: Keeper::start(views, log)?,
+            cluster: ClusterThread::default(),
             failed: Mutex::default(),
             oom_score,
         });
@@ -414,6 +423,7 @@ impl Running {
             change_delivery,
             replica: OnceCell::new(),
             watched_files: OnceCell::new(),
+            kept: Cell::new(None),
             pid_file: OnceCell::new(),
             supervisor,
             supervision,
@@ -491,6 +501,7 @@ impl Running {
             Failed
         })?;
         self.claim_files()?;
+        self.name_node()?;
         // Not before: another server that uses the files has one of its own.
         let config = self.engine.config.load();
         if let Some(file) = PidFile::write(&config, is_daemon(&config, self.supervisor), log) {
@@ -512,6 +523,7 @@ impl Running {
                 }
                 self.accept_clients();
                 self.follow_primary()?;
+                self.join_cluster()?;
                 self.ready();
             }
             Err(load::LoadError::Stopped) => log.warning("Stopping while the data is being loaded"),
@@ -552,6 +564,40 @@ impl Running {
         })?;
         let _ = self.replica.set(thread);
         Ok(())
+    }
+
+    /// Finds the name of a node of a cluster. It may serve nothing yet.
+    fn name_node(&self) -> Result<(), Failed> {
+        let (engine, log) = (&self.engine, &self.outside.log);
+        if !engine.cluster.is_enabled() {
+            return Ok(());
+        }
+        let config = engine.config.load();
+        let kept = KeptFile::open(&config.cluster_config_file).map_err(|reason| {
+            let file = path(&config.cluster_config_file).display();
+            log.warning(format!("Fatal error: cluster-config-file {file}: {reason}. Exiting."));
+            Failed
+        })?;
+        engine.cluster.serve_until(0);
+        engine.cluster.set_own(kept.node());
+        self.kept.set(Some(kept));
+        Ok(())
+    }
+
+    /// Starts the thread that makes the server a node of a cluster, if it is to be one.
+    fn join_cluster(&self) -> Result<(), Failed> {
+        let Some(kept) = self.kept.take() else { return Ok(()) };
+        let outside = &self.outside;
+        let means = cluster::Means {
+            engine: Arc::clone(&self.engine),
+            log: Arc::clone(&outside.log),
+            active: Arc::clone(&outside.active),
+            movers: outside.slot_movers.clone(),
+        };
+        outside.cluster.start(means, kept).map_err(|reason| {
+            outside.log.warning(format!("Fatal error: no node of a cluster: {reason}. Exiting."));
+            Failed
+        })
     }
 
     /// Starts the thread that looks whether files were replaced, if that is wanted.
@@ -607,6 +653,15 @@ impl Running {
                 self.engine.answer(&client, b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n");
             }
         }
+    }
+
+    /// Hands over what a node of a cluster leads, unless the request says NOW.
+    fn leave_cluster(&self, asked: &[StopRequest]) {
+        let seconds = match asked.iter().any(|own| own.request.now) {
+            true => 1,
+            false => u64::from(self.engine.config.load().shutdown_timeout).max(1),
+        };
+        self.outside.cluster.hand_over(Duration::from_secs(seconds));
     }
 
     /// Tells the service manager that the server stops. It ends one that does not. So a stop that
@@ -693,6 +748,7 @@ impl Running {
             }
             log.warning("Writing initial AOF. Exit anyway.");
         }
+        self.leave_cluster(asked);
         self.stop_writes(asked);
         self.wait_for_replicas(asked);
         let force = is_forced(asked);
@@ -743,6 +799,7 @@ impl Running {
         if let Some(files) = self.watched_files.into_inner() {
             files.stop();
         }
+        self.outside.cluster.stop();
         self.cron.stop();
         self.change_delivery.stop();
         self.outside.background.stop();

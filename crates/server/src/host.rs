@@ -30,6 +30,7 @@ use crate::files;
 use crate::listen::Listening;
 use crate::net::{Speaks, Wakers, Workers};
 use crate::threads::background::BackgroundJobs;
+use crate::threads::cluster::ClusterThread;
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
 use crate::threads::node_reader::NodeReader;
@@ -101,6 +102,8 @@ pub struct Outside {
     pub slot_movers: SlotMovers,
     /// The threads that ask databases.
     pub views: Keeper,
+    /// The thread that makes the server a node of a cluster.
+    pub cluster: ClusterThread,
     /// The directive at which a change of settings has failed: the next change undoes that one.
     pub failed: Mutex<Option<DirectiveId>>,
     /// The out-of-memory score.
@@ -237,9 +240,8 @@ impl Migrations for Outside {
 }
 
 impl ClusterControl for Outside {
-    fn ask_cluster(&self, _: ClusterRequest, waiter: Waiter) {
-        let refuse = |_: &Engine| b"-ERR nobody here speaks for this node with etcd\r\n".to_vec();
-        self.run_in_background(waiter, Box::new(refuse));
+    fn ask_cluster(&self, request: ClusterRequest, waiter: Waiter) {
+        self.cluster.ask(request, waiter);
     }
 }
 

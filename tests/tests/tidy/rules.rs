@@ -38,6 +38,8 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
             "script",
             "tls",
             "views",
+            "cluster",
+            "gateway",
         ],
     ),
     ("simulation", &[]),

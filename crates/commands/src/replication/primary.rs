@@ -46,25 +46,30 @@ fn replicaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         cx.reply.simple(b"OK Already connected to specified master");
         return Ok(());
     }
+    let line = format!("REPLICAOF {}:{port} enabled", String::from_utf8_lossy(host));
     follow(cx, primary);
+    log(cx, &line, "user");
     cx.reply.ok();
     Ok(())
 }
 
 /// Becomes a primary, if it is none, because somebody wants that.
 pub(super) fn lead(cx: &mut Context<'_>, who: &str) {
-    if !cx.engine.replication.is_replica() {
-        return;
+    if cx.engine.replication.is_replica() {
+        begin_to_lead(cx);
+        log(cx, "MASTER MODE enabled", who);
     }
+}
+
+/// Becomes a primary.
+fn begin_to_lead(cx: &mut Context<'_>) {
     cx.engine.change_part(stopped_world(cx), None);
     cx.engine.wake_all_clients();
     cx.db.effects.config_changed = true;
-    log(cx, "MASTER MODE enabled", who);
 }
 
 /// Becomes the replica of a primary.
 fn follow(cx: &mut Context<'_>, primary: PrimaryAddress) {
-    let (host, port) = (String::from_utf8_lossy(&primary.host).into_owned(), primary.port);
     // What the same transaction has written before belongs to the stream of this server.
     cx.engine.settle(&mut cx.db);
     // Before any worker can see the new part, and end a wait for replicas with their number.
@@ -73,7 +78,37 @@ fn follow(cx: &mut Context<'_>, primary: PrimaryAddress) {
     // Some wait for what can no longer come, or no longer for long.
     cx.engine.wake_all_clients();
     cx.db.effects.config_changed = true;
-    log(cx, &format!("REPLICAOF {host}:{port} enabled"), "user");
+}
+
+/// REPLICATION PART (LEAD | FOLLOW host port | SUSPEND | RESUME): what the thread does that makes
+/// the server a node of a cluster. SUSPEND has writes wait, and RESUME lets them go on. It answers
+/// whether the server's part has changed.
+fn part(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    cx.propagate_nothing();
+    let mut changes = false;
+    if args.word("lead") {
+        changes = cx.engine.replication.is_replica();
+        cx.engine.keep_stream(stopped_world(cx));
+        if changes {
+            begin_to_lead(cx);
+        }
+    } else if args.word("follow") {
+        let (host, port) = (args.bytes()?.to_vec(), args.i64()?);
+        let port = u16::try_from(port).map_err(|_| CommandError::OUT_OF_RANGE)?;
+        let primary = PrimaryAddress { host, port };
+        changes = cx.engine.replication.primary().as_ref() != Some(&primary);
+        if changes {
+            follow(cx, primary);
+        }
+    } else {
+        let suspends = args.word("suspend");
+        cx.engine.suspend_writes(stopped_world(cx), suspends);
+        if !suspends {
+            cx.engine.wake_all_clients();
+        }
+    }
+    cx.reply.integer(i64::from(changes));
+    Ok(())
 }
 
 fn log(cx: &Context<'_>, what: &str, who: &str) {
@@ -142,18 +177,26 @@ fn take_in(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 /// The row of the command that takes in the data of a primary, among all rows.
 pub(crate) fn take_in_row(rows: &'static [Row]) -> &'static Row {
     static ROW: OnceLock<&'static Row> = OnceLock::new();
-    ROW.get_or_init(|| {
-        let mut rows = rows.iter();
-        let row = rows
-            .find(|row| row.command.parent == Some("replication") && row.command.name == "takein");
-        row.expect("it is one of the rows below")
-    })
+    ROW.get_or_init(|| internal(rows, "takein"))
+}
+
+/// The row of the command that changes the part of a node of a cluster, among all rows.
+pub(crate) fn part_row(rows: &'static [Row]) -> &'static Row {
+    static ROW: OnceLock<&'static Row> = OnceLock::new();
+    ROW.get_or_init(|| internal(rows, "part"))
+}
+
+fn internal(rows: &'static [Row], name: &str) -> &'static Row {
+    let mut rows = rows.iter();
+    let row =
+        rows.find(|row| row.command.parent == Some("replication") && row.command.name == name);
+    row.expect("it is one of the rows below")
 }
 
 /// The commands of this family.
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
-/// The internal command of this family.
+/// The internal commands of this family.
 pub(crate) const INTERNALS: Family = Family::new(INTERNAL_COMMANDS, INTERNAL_DOCS);
 
 /// Flags of the commands that change the part of the server.
@@ -166,13 +209,11 @@ const COMMANDS: &[Command] = &Group::Server.rows([
         .categories(&["admin"]),
 ]);
 
-const INTERNAL_COMMANDS: &[Command] = &Group::Server.under("replication").rows([row(
-    "takein",
-    take_in,
-    1,
-    INTERNAL | NOSCRIPT | STALE | STOPS_THE_WORLD,
-    NO_KEYS,
-)]);
+const WITHIN: Flags = INTERNAL | NOSCRIPT | STALE | STOPS_THE_WORLD;
+
+const INTERNAL_COMMANDS: &[Command] = &Group::Server
+    .under("replication")
+    .rows([row("takein", take_in, 1, WITHIN, NO_KEYS), row("part", part, -2, WITHIN, NO_KEYS)]);
 
 // ---- Documentation ------------------------------------------------------------------------------
 
@@ -187,8 +228,10 @@ const DOCS: &[Docs] = &[
     docs("role", "2.8.12", "Tells the server's role in replication.").cost("O(1)"),
 ];
 
-const INTERNAL_DOCS: &[Docs] =
-    &[docs("replication|takein", "7.0.0", "Takes in the data of a primary.").cost("O(1)")];
+const INTERNAL_DOCS: &[Docs] = &[
+    docs("replication|takein", "7.0.0", "Takes in the data of a primary.").cost("O(1)"),
+    docs("replication|part", "7.0.0", "Changes the part of a node of a cluster.").cost("O(1)"),
+];
 
 const PRIMARY: &[Argument] = &[one_of(
     "args",

@@ -18,6 +18,7 @@ use hashbrown::HashMap;
 use resp::output::Output;
 use resp::reply::Reply;
 use smallvec::SmallVec;
+use store::gate::StoppedWorld;
 
 use crate::changes::reading::changes_of;
 use crate::engine::{Engine, random_id};
@@ -133,6 +134,11 @@ impl Engine {
             self.journal.keep_changes(name);
             self.begin_to_deliver(backlog);
         }
+    }
+
+    /// Begins to keep the journal for replicas that may come.
+    pub fn keep_stream(&self, _: &StoppedWorld<'_>) {
+        self.keep_changes();
     }
 
     /// Takes over a history: see [`crate::journal::Journal::adopt`].

@@ -29,6 +29,11 @@ impl Engine {
         self.replication.wake();
     }
 
+    /// Has clients' writes wait, or lets them go on; those that have waited have to be notified.
+    pub fn suspend_writes(&self, _: &StoppedWorld<'_>, suspends: bool) {
+        self.pause.set_handing_over(suspends);
+    }
+
     /// Becomes the replica of the one that takes over. Writes stay suspended until it has answered.
     pub fn hand_over(&self, stopped: &StoppedWorld<'_>, target: PrimaryAddress) {
         self.failover.begin_to_ask();

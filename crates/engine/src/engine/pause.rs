@@ -16,7 +16,7 @@ pub struct Pause {
     asked_writes_only: AtomicBool,
     /// A stop suspends writes, for as long as it takes.
     stopping: AtomicBool,
-    /// FAILOVER suspends writes, for as long as it takes.
+    /// FAILOVER suspends writes, or the hand-over of a node of a cluster, for as long as it takes.
     handing_over: AtomicBool,
 }
 
@@ -52,6 +52,11 @@ impl Pause {
     /// Whether a stop suspends writes, those of a primary too.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
+    }
+
+    /// Whether FAILOVER suspends writes, or the hand-over of a node of a cluster.
+    pub fn is_handing_over(&self) -> bool {
+        self.handing_over.load(Relaxed)
     }
 
     fn combine(&self) {

@@ -23,6 +23,8 @@ const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
 struct Tries<'h> {
     engine: &'h Engine,
     left: usize,
+    /// Other threads may be stopped for it.
+    may_stop_the_world: bool,
 }
 
 impl Policy for Tries<'_> {
@@ -33,13 +35,14 @@ impl Policy for Tries<'_> {
         if again {
             sleep(PAUSE_OF_TRIES);
         }
-        again
+        again || self.may_stop_the_world && matches!(outcome, Outcome::NeedsStoppedWorld)
     }
 }
 
 /// See the module's text.
 pub struct InternalClient {
     patience: Duration,
+    may_stop_the_world: bool,
     engine: Arc<Engine>,
     turn: Turn,
     gate: Gate,
@@ -50,7 +53,8 @@ impl InternalClient {
     /// The client of a thread whose metrics have this name.
     pub fn new(engine: Arc<Engine>, thread: &str) -> InternalClient {
         let (turn, gate) = (Turn::new(&engine, thread), engine.gates.register());
-        InternalClient { patience: PATIENCE, turn, gate, session: Session::internal(), engine }
+        let (patience, session) = (PATIENCE, Session::internal());
+        InternalClient { patience, may_stop_the_world: false, turn, gate, session, engine }
     }
 
     /// Does something whose commands wait this long for slots that others keep locked.
@@ -91,18 +95,26 @@ impl InternalClient {
         self.execute(Some(row), argv, &keys)
     }
 
+    /// Runs a command of a row without keys, for which other threads may be stopped.
+    pub fn run_with_stopped_world(&mut self, row: &'static Row, argv: &OwnedArguments) {
+        self.may_stop_the_world = true;
+        self.execute(Some(row), argv, &[]);
+        self.may_stop_the_world = false;
+    }
+
     fn execute(
         &mut self,
         row: Option<&'static Row>,
         argv: &OwnedArguments,
         keys: &[KeyAt],
     ) -> Option<Output> {
-        let InternalClient { patience, engine, turn, gate, session } = self;
+        let InternalClient { patience, may_stop_the_world, engine, turn, gate, session } = self;
+        let may_stop_the_world = *may_stop_the_world;
         let mut output = Output::new();
         let request = Request { argv: argv.view(), row, keys, busy: None };
         let call = Call { turn, session, request, output: &mut output };
         let left = (patience.as_micros() / PAUSE_OF_TRIES.as_micros()) as usize;
-        let outcome = engine.drive(call, gate, Tries { engine, left });
+        let outcome = engine.drive(call, gate, Tries { engine, left, may_stop_the_world });
         turn.announce_appends(engine);
         matches!(outcome, Outcome::Done).then_some(output)
     }

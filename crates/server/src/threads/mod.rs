@@ -8,6 +8,7 @@
 //! | [`job_thread`] | how does a thread do jobs for clients that wait? |
 //! | [`background`] | which thread does work that could make a worker wait for a slow disk? |
 //! | [`node_reader`] | which thread answers reads of nodes that would keep a worker busy for long? |
+//! | [`cluster`] | which thread makes the server a node of a cluster? |
 //! | [`internal_client`] | how does a thread that serves no connection run commands? |
 //! | [`moving`] | which threads move keys to other servers? |
 //! | [`slots`] | which threads move slots to other servers, and delete what has gone? |
@@ -16,6 +17,7 @@
 
 pub mod background;
 pub mod changes;
+pub mod cluster;
 pub mod cron;
 pub mod freeing;
 pub mod internal_client;

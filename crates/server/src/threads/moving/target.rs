@@ -147,7 +147,7 @@ impl Target {
     }
 
     /// Whether nothing has come that nobody has asked for, such as the end of the connection.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::threads) fn is_quiet(&self) -> bool {
         let socket = self.stream.socket();
         let is_empty = || {
             let peeked = socket.peek(&mut [0]);
@@ -160,7 +160,11 @@ impl Target {
     }
 
     /// Selects a database, if another one is.
-    pub(super) fn select(&mut self, database: i64, patience: Patience<'_>) -> Result<(), Trouble> {
+    pub(in crate::threads) fn select(
+        &mut self,
+        database: i64,
+        patience: Patience<'_>,
+    ) -> Result<(), Trouble> {
         if self.database != Some(database) {
             self.ask([&b"SELECT"[..], database.to_string().as_bytes()].into_iter(), patience)?;
             self.database = Some(database);
@@ -168,7 +172,8 @@ impl Target {
         Ok(())
     }
 
-    fn ask<'w>(
+    /// Sends a command, and takes its reply.
+    pub(in crate::threads) fn ask<'w>(
         &mut self,
         words: impl Iterator<Item = &'w [u8]> + Clone,
         patience: Patience<'_>,
@@ -180,7 +185,11 @@ impl Target {
     }
 
     /// Sends bytes. Silence counts from the last byte that the system has taken.
-    pub(super) fn send(&mut self, mut bytes: &[u8], patience: Patience<'_>) -> Result<(), Trouble> {
+    pub(in crate::threads) fn send(
+        &mut self,
+        mut bytes: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), Trouble> {
         let mut begun = Instant::now();
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
@@ -206,7 +215,7 @@ impl Target {
     }
 
     /// The next reply: whether the target has done it, or why not.
-    pub(super) fn receive(
+    pub(in crate::threads) fn receive(
         &mut self,
         patience: Patience<'_>,
     ) -> Result<Result<(), String>, Trouble> {

@@ -1,0 +1,125 @@
+//! What etcd is asked: two threads carry requests out, one for leases and one for all else, so that
+//! no lease waits for a transaction; and a thread for each watch.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
+
+use cluster::control::{Event, RequestId};
+use cluster::store::{Failure, Request, Revision};
+use gateway::{Gateway, Stop, WatchEnd, Watched};
+use process::thread;
+
+use super::message::Message;
+
+/// A request that has waited this long for its thread is not sent any more: what it was to be
+/// compared with may be old.
+const STALE: Duration = Duration::from_secs(1);
+/// How long a watch that was lost rests before it says so.
+const REST: Duration = Duration::from_millis(100);
+
+/// A request, and since when it waits.
+type Waiting = (RequestId, Request, Instant);
+
+/// See the module's text.
+pub(super) struct Etcd {
+    gateway: Arc<Gateway>,
+    tell: Sender<Message>,
+    leases: Sender<Waiting>,
+    others: Sender<Waiting>,
+    watch: Arc<Stop>,
+}
+
+impl Etcd {
+    /// Starts the threads. Each request is answered within `limit`, once it is sent.
+    ///
+    /// # Errors
+    /// A thread cannot be made.
+    pub(super) fn start(
+        gateway: Gateway,
+        limit: Duration,
+        tell: &Sender<Message>,
+    ) -> io::Result<Etcd> {
+        let gateway = Arc::new(gateway);
+        let leases = worker("cluster-leases", &gateway, limit, tell)?;
+        let others = worker("cluster-etcd", &gateway, limit, tell)?;
+        Ok(Etcd { gateway, tell: tell.clone(), leases, others, watch: Arc::default() })
+    }
+
+    /// Asks it. The answer comes as an event.
+    pub(super) fn ask(&self, request: RequestId, what: Request) {
+        let is_of_lease = !matches!(what, Request::Read { .. } | Request::Transaction(_));
+        let to = if is_of_lease { &self.leases } else { &self.others };
+        // A thread ends with this side alone.
+        let _ = to.send((request, what, Instant::now()));
+    }
+
+    /// Watches, in place of the watch before.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub(super) fn watch(
+        &mut self,
+        watch: RequestId,
+        prefix: String,
+        from: Revision,
+    ) -> io::Result<()> {
+        self.watch.stop();
+        let stop = Arc::<Stop>::default();
+        self.watch = Arc::clone(&stop);
+        let (gateway, tell) = (Arc::clone(&self.gateway), self.tell.clone());
+        let hear = move || {
+            let say = |event| {
+                // Nobody hears it when the server has stopped.
+                let _ = tell.send(Message::Heard(event));
+            };
+            let mut hear = |watched| match watched {
+                Watched::Events { revision, events } => {
+                    say(Event::Watched { watch, revision, events });
+                }
+                Watched::Progress { revision } => {
+                    say(Event::Watched { watch, revision, events: Vec::new() });
+                }
+                Watched::Open { .. } | Watched::Broken(_) => {}
+            };
+            let end = gateway.watch(&prefix, from, &stop, &mut hear);
+            if matches!(end, WatchEnd::Lost(_)) {
+                std::thread::sleep(REST);
+            }
+            if !matches!(end, WatchEnd::Stopped) {
+                say(Event::WatchEnded { watch });
+            }
+        };
+        thread::start("cluster-watch", hear).map(drop)
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.watch.stop();
+    }
+}
+
+/// A thread that carries out one request after the other.
+fn worker(
+    name: &str,
+    gateway: &Arc<Gateway>,
+    limit: Duration,
+    tell: &Sender<Message>,
+) -> io::Result<Sender<Waiting>> {
+    let (sender, receiver) = mpsc::channel::<Waiting>();
+    let (gateway, tell) = (Arc::clone(gateway), tell.clone());
+    thread::start(name, move || {
+        for (request, what, since) in receiver {
+            let result = match since.elapsed() < STALE {
+                true => gateway.ask(&what, limit),
+                false => Err(Failure::NotDone("etcd has not answered earlier requests".into())),
+            };
+            if tell.send(Message::Heard(Event::Answered { request, result })).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(sender)
+}

@@ -1,0 +1,161 @@
+//! What a node keeps in `cluster-config-file`: its name, to which epoch its data belong, and the
+//! cluster as it last knew it, for a start while etcd cannot be reached.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cluster::ids::{Epoch, NodeId};
+use cluster::topology::Topology;
+use persist::config_file;
+use process::paths::{self, reason};
+use serde::{Deserialize, Serialize};
+
+/// A place in a history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// The history.
+    pub(super) history: String,
+    /// The offset up to which the data have it.
+    pub(super) offset: u64,
+}
+
+/// See the module's text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The node's name.
+    pub(super) node: NodeId,
+    /// The epoch to which the data belong; 0: to none.
+    #[serde(default)]
+    pub(super) epoch: Epoch,
+    /// Whether the data lack nothing of what the node has ever confirmed.
+    #[serde(default)]
+    pub(super) complete: bool,
+    /// The name that the history of the data has in that epoch.
+    #[serde(default)]
+    pub(super) history: String,
+    /// Where the data ended when the server was stopped, if nothing has happened since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stopped_at: Option<Place>,
+    /// The cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "shared")]
+    pub(super) topology: Option<Arc<Topology>>,
+}
+
+/// What is shared stands in the file as if it were not.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        value: &Option<Arc<T>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_deref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, T: Deserialize<'d>, D: Deserializer<'d>>(
+        from: D,
+    ) -> Result<Option<Arc<T>>, D::Error> {
+        Ok(Option::<T>::deserialize(from)?.map(Arc::new))
+    }
+}
+
+impl Kept {
+    fn of_new_node() -> Result<Kept, String> {
+        let mut name = [0; 20];
+        base::rng::entropy(&mut name).map_err(|error| reason(&error))?;
+        Ok(Kept {
+            node: NodeId(name),
+            epoch: 0,
+            complete: false,
+            history: String::new(),
+            stopped_at: None,
+            topology: None,
+        })
+    }
+}
+
+/// The file with it.
+pub struct KeptFile {
+    path: PathBuf,
+    pub(super) kept: Kept,
+}
+
+impl KeptFile {
+    /// Reads the file, or begins one with a new name for the node.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or has something else in it.
+    pub fn open(name: &[u8]) -> Result<KeptFile, String> {
+        let path = std::path::absolute(paths::path(name)).map_err(|error| reason(&error))?;
+        let kept = match fs::read(&path) {
+            Ok(text) => {
+                let read = serde_json::from_slice(&text);
+                read.map_err(|error| format!("it is no file of a node of a cluster: {error}"))?
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Kept::of_new_node()?,
+            Err(error) => return Err(reason(&error)),
+        };
+        let file = KeptFile { path, kept };
+        file.store().map_err(|error| reason(&error))?;
+        Ok(file)
+    }
+
+    /// The node's name.
+    pub fn node(&self) -> NodeId {
+        self.kept.node
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes it, so that it outlives the machine.
+    ///
+    /// # Errors
+    /// The system's. The file is what it was.
+    pub(super) fn store(&self) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(&self.kept)?;
+        text.push(b'\n');
+        config_file::replace(&self.path, &text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_its_name_and_what_it_knows() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nodes.conf");
+        let mut first = KeptFile::open(path.as_os_str().as_bytes()).unwrap();
+        first.kept.epoch = 7;
+        first.kept.complete = true;
+        first.kept.stopped_at = Some(Place { history: "h".into(), offset: 9 });
+        first.kept.topology = Some(Arc::new(Topology { name: "c".into(), ..Topology::default() }));
+        first.store().unwrap();
+        let again = KeptFile::open(path.as_os_str().as_bytes()).unwrap();
+        assert_eq!(again.kept, first.kept);
+        let other = directory.path().join("other.conf");
+        let other = KeptFile::open(other.as_os_str().as_bytes()).unwrap();
+        assert_ne!(other.kept.node, first.kept.node);
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nodes.conf");
+        let text = "0123 127.0.0.1:6379@16379 myself,master - 0 0 1 connected\n";
+        fs::write(&path, text).unwrap();
+        let refused = KeptFile::open(path.as_os_str().as_bytes()).err().unwrap();
+        assert!(refused.starts_with("it is no file of a node of a cluster"), "{refused}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}

@@ -1,0 +1,19 @@
+//! What the thread hears that makes the server a node of a cluster.
+
+use std::sync::mpsc::Sender;
+
+use cluster::control::Event;
+use engine::host::ClusterRequest;
+use engine::session::attachment::Waiter;
+
+/// See the module's text.
+pub(super) enum Message {
+    /// Something has happened.
+    Heard(Event),
+    /// A client asks for something.
+    Asked(ClusterRequest, Waiter),
+    /// The server is to stop: it may when the sender is used.
+    Stop(Sender<()>),
+    /// The server stops now.
+    End,
+}

@@ -1,0 +1,452 @@
+//! The thread that makes this server a node of a cluster.
+//!
+//! It tells the machine of the crate `cluster` what happens, and does what the machine decides. All
+//! that may wait for others has a thread of its own, so the machine hears of each in time.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`part`] | what is the node at the moment, and how does it become something else? |
+//! | [`etcd`] | who asks etcd, and who hears of changes there? |
+//! | [`peers`] | how are the other nodes of the shard asked, and how is it seen that one is gone? |
+//! | [`kept`] | what does a node know after a start? |
+//! | [`setup`] | where is the node, and where is etcd? |
+//! | [`message`] | what does the thread hear? |
+
+mod etcd;
+pub mod kept;
+mod message;
+mod part;
+mod peers;
+mod setup;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cluster::control::{Action, Control, Event, Ticket};
+use cluster::ids::{Epoch, NodeId, ShardId};
+use cluster::topology::{Address, Topology};
+use config::{ClusterDurability, PrimaryAddress};
+use engine::engine::Engine;
+use engine::host::ClusterRequest;
+use engine::session::attachment::Waiter;
+use gateway::Gateway;
+use parking_lot::Mutex;
+use process::log::Log;
+use process::thread;
+
+use etcd::Etcd;
+use kept::{KeptFile, Place};
+use message::Message;
+use part::Part;
+use peers::{Peers, Question};
+
+use crate::threads::slots::{Move, MoveEvent, Reach, SlotMovers};
+
+/// How often the machine hears of the time, and of what the node looks at itself.
+const TICK: Duration = Duration::from_millis(20);
+/// The same while clients' writes wait for replicas.
+const TICK_OF_HOLD: Duration = Duration::from_millis(1);
+/// Events that are heard before the node looks again at itself.
+const EVENTS_AT_ONCE: usize = 64;
+/// A topology that has changed is on disk after this time.
+const KEEP_AFTER: Duration = Duration::from_secs(1);
+/// Errors of clients' commands begin so, unless the machine says otherwise.
+const ERROR: &str = "ERR ";
+
+/// What the thread works with.
+pub struct Means {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// What encrypts connections.
+    pub active: Arc<tls::Active>,
+    /// The threads that move slots to other servers.
+    pub movers: SlotMovers,
+}
+
+/// The thread, which is started once.
+#[derive(Default)]
+pub struct ClusterThread(OnceLock<Started>);
+
+struct Started {
+    tell: Mutex<Sender<Message>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl ClusterThread {
+    /// Starts it. The data of the files is there.
+    ///
+    /// # Errors
+    /// What the settings say is of no use, or a thread cannot be made.
+    pub fn start(&self, means: Means, kept: KeptFile) -> Result<(), String> {
+        let (tell, hear) = mpsc::channel();
+        let stopping = Arc::<AtomicBool>::default();
+        let node = Node::new(means, kept, &tell, &stopping)?;
+        let thread = thread::start("cluster", move || node.run(&hear));
+        let thread = thread.map_err(|error| format!("a thread cannot be started: {error}"))?;
+        let (tell, thread) = (Mutex::new(tell), Mutex::new(Some(thread)));
+        // It is started once.
+        let _ = self.0.set(Started { tell, thread, stopping });
+        Ok(())
+    }
+
+    /// Passes on what a client asks for.
+    pub fn ask(&self, request: ClusterRequest, waiter: Waiter) {
+        self.tell(Message::Asked(request, waiter));
+    }
+
+    fn tell(&self, message: Message) {
+        if let Some(started) = self.0.get() {
+            // It ends after all clients are gone.
+            let _ = started.tell.lock().send(message);
+        }
+    }
+
+    /// Gives up what the node is to the cluster, because the server is to stop: a primary hands
+    /// over to a replica that has everything, if there is one. It has so much time.
+    pub fn hand_over(&self, longest: Duration) {
+        let (done, is_done) = mpsc::channel();
+        if self.0.get().is_some() {
+            self.tell(Message::Stop(done));
+            // What it could not do in time, others find out.
+            let _ = is_done.recv_timeout(longest);
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        let Some(started) = self.0.get() else { return };
+        started.stopping.store(true, Relaxed);
+        self.tell(Message::End);
+        if let Some(thread) = started.thread.lock().take() {
+            // A panic has ended the process already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Who is answered when the machine has done something.
+enum Asker {
+    Client(Waiter),
+    Stop(Sender<()>),
+}
+
+/// The thread's own state.
+struct Node {
+    engine: Arc<Engine>,
+    log: Arc<Log>,
+    control: Control,
+    part: Part,
+    etcd: Etcd,
+    peers: Peers,
+    kept: KeptFile,
+    /// A topology that is not on disk yet, and since when.
+    to_keep: Option<Instant>,
+    askers: HashMap<Ticket, Asker>,
+    next_ticket: Ticket,
+    /// Nodes that wait for a promise, by whom, the epoch and the round.
+    promises: HashMap<(NodeId, Epoch, u64), Waiter>,
+    actions: Vec<Action>,
+    movers: SlotMovers,
+    /// How threads tell this one what has happened.
+    tell: Sender<Message>,
+}
+
+impl Node {
+    fn new(
+        means: Means,
+        kept: KeptFile,
+        tell: &Sender<Message>,
+        stopping: &Arc<AtomicBool>,
+    ) -> Result<Node, String> {
+        let Means { engine, log, active, movers } = means;
+        let config = engine.config.snapshot();
+        let gateway = Gateway::open(setup::of_etcd(&config))?;
+        let part = Part::new(&engine);
+        let (history, offset) = part.place();
+        let setup = setup::of_node(&config, &kept.kept, (&history, offset))?;
+        let etcd = Etcd::start(gateway, setup::patience(&config), tell);
+        let etcd = etcd.map_err(|error| format!("a thread cannot be started: {error}"))?;
+        let peers = Peers::new(peers::Means {
+            own: kept.node(),
+            engine: Arc::clone(&engine),
+            active,
+            log: Arc::clone(&log),
+            tell: tell.clone(),
+            stopping: Arc::clone(stopping),
+        });
+        log.notice(format!(
+            "Node {} of the cluster {}, as {} says",
+            kept.node(),
+            setup.cluster,
+            kept.path().display()
+        ));
+        Ok(Node {
+            control: Control::new(setup, base::rng::entropy_u64()),
+            engine,
+            log,
+            part,
+            etcd,
+            peers,
+            kept,
+            to_keep: None,
+            askers: HashMap::new(),
+            next_ticket: 1,
+            promises: HashMap::new(),
+            actions: Vec::new(),
+            movers,
+            tell: tell.clone(),
+        })
+    }
+
+    fn run(mut self, hear: &Receiver<Message>) {
+        // Until etcd says more, clients are served or sent on by what the node knew. Who is primary
+        // it does not know.
+        if let Some(known) = &self.kept.kept.topology {
+            let mut known = Topology::clone(known);
+            known.shards.values_mut().for_each(|shard| shard.leader = None);
+            self.publish(Arc::new(known));
+        }
+        let mut next_look = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= next_look {
+                self.look();
+                let pause = if self.part.holds_writes() { TICK_OF_HOLD } else { TICK };
+                next_look = Instant::now() + pause;
+            }
+            let mut message = hear.recv_timeout(next_look.saturating_duration_since(now)).ok();
+            for _ in 0..EVENTS_AT_ONCE {
+                match message {
+                    Some(Message::End) => return self.end(),
+                    Some(Message::Heard(event)) => self.hear(event),
+                    Some(Message::Asked(request, waiter)) => self.take_request(request, waiter),
+                    Some(Message::Stop(done)) => {
+                        let ticket = self.ticket(Asker::Stop(done));
+                        self.hear(Event::StopAsked { ticket });
+                    }
+                    None => break,
+                }
+                message = hear.try_recv().ok();
+            }
+            process::memory::publish();
+        }
+    }
+
+    fn look(&mut self) {
+        let mut events = Vec::new();
+        self.part.look(&mut |event| events.push(event));
+        events.push(Event::Tick);
+        for event in events {
+            self.hear(event);
+        }
+        if self.to_keep.is_some_and(|since| since.elapsed() >= KEEP_AFTER) {
+            self.keep();
+        }
+    }
+
+    /// Tells the machine, and does what follows.
+    fn hear(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            let mut actions = std::mem::take(&mut self.actions);
+            self.control.handle(base::clock::monotonic_ms(), event, &mut actions);
+            for action in actions.drain(..) {
+                // What the machine is told of one action, it hears after the others.
+                self.act(action, &mut |event| events.insert(0, event));
+            }
+            self.actions = actions;
+        }
+    }
+
+    /// Does something, and tells what follows at once.
+    fn act(&mut self, action: Action, tell: &mut dyn FnMut(Event)) {
+        match action {
+            Action::Ask { request, what } => self.etcd.ask(request, what),
+            Action::Watch { watch, prefix, from } => {
+                if let Err(error) = self.etcd.watch(watch, prefix, from) {
+                    self.log.warning(format!("etcd cannot be watched: {error}"));
+                    tell(Event::WatchEnded { watch });
+                }
+            }
+            Action::Remember { epoch, complete } => self.remember(epoch, complete),
+            Action::Lead { epoch, continues } => {
+                self.part.lead(epoch, continues);
+                // The history has another name now.
+                self.remember(epoch, self.kept.kept.complete);
+            }
+            Action::Follow { node: _, address, epoch } => {
+                let at = setup::place_of(&address, &self.engine.config.load());
+                self.part.follow(&at, epoch);
+            }
+            Action::Detach => self.part.detach(tell),
+            Action::ServeUntil { epoch, until } => self.part.serve_until(epoch, until),
+            Action::Quorum { epoch, quorum } => self.part.set_quorum(epoch, quorum),
+            Action::HoldWrites { epoch } => {
+                if let Some(event) = self.part.hold_writes(epoch) {
+                    tell(event);
+                }
+            }
+            Action::ReleaseWrites { epoch } => {
+                if self.part.leads(epoch) {
+                    self.part.release_writes();
+                }
+            }
+            Action::AskPromises { nodes, epoch, round, duration_ms } => {
+                for node in nodes {
+                    self.peers.ask(node, Question { epoch, round, duration_ms });
+                }
+            }
+            Action::AnswerPromise { to, epoch, round, given } => {
+                if let Some(asker) = self.promises.remove(&(to, epoch, round)) {
+                    let given = if given { Ok(()) } else { Err("no promise".to_owned()) };
+                    self.answer(&asker, given);
+                }
+            }
+            Action::Publish(topology) => self.publish(topology),
+            Action::Reply { ticket, result } => match self.askers.remove(&ticket) {
+                // Nobody waits any more if that took too long.
+                Some(Asker::Stop(done)) => drop(done.send(())),
+                Some(Asker::Client(waiter)) => self.answer(&waiter, result),
+                None => {}
+            },
+            Action::Log { is_warning: true, text } => self.log.warning(text),
+            Action::Log { is_warning: false, text } => self.log.notice(text),
+            Action::Send { migration, slots, to, node: _, address, to_epoch } => {
+                self.send_slots((migration, to_epoch), slots.iter().collect(), to, &address);
+            }
+            Action::HoldSlots { migration } => self.movers.hold(&migration),
+            Action::Finish { migration, moved } => self.movers.finish(&migration, moved),
+        }
+    }
+
+    /// Begins to send slots to a primary of another shard. They change their owner when a quorum of
+    /// that shard has them, whatever the settings say of writes: some of them may have been
+    /// acknowledged so.
+    fn send_slots(
+        &self,
+        (migration, to_epoch): (String, Epoch),
+        slots: store::SlotSet,
+        to: ShardId,
+        address: &Address,
+    ) {
+        let config = self.engine.config.snapshot();
+        let topology = self.kept.kept.topology.as_ref();
+        let shard = topology.and_then(|topology| topology.shards.get(&to));
+        let others = shard.map_or(0, |shard| shard.members.len() / 2);
+        let reach = match config.cluster_durability {
+            ClusterDurability::Fsync => Reach::Fsync,
+            ClusterDurability::Memory | ClusterDurability::Quorum => Reach::Replicas(others as u32),
+        };
+        let is_encrypted = config.tls_cluster && address.tls_port != 0;
+        let job = Move {
+            id: migration.clone(),
+            slots,
+            host: address.host.clone(),
+            port: if is_encrypted { address.tls_port } else { address.port },
+            rate: 0,
+            reach,
+            alone: false,
+        };
+        let tell = self.tell.clone();
+        let notify = move |event: MoveEvent| {
+            let migration = migration.clone();
+            let event = match event {
+                MoveEvent::CaughtUp => Event::CaughtUp { migration, to_epoch },
+                MoveEvent::Delivered => Event::Delivered { migration, to_epoch },
+                MoveEvent::Failed(reason) => Event::MigrationFailed { migration, reason },
+                MoveEvent::Done(_) => return,
+            };
+            // It is not there any more when the server stops.
+            let _ = tell.send(Message::Heard(event));
+        };
+        self.movers.start(job, Box::new(notify));
+    }
+
+    fn ticket(&mut self, asker: Asker) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.askers.insert(ticket, asker);
+        ticket
+    }
+
+    fn take_request(&mut self, request: ClusterRequest, waiter: Waiter) {
+        // The machine has to know how things are before it decides.
+        self.look();
+        match request {
+            ClusterRequest::Failover { force } => {
+                let ticket = self.ticket(Asker::Client(waiter));
+                self.hear(Event::FailoverAsked { ticket, force });
+            }
+            ClusterRequest::Promise { from, epoch, round, duration_ms } => {
+                self.promises.insert((from, epoch, round), waiter);
+                self.hear(Event::PromiseAsked { from, epoch, round, duration_ms });
+            }
+            ClusterRequest::Forget(_) | ClusterRequest::Reset { .. } => {
+                let text = "members are removed by `dunlin cluster remove`";
+                self.answer(&waiter, Err(text.to_owned()));
+            }
+        }
+    }
+
+    fn answer(&self, waiter: &Waiter, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.engine.answer(waiter, b"+OK\r\n"),
+            Err(text) => {
+                let is_whole = text.split(' ').next().is_some_and(|word| {
+                    !word.is_empty() && word.bytes().all(|letter| letter.is_ascii_uppercase())
+                });
+                let begin = if is_whole { "" } else { ERROR };
+                let line = text.replace(['\r', '\n'], " ");
+                self.engine.answer(waiter, format!("-{begin}{line}\r\n").as_bytes());
+            }
+        }
+    }
+
+    /// All nodes and slots are these now.
+    fn publish(&mut self, topology: Arc<Topology>) {
+        let config = self.engine.config.snapshot();
+        let own = self.kept.node();
+        let others = topology.shard_of(own).into_iter().flat_map(|shard| shard.nodes());
+        let others: Vec<(NodeId, PrimaryAddress)> = others
+            .filter(|node| *node != own)
+            .filter_map(|node| topology.nodes.get(&node))
+            .map(|node| (node.id, setup::place_of(&node.address, &config)))
+            .collect();
+        self.peers.set(&others);
+        self.engine.follow_topology(Arc::clone(&topology));
+        self.kept.kept.topology = Some(topology);
+        self.to_keep.get_or_insert_with(Instant::now);
+    }
+
+    /// Stores to which epoch the data belong.
+    fn remember(&mut self, epoch: Epoch, complete: bool) {
+        let (history, _) = self.part.place();
+        let kept = &mut self.kept.kept;
+        (kept.epoch, kept.complete, kept.history, kept.stopped_at) =
+            (epoch, complete, history, None);
+        self.keep();
+    }
+
+    fn keep(&mut self) {
+        self.to_keep = None;
+        if let Err(error) = self.kept.store() {
+            let path = self.kept.path().display();
+            self.log.warning(format!("{path} cannot be written: {error}"));
+        }
+    }
+
+    /// The server stops: it serves no client any more, and follows nobody.
+    fn end(mut self) {
+        self.engine.cluster.serve_until(0);
+        let (history, offset) = self.part.place();
+        self.kept.kept.stopped_at = Some(Place { history, offset });
+        self.keep();
+    }
+}

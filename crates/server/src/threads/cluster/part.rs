@@ -1,0 +1,223 @@
+//! What this node is at the moment, and how it becomes something else.
+
+use std::sync::Arc;
+
+use cluster::control::{Event, Quorum};
+use cluster::ids::{Epoch, NodeId};
+use config::PrimaryAddress;
+use engine::engine::Engine;
+use engine::replication::LinkState;
+use resp::args::OwnedArguments;
+
+use crate::threads::internal_client::InternalClient;
+
+/// The words that make it the replica of nobody.
+const NOBODY: [&[u8]; 3] = [b"follow", b"", b"0"];
+
+/// What the node is.
+#[derive(Debug, PartialEq, Eq)]
+enum Role {
+    /// A replica that follows nobody.
+    Nobody,
+    /// A replica.
+    Replica {
+        /// In which epoch its primary is one.
+        epoch: Epoch,
+        /// The history of the data when it began to follow.
+        before: Option<String>,
+        /// The machine knows that the data are its primary's.
+        is_linked: bool,
+        /// The machine knows that they reach so far.
+        told: Option<u64>,
+    },
+    /// A primary.
+    Primary {
+        /// In which epoch.
+        epoch: Epoch,
+        /// The machine knows that replicas are so far, and the end of the journal.
+        told: (Option<Vec<(NodeId, u64)>>, u64),
+    },
+}
+
+/// See the module's text.
+pub(super) struct Part {
+    engine: Arc<Engine>,
+    client: InternalClient,
+    role: Role,
+    holds_writes: bool,
+    /// Which replicas make a quorum in an epoch.
+    quorum: Option<(Epoch, Quorum)>,
+}
+
+impl Part {
+    /// That of a server that has started as the replica of nobody.
+    pub(super) fn new(engine: &Arc<Engine>) -> Part {
+        let client = InternalClient::new(Arc::clone(engine), "cluster");
+        Part {
+            engine: Arc::clone(engine),
+            client,
+            role: Role::Nobody,
+            holds_writes: false,
+            quorum: None,
+        }
+    }
+
+    /// Whether clients' writes wait until replicas have everything.
+    pub(super) fn holds_writes(&self) -> bool {
+        self.holds_writes
+    }
+
+    /// The history of the data, and how far they have it.
+    pub(super) fn place(&self) -> (String, u64) {
+        let stream = self.engine.stream();
+        (stream.present, self.offset())
+    }
+
+    /// How far the data reach, as all nodes of the shard count it.
+    pub(super) fn offset(&self) -> u64 {
+        self.engine.replication_offset()
+    }
+
+    /// Whether this is the primary in an epoch.
+    pub(super) fn leads(&self, epoch: Epoch) -> bool {
+        matches!(self.role, Role::Primary { epoch: own, .. } if own == epoch)
+    }
+
+    /// Becomes primary. It may not serve yet, unless it `continues` to lead under the name of
+    /// another epoch.
+    pub(super) fn lead(&mut self, epoch: Epoch, continues: bool) {
+        if !continues {
+            self.fence();
+            self.say(&[b"lead"]);
+        }
+        self.release_writes();
+        self.role = Role::Primary { epoch, told: (None, 0) };
+        self.apply_quorum();
+    }
+
+    /// Becomes the replica of a primary.
+    pub(super) fn follow(&mut self, at: &PrimaryAddress, epoch: Epoch) {
+        self.fence();
+        if self.engine.replication.primary().as_ref() == Some(at) {
+            // Another process may be there now: the link that stands says nothing of its data.
+            self.say(&NOBODY);
+        }
+        let before = self.engine.replication.resumes_at().map(|(history, _)| history);
+        self.say(&[b"follow", &at.host, at.port.to_string().as_bytes()]);
+        self.release_writes();
+        self.role = Role::Replica { epoch, before, is_linked: false, told: None };
+    }
+
+    /// Becomes the replica of nobody. Before it says how far the data reach, it says of whom they
+    /// are, if the machine does not know that yet.
+    pub(super) fn detach(&mut self, tell: &mut dyn FnMut(Event)) {
+        self.look(tell);
+        let replication = &self.engine.replication;
+        let unlinked = match &self.role {
+            Role::Replica { epoch, before, is_linked: false, .. } => {
+                Some((*epoch, before.clone(), replication.applied()))
+            }
+            _ => None,
+        };
+        self.fence();
+        self.say(&NOBODY);
+        // The link may have come to stand right after the look.
+        if let Some((epoch, before, applied)) = unlinked
+            && let Some((history, offset)) = self.engine.replication.resumes_at()
+            && (before.as_ref() != Some(&history) || offset > applied)
+        {
+            tell(Event::Linked { epoch, offset });
+        }
+        self.release_writes();
+        self.role = Role::Nobody;
+        tell(Event::Detached { offset: self.engine.replication.applied() });
+    }
+
+    /// May acknowledge until this millisecond of the monotonic clock.
+    pub(super) fn serve_until(&self, epoch: Epoch, until: u64) {
+        if self.leads(epoch) {
+            self.engine.cluster.serve_until(until.saturating_mul(1000));
+        }
+    }
+
+    fn fence(&self) {
+        self.engine.cluster.serve_until(0);
+    }
+
+    /// Sets which replicas make a quorum.
+    pub(super) fn set_quorum(&mut self, epoch: Epoch, quorum: Quorum) {
+        self.quorum = Some((epoch, quorum));
+        self.apply_quorum();
+    }
+
+    fn apply_quorum(&self) {
+        let Some((epoch, quorum)) = &self.quorum else { return };
+        if self.leads(*epoch) {
+            // The journal of this server counts from elsewhere.
+            let ahead = self.engine.journal.changes().map_or(0, |own| own.in_history(0));
+            let start = quorum.start.saturating_sub(ahead);
+            self.engine.replicas.quorum.set(Quorum { start, ..quorum.clone() });
+        }
+    }
+
+    /// Has clients' writes wait.
+    pub(super) fn hold_writes(&mut self, epoch: Epoch) -> Option<Event> {
+        if !self.leads(epoch) {
+            return None;
+        }
+        self.say(&[b"suspend"]);
+        self.holds_writes = true;
+        let offset = self.offset();
+        // They say at once how far they are, and not within a second.
+        self.engine.replicas.ask();
+        Some(Event::WritesHeld { epoch, offset })
+    }
+
+    /// Lets them go on.
+    pub(super) fn release_writes(&mut self) {
+        if std::mem::take(&mut self.holds_writes) {
+            self.say(&[b"resume"]);
+        }
+    }
+
+    fn say(&mut self, words: &[&[u8]]) {
+        let argv: OwnedArguments = [&b"part"[..]].iter().chain(words).collect();
+        self.client.run_with_stopped_world(commands::part_row(), &argv);
+    }
+
+    /// What has changed since the last look.
+    pub(super) fn look(&mut self, tell: &mut dyn FnMut(Event)) {
+        let engine = &self.engine;
+        match &mut self.role {
+            Role::Nobody => {}
+            Role::Replica { epoch, before, is_linked, told } => {
+                let replication = &engine.replication;
+                let Some((history, offset)) = replication.resumes_at() else { return };
+                let is_up = replication.view().is_some_and(|view| view.link == LinkState::Up);
+                // All data was taken in, although the link has ended right after that.
+                let is_taken_in = before.as_ref() != Some(&history);
+                if !*is_linked && (is_up || is_taken_in) {
+                    (*is_linked, *told, *before) = (true, Some(offset), Some(history));
+                    return tell(Event::Linked { epoch: *epoch, offset });
+                }
+                if *is_linked && *told != Some(offset) {
+                    *told = Some(offset);
+                    tell(Event::Applied { offset });
+                }
+            }
+            Role::Primary { epoch, told } => {
+                let shown = |(node, offset)| (node, engine.shown_offset(offset));
+                let confirmed: Vec<_> = engine.replicas.nodes().into_iter().map(shown).collect();
+                if told.0.as_ref() != Some(&confirmed) {
+                    told.0 = Some(confirmed.clone());
+                    tell(Event::Replicas { epoch: *epoch, confirmed });
+                }
+                let offset = engine.replication_offset();
+                if told.1 != offset {
+                    told.1 = offset;
+                    tell(Event::Applied { offset });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The other nodes of the shard: a connection to each, on a thread of its own.
+//!
+//! A primary asks over it for promises. Its end shows that a process is gone: the system closes the
+//! connections of a process that has ended, and refuses new ones. A process that stands still, or
+//! that cannot be reached, does neither.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use cluster::control::Event;
+use cluster::ids::{Epoch, NodeId};
+use config::{Config, PrimaryAddress};
+use engine::engine::Engine;
+use process::log::Log;
+use process::thread;
+use resp::args::OwnedArguments;
+
+use super::message::Message;
+use crate::threads::moving::target::{Address, Patience, Target, Trouble};
+
+/// Between two looks whether the connection still stands.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long an attempt to connect or a question may take.
+const PATIENCE: Duration = Duration::from_millis(1000);
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What a primary asks the others.
+#[derive(Clone, Copy)]
+pub(super) struct Question {
+    pub(super) epoch: Epoch,
+    pub(super) round: u64,
+    pub(super) duration_ms: u64,
+}
+
+/// Another node.
+struct Peer {
+    at: PrimaryAddress,
+    /// Its thread ends with it.
+    questions: Sender<Question>,
+}
+
+/// See the module's text.
+pub(super) struct Peers {
+    means: Means,
+    all: HashMap<NodeId, Peer>,
+}
+
+/// What the threads work with.
+#[derive(Clone)]
+pub(super) struct Means {
+    /// This node.
+    pub(super) own: NodeId,
+    pub(super) engine: Arc<Engine>,
+    pub(super) active: Arc<tls::Active>,
+    pub(super) log: Arc<Log>,
+    pub(super) tell: Sender<Message>,
+    pub(super) stopping: Arc<AtomicBool>,
+}
+
+impl Peers {
+    pub(super) fn new(means: Means) -> Peers {
+        Peers { means, all: HashMap::new() }
+    }
+
+    /// Sets who they are, and where.
+    pub(super) fn set(&mut self, wanted: &[(NodeId, PrimaryAddress)]) {
+        let stays = |node: &NodeId, peer: &Peer| {
+            wanted.iter().any(|(other, at)| other == node && *at == peer.at)
+        };
+        self.all.retain(|node, peer| stays(node, peer));
+        for (node, at) in wanted {
+            if self.all.contains_key(node) {
+                continue;
+            }
+            let (questions, asked) = mpsc::channel();
+            let link = Link::new(self.means.clone(), *node, at.clone());
+            match thread::start("cluster-peer", move || link.run(&asked)) {
+                Ok(_) => drop(self.all.insert(*node, Peer { at: at.clone(), questions })),
+                // The next topology brings another attempt.
+                Err(error) => self.means.log.warning(format!("No thread for a peer: {error}")),
+            }
+        }
+    }
+
+    /// Asks one of them. No answer comes if it cannot be asked.
+    pub(super) fn ask(&self, node: NodeId, question: Question) {
+        if let Some(peer) = self.all.get(&node) {
+            let _ = peer.questions.send(question);
+        }
+    }
+}
+
+/// The connection to one node, and its thread's state.
+struct Link {
+    means: Means,
+    node: NodeId,
+    at: PrimaryAddress,
+    target: Option<Target>,
+    /// A connection stood, and nothing has been said of its end.
+    stood: bool,
+    next_try: Instant,
+}
+
+impl Link {
+    fn new(means: Means, node: NodeId, at: PrimaryAddress) -> Link {
+        Link { means, node, at, target: None, stood: false, next_try: Instant::now() }
+    }
+
+    fn run(mut self, asked: &Receiver<Question>) {
+        while !self.means.stopping.load(Relaxed) {
+            match asked.recv_timeout(LOOK) {
+                Ok(question) => self.ask(question),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.target.as_ref().is_some_and(|target| !target.is_quiet()) {
+                self.lose();
+            }
+            if self.target.is_none() && Instant::now() >= self.next_try {
+                self.connect();
+            }
+            process::memory::publish();
+        }
+    }
+
+    fn lose(&mut self) {
+        self.target = None;
+        self.next_try = Instant::now();
+    }
+
+    /// Tries to connect. Says so if the process is gone.
+    fn connect(&mut self) {
+        let since = base::clock::monotonic_ms();
+        self.next_try = Instant::now() + PAUSE;
+        if is_refused(&self.at) {
+            if std::mem::replace(&mut self.stood, false) {
+                let _ =
+                    self.means.tell.send(Message::Heard(Event::Gone { node: self.node, since }));
+            }
+            return;
+        }
+        let config = self.means.engine.config.snapshot();
+        let host = String::from_utf8_lossy(&self.at.host);
+        let active = config.tls_replication.then_some(&self.means.active);
+        let address = Address { host: &host, port: self.at.port, active };
+        let credentials = credentials(&config);
+        let is_stopped = || self.means.stopping.load(Relaxed);
+        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
+        let connected =
+            Target::connect(&self.means.engine, &address, credentials.view(), 0, patience);
+        if let Ok(target) = connected {
+            (self.target, self.stood) = (Some(target), true);
+        }
+    }
+
+    /// Asks for a promise, and passes the answer on.
+    fn ask(&mut self, question: Question) {
+        let Some(target) = &mut self.target else { return };
+        let Question { epoch, round, duration_ms } = question;
+        let promise = format!("{} {epoch} {round} {duration_ms}", self.means.own);
+        let words = [&b"REPLCONF"[..], b"cluster-promise", promise.as_bytes()];
+        let is_stopped = || self.means.stopping.load(Relaxed);
+        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
+        let given = match target.ask(words.into_iter(), patience) {
+            Ok(()) => true,
+            Err(Trouble::Refused(_)) => false,
+            Err(_) => return self.lose(),
+        };
+        let node = self.node;
+        let _ = self.means.tell.send(Message::Heard(Event::Promised { node, epoch, round, given }));
+    }
+}
+
+/// Whether the system there says that nobody listens.
+fn is_refused(at: &PrimaryAddress) -> bool {
+    let host = String::from_utf8_lossy(&at.host);
+    let Ok(addresses) = (&*host, at.port).to_socket_addrs() else { return false };
+    let refused = |at| {
+        let tried = TcpStream::connect_timeout(&at, PATIENCE);
+        tried.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    };
+    let mut some = false;
+    for address in addresses {
+        some = true;
+        if !refused(address) {
+            return false;
+        }
+    }
+    some
+}
+
+/// The words of AUTH, which are those of replication.
+fn credentials(config: &Config) -> OwnedArguments {
+    let (user, password) = (&*config.masteruser, &*config.masterauth);
+    let words: &[&[u8]] = match (user.is_empty(), password.is_empty()) {
+        (_, true) => &[],
+        (true, false) => &[password],
+        (false, false) => &[user, password],
+    };
+    words.iter().copied().collect()
+}

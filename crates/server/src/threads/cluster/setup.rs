@@ -1,0 +1,171 @@
+//! What the settings say of a node and of etcd.
+
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::time::Duration;
+
+use cluster::control::{Recovered, Setup};
+use cluster::topology::Address;
+use config::{Config, PrimaryAddress};
+
+use super::kept::Kept;
+
+/// How long one member of etcd may take to answer: a part of the time for which a silent primary
+/// keeps its place, within these bounds.
+const ATTEMPT_MS: std::ops::RangeInclusive<u64> = 200..=1000;
+
+/// How etcd is asked.
+pub(super) fn of_etcd(config: &Config) -> gateway::Config {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let user = (!config.cluster_etcd_user.is_empty())
+        .then(|| (text(&config.cluster_etcd_user), text(&config.cluster_etcd_password)));
+    gateway::Config {
+        endpoints: endpoints(config),
+        user,
+        tls: tls_of(config),
+        attempt_ms: attempt_ms(config),
+        ..gateway::Config::default()
+    }
+}
+
+fn endpoints(config: &Config) -> Vec<String> {
+    let text = String::from_utf8_lossy(&config.cluster_etcd).into_owned();
+    text.split(',').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
+}
+
+fn attempt_ms(config: &Config) -> u64 {
+    (config.cluster_node_timeout / 10).clamp(*ATTEMPT_MS.start(), *ATTEMPT_MS.end())
+}
+
+/// How long a request may take, with attempts at other members.
+pub(super) fn patience(config: &Config) -> Duration {
+    Duration::from_millis(3 * attempt_ms(config))
+}
+
+/// Whom the node believes to be etcd, and what it shows of itself.
+fn tls_of(config: &Config) -> tls::ClientSettings {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let authority = match config.cluster_etcd_ca_file.is_empty() {
+        true => text(&config.tls_ca_cert_file),
+        false => text(&config.cluster_etcd_ca_file),
+    };
+    let (certificate, key) =
+        (text(&config.cluster_etcd_cert_file), text(&config.cluster_etcd_key_file));
+    let own = (!certificate.is_empty()).then_some((&*certificate, &*key));
+    tls::ClientSettings::of_options((!authority.is_empty()).then_some(&*authority), own)
+}
+
+/// What the machine is made with. The data are at this place.
+///
+/// # Errors
+/// The node does not know where others reach it.
+pub(super) fn of_node(
+    config: &Config,
+    kept: &Kept,
+    (history, offset): (&str, u64),
+) -> Result<Setup, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let is_of_epoch = kept.history == history;
+    let stopped_here =
+        kept.stopped_at.as_ref().is_some_and(|at| at.history == history && at.offset == offset);
+    let recovered = match is_of_epoch {
+        true => Recovered { epoch: kept.epoch, offset, complete: kept.complete && stopped_here },
+        false => Recovered { epoch: 0, offset, complete: false },
+    };
+    Ok(Setup {
+        cluster: text(&config.cluster_name),
+        node: kept.node,
+        incarnation: base::rng::entropy_u64(),
+        address: address(config)?,
+        zone: String::new(),
+        name: text(&config.cluster_announce_human_nodename),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        node_timeout_ms: config.cluster_node_timeout,
+        recovered,
+        cached: kept.topology.clone(),
+    })
+}
+
+/// Where others reach the node: as it announces, or where it listens, at the address by which it
+/// reaches etcd.
+fn address(config: &Config) -> Result<Address, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let announced = |announced: u16, own: u16| if announced == 0 { own } else { announced };
+    let host = match config.cluster_announce_ip.is_empty() {
+        true => own_address(config)?.to_string(),
+        false => text(&config.cluster_announce_ip),
+    };
+    Ok(Address {
+        host,
+        port: announced(config.cluster_announce_port, config.port),
+        tls_port: announced(config.cluster_announce_tls_port, config.tls_port),
+        http_port: config.http_port,
+        https_port: config.https_port,
+        hostname: text(&config.cluster_announce_hostname),
+    })
+}
+
+fn own_address(config: &Config) -> Result<IpAddr, String> {
+    let first = endpoints(config).into_iter().next().unwrap_or_default();
+    let place = gateway::endpoint(&first)?;
+    let (_, place) = place.split_once("://").unwrap_or_default();
+    let own = place.to_socket_addrs().and_then(|mut addresses| {
+        let to = addresses.next().ok_or_else(|| std::io::Error::other("it has no address"))?;
+        let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+        // Nothing is sent: the system says by which of its addresses it would be.
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(to)?;
+        socket.local_addr()
+    });
+    own.map(|own| own.ip()).map_err(|error| {
+        let error = process::paths::reason(&error);
+        format!("{first} cannot be reached: {error}. Say where others reach this node by cluster-announce-ip")
+    })
+}
+
+/// Where a node has its port for replication.
+pub(super) fn place_of(address: &Address, config: &Config) -> PrimaryAddress {
+    let is_encrypted = config.tls_replication && address.tls_port != 0;
+    let port = if is_encrypted { address.tls_port } else { address.port };
+    PrimaryAddress { host: address.host.clone().into_bytes(), port }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> Kept {
+        let text = r#"{"node": "00000000000000000000000000000000000000ff", "epoch": 7, "complete":
+            true, "history": "h", "stopped_at": {"history": "h", "offset": 9}}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn recovered(kept: &Kept, history: &str, offset: u64) -> Recovered {
+        let config = Config { cluster_announce_ip: b"10.0.0.1".to_vec(), ..Config::default() };
+        of_node(&config, kept, (history, offset)).unwrap().recovered
+    }
+
+    #[test]
+    fn data_are_complete_only_where_the_server_was_stopped() {
+        let all = Recovered { epoch: 7, offset: 9, complete: true };
+        assert_eq!(recovered(&kept(), "h", 9), all);
+        assert_eq!(recovered(&kept(), "h", 8), Recovered { offset: 8, complete: false, ..all });
+        let nothing = Recovered { epoch: 0, offset: 9, complete: false };
+        assert_eq!(recovered(&kept(), "other", 9), nothing);
+        let killed = Kept { stopped_at: None, ..kept() };
+        assert_eq!(recovered(&killed, "h", 9), Recovered { complete: false, ..all });
+    }
+
+    #[test]
+    fn a_node_is_where_it_says_or_where_it_reaches_etcd() {
+        let config = Config {
+            cluster_etcd: b"http://127.0.0.1:1, http://h:2".to_vec(),
+            port: 7000,
+            cluster_announce_tls_port: 9,
+            ..Config::default()
+        };
+        let own = address(&config).unwrap();
+        assert_eq!((&*own.host, own.port, own.tls_port), ("127.0.0.1", 7000, 9));
+        let said = Config { cluster_announce_ip: b"10.0.0.1".to_vec(), ..config };
+        assert_eq!(address(&said).unwrap().host, "10.0.0.1");
+    }
+}
