@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers cluster-failovers backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -81,6 +81,14 @@ failovers: peers
 	cargo build --profile ci --package dunlin
 	DUNLIN_FAILOVERS=$(COUNT) \
 		cargo test --profile ci --package tests --test sentinel -- --ignored --nocapture many_failovers
+
+# Kills the primary of a shard of three nodes COUNT times, with a real etcd, and says how long nobody took writes:
+# make cluster-failovers COUNT=50.
+cluster-failovers: COUNT ?= 50
+cluster-failovers: peers
+	cargo build --profile ci --package dunlin
+	DUNLIN_FAILOVERS=$(COUNT) \
+		cargo test --profile ci --package tests --test cluster_failover -- --ignored --nocapture many_failovers
 
 # Backs up servers of all kinds under random writers while backups and servers are killed, and restores COUNT
 # positions in all, which have to be exactly what the server had there: make backups COUNT=200 SEED=7.

@@ -1,0 +1,8 @@
+//! Nodes of a cluster with a real etcd: who takes over when a primary is killed, stopped or told to
+//! let go, and what happens to writes meanwhile.
+
+mod deployment;
+mod failing;
+mod many;
+mod returning;
+mod without_etcd;
