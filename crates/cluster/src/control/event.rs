@@ -207,6 +207,8 @@ pub enum Action {
     },
     /// Store this on disk, durably, before the next action: what [`Recovered`] says after a
     /// restart.
+    /// It is also said once at the start, after which the files are not those of a node that was
+    /// stopped in order any more.
     Remember {
         /// The epoch of the data.
         epoch: Epoch,

@@ -22,6 +22,9 @@ impl Control {
         if self.started.is_none() {
             self.started = Some(now);
             self.heard = now;
+            // What was true at the last stop is not true any more as soon as anything is confirmed.
+            let (epoch, complete) = (self.data.epoch, self.data.complete);
+            self.act(Action::Remember { epoch, complete });
         }
         self.hear(event);
         self.look();

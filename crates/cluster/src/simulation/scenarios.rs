@@ -187,6 +187,19 @@ fn slots_move_with_all_that_was_written() {
     }
 }
 
+#[test]
+fn a_node_that_starts_says_what_a_restart_must_know() {
+    let world = calm(1, 1, 1);
+    // Without data it has nothing that is complete, until it leads.
+    assert!(world.hosts[0].remembered.1);
+    let mut world = World::new(Plan { shards: 1, ..world.plan });
+    world.hosts[0].remembered = (9, true);
+    world.plan.keeping = Keeping::Tail;
+    world.start(0);
+    world.run_until(2);
+    assert_eq!(world.hosts[0].remembered, (9, false), "its end may be lost");
+}
+
 /// What a large cluster asks of etcd. The figures of docs/scale.md come from here.
 #[test]
 fn large_clusters_ask_etcd_for_little() {
