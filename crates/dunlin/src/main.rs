@@ -72,6 +72,7 @@ fn run(program: Vec<u8>, mut arguments: Vec<Vec<u8>>) -> ExitCode {
         (Some(b"check"), arguments) => check::run(arguments),
         (Some(b"cli"), arguments) => cli::run(arguments),
         (Some(b"top"), arguments) => top::run(&texts(arguments)),
+        (Some(b"cluster"), arguments) => operator::run(&texts(arguments)),
         (Some(b"move"), arguments) => mover::run(&texts(arguments)),
         (Some(b"backup"), arguments) => backup::run_backup(&texts(arguments)),
         (Some(b"restore"), arguments) => backup::run_restore(&texts(arguments)),

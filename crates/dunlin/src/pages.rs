@@ -118,6 +118,7 @@ fn manual() -> String {
     let mut page = heading("dunlin", 1, "an in-memory data-structure server, and its tools");
     page.push_str(&verbatim("DESCRIPTION", USAGE));
     page.push_str(&verbatim("DUNLIN CHECK", check::USAGE));
+    page.push_str(&verbatim("DUNLIN CLUSTER", operator::USAGE));
     page.push_str(&verbatim("DUNLIN BACKUP", backup::BACKUP_USAGE));
     page.push_str(&verbatim("DUNLIN RESTORE", backup::RESTORE_USAGE));
     page.push_str(&verbatim("DUNLIN HEALTH", health::USAGE));
@@ -163,12 +164,13 @@ fn is_option(word: &str) -> bool {
 }
 
 /// The commands that have options, with these.
-fn options_by_command() -> [(&'static str, String); 8] {
+fn options_by_command() -> [(&'static str, String); 9] {
     let serve: Vec<_> = directives().map(|own| format!("--{}", own.name())).collect();
     [
         ("serve", serve.join(" ")),
         ("container", serve.join(" ")),
         ("check", options_in(check::USAGE).join(" ")),
+        ("cluster", options_in(operator::USAGE).join(" ")),
         ("backup", options_in(backup::BACKUP_USAGE).join(" ")),
         ("restore", options_in(backup::RESTORE_USAGE).join(" ")),
         ("health", options_in(health::USAGE).join(" ")),

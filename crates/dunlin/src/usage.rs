@@ -1,11 +1,12 @@
 //! What the program can do, in words.
 
 /// The commands, for hints after a typing error.
-pub(crate) const COMMANDS: [&str; 13] = [
+pub(crate) const COMMANDS: [&str; 14] = [
     "serve",
     "cli",
     "top",
     "check",
+    "cluster",
     "move",
     "backup",
     "restore",
@@ -26,6 +27,7 @@ Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
        dunlin top [OPTIONS]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin check CONFIG-FILE
+       dunlin cluster dev | create | status | add | remove | forget | failover | upgrade
        dunlin move --from URL [--to URL] [OPTIONS]
        dunlin backup --from URL --to DIRECTORY|s3://BUCKET/PREFIX [OPTIONS]
        dunlin restore --from STORE --to DATA-DIRECTORY [--at TIME|POSITION]
@@ -42,6 +44,7 @@ Commands:
   top      Shows what a server does just now
   check    Shows what data files contain and where they are damaged, or what is wrong with a
            configuration file
+  cluster  Makes a cluster, shows it and changes it
   move     Moves all data of a running Redis, Valkey or Dunlin to another one, without downtime
   backup   Takes all data of a running server, and the stream of writes behind it
   restore  Writes the data of a backup as it was at a time or a position

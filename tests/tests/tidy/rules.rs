@@ -47,6 +47,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
     ("backup", &["base", "resp", "rdb", "replication", "tls", "lab"]),
+    ("operator", &["base", "cluster", "gateway", "lab", "resp", "tls"]),
     ("top", &["base", "resp", "lab"]),
     ("cli", &["base", "resp", "engine", "commands", "lab", "tls"]),
     ("lua", &[]),
@@ -54,7 +55,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
         "dunlin",
         &[
             "resp", "config", "engine", "commands", "process", "persist", "server", "lab", "mover",
-            "backup", "cli", "tls", "top",
+            "backup", "cli", "operator", "tls", "top",
         ],
     ),
 ];

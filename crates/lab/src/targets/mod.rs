@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `target`, `kinds` | what is a target, and which servers does the lab know? |
 //! | `server`, `member` | how does a target start, answer, restart and end, and each process of it? |
-//! | `process`, `tree` | what is its process, and what do it and its children use? |
+//! | [`process`], `tree` | what is its process, and what do it and its children use? |
 //! | [`connection`] | how does the lab talk to it beside the load? |
 //! | `directory`, `cpus` | where does it keep its data, and on which processors does it run? |
 //! | `copied` | do its replicas have what was written? |
@@ -22,7 +22,7 @@ pub(crate) mod directory;
 pub mod interrupt;
 pub(crate) mod kinds;
 mod member;
-pub(crate) mod process;
+pub mod process;
 pub(crate) mod proxy;
 pub(crate) mod server;
 pub mod target;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub(crate) struct Launch {
 
 /// A running process. Dropping it ends the process and all that it has started.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     group: Pid,
     stopped: bool,
@@ -105,13 +105,29 @@ impl Launch {
 }
 
 impl Process {
+    /// Starts a program. It works in `directory`, and its output goes to `server.log` there.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(program: &Path, arguments: &[String], directory: &Path) -> io::Result<Process> {
+        let launch = Launch {
+            program: program.to_owned(),
+            arguments: arguments.to_vec(),
+            environment: BTreeMap::new(),
+            cpus: Vec::new(),
+            directory: directory.to_owned(),
+            cgroup: None,
+        };
+        launch.start()
+    }
+
     /// The process id.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// How the process has ended, if it has.
-    pub(crate) fn ending(&mut self) -> Option<String> {
+    pub fn ending(&mut self) -> Option<String> {
         if self.ended {
             return self.child.try_wait().ok().flatten().map(|status| status.to_string());
         }
@@ -166,7 +182,7 @@ impl Process {
     }
 
     /// Asks the process to end, and ends it when it does not within `patience`.
-    pub(crate) fn terminate(&mut self, patience: Duration) {
+    pub fn terminate(&mut self, patience: Duration) {
         if self.ended {
             return;
         }
@@ -224,8 +240,6 @@ pub(crate) fn free_ports(count: usize) -> io::Result<Vec<u16>> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::targets::directory::Directory;
 

@@ -1,0 +1,254 @@
+//! A cluster on this machine: an etcd and nodes, for as long as this program runs.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use lab::targets::Interrupt;
+use lab::targets::process::Process;
+
+use crate::members;
+use crate::options::{Dev, Options};
+use crate::print::{complain, say};
+use crate::record::Store;
+use crate::trouble::Trouble;
+
+/// etcd's ports are so far behind the first node's.
+const ETCD_OFFSET: u16 = 1000;
+/// How long processes may take to end when they are asked to.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often this program looks whether all of them run.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a process that has ended stays away, so that the cluster is seen without it.
+const AWAY_TICKS: u32 = 30;
+
+/// One of the programs.
+struct Own {
+    name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+    directory: PathBuf,
+    process: Option<Process>,
+    /// For how many ticks it has been away.
+    away: u32,
+}
+
+impl Own {
+    fn start(&mut self) -> Result<(), Trouble> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.name);
+        fs::create_dir_all(&self.directory).map_err(failed)?;
+        let process = Process::start(&self.program, &self.arguments, &self.directory);
+        self.process = Some(process.map_err(failed)?);
+        self.away = 0;
+        Ok(())
+    }
+
+    fn log(&self) -> String {
+        self.directory.join("server.log").display().to_string()
+    }
+}
+
+/// Carries out `dunlin cluster dev`.
+pub(crate) fn run(options: &Options, dev: &Dev) -> Result<(), Trouble> {
+    let count = dev.shards * (dev.replicas + 1);
+    let last = u16::try_from(count).ok().and_then(|count| dev.port.checked_add(count - 1));
+    let etcd_port = dev.port.checked_add(ETCD_OFFSET);
+    let ports = last.zip(etcd_port).filter(|(last, etcd)| last < etcd && *etcd < u16::MAX);
+    let (last, etcd_port) = ports.ok_or_else(|| {
+        format!("there are no {count} ports for nodes behind {}, and two for etcd", dev.port)
+    })?;
+    let mut options = options.clone();
+    let program = if dev.has_etcd { None } else { Some(etcd_program(dev)?) };
+    if program.is_some() {
+        options.etcd.endpoints = vec![format!("http://127.0.0.1:{etcd_port}")];
+    }
+    let all = plan(&options, dev, program.as_deref(), (last, etcd_port))?;
+    if options.dry_run {
+        for own in &all {
+            say(&format!("{} {}", own.program.display(), own.arguments.join(" ")));
+        }
+        return Ok(());
+    }
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let mut ports =
+        (dev.port..=last).chain(program.iter().flat_map(|_| [etcd_port, etcd_port + 1]));
+    if let Some(port) = ports.find(|port| !free(*port)) {
+        return Err(Trouble::Failed(format!("port {port} is in use: choose others with --port")));
+    }
+    let interrupt = Interrupt::by_signals().map_err(|error| error.to_string())?;
+    let mut all = all;
+    let served = serve(&options, dev, &mut all, &interrupt);
+    end(&mut all);
+    served
+}
+
+/// The programs and how they are started, etcd first.
+fn plan(
+    options: &Options,
+    dev: &Dev,
+    etcd: Option<&Path>,
+    (last, etcd_port): (u16, u16),
+) -> Result<Vec<Own>, Trouble> {
+    let directory = std::path::absolute(&dev.directory)
+        .map_err(|error| format!("{}: {error}", dev.directory.display()))?;
+    let mut all = Vec::new();
+    let mut add = |name: String, program: &Path, arguments: &[String]| {
+        all.push(Own {
+            directory: directory.join(&name),
+            name,
+            program: program.to_owned(),
+            arguments: arguments.to_vec(),
+            process: None,
+            away: 0,
+        });
+    };
+    if let Some(program) = etcd {
+        let client = format!("http://127.0.0.1:{etcd_port}");
+        let peer = format!("http://127.0.0.1:{}", etcd_port + 1);
+        let arguments = [
+            ("--name", "dev".to_owned()),
+            ("--data-dir", directory.join("etcd/data").display().to_string()),
+            ("--listen-client-urls", client.clone()),
+            ("--advertise-client-urls", client),
+            ("--listen-peer-urls", peer.clone()),
+            ("--initial-advertise-peer-urls", peer.clone()),
+            ("--initial-cluster", format!("dev={peer}")),
+        ];
+        let arguments: Vec<_> =
+            arguments.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect();
+        add("etcd".to_owned(), program, &arguments);
+    }
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    for port in dev.port..=last {
+        let name = format!("node-{port}");
+        let mut arguments = vec!["serve".to_owned()];
+        for (option, value) in [
+            ("--bind", "127.0.0.1".to_owned()),
+            ("--port", port.to_string()),
+            ("--http-port", "0".to_owned()),
+            ("--dir", directory.join(&name).display().to_string()),
+            ("--appendonly", "yes".to_owned()),
+            ("--cluster-enabled", "yes".to_owned()),
+            ("--cluster-name", options.name.clone()),
+            ("--cluster-etcd", options.etcd.endpoints.join(",")),
+            ("--cluster-announce-ip", "127.0.0.1".to_owned()),
+        ] {
+            arguments.extend([option.to_owned(), value]);
+        }
+        arguments.extend(dev.options.iter().cloned());
+        add(name, &own, &arguments);
+    }
+    Ok(all)
+}
+
+/// Where etcd is.
+fn etcd_program(dev: &Dev) -> Result<PathBuf, Trouble> {
+    let is_program = |path: &PathBuf| path.is_file();
+    if let Some(path) = &dev.etcd_program {
+        let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+        return match is_program(&path) {
+            true => Ok(path),
+            false => Err(Trouble::Failed(format!("{}: there is no such program", path.display()))),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(is_program);
+    found.ok_or_else(|| {
+        let text = "there is no etcd in PATH: install it (Debian: apt install etcd-server), or \
+                    name it with --etcd-program, or one that runs with --etcd";
+        Trouble::Failed(text.to_owned())
+    })
+}
+
+fn serve(
+    options: &Options,
+    dev: &Dev,
+    all: &mut [Own],
+    interrupt: &Interrupt,
+) -> Result<(), Trouble> {
+    for own in all.iter_mut() {
+        own.start()?;
+    }
+    let store = Store::open(options)?;
+    let sure = Options { yes: true, ..options.clone() };
+    let nodes: Vec<String> = all
+        .iter()
+        .filter_map(|own| own.name.strip_prefix("node-"))
+        .map(|port| format!("127.0.0.1:{port}"))
+        .collect();
+    if let Err(trouble) = members::create(&store, &sure, &nodes, dev.replicas) {
+        for own in all.iter_mut() {
+            if let Some(ending) = own.process.as_mut().and_then(Process::ending) {
+                complain(&format!("{} has ended: {ending}; {}", own.name, own.log()));
+            }
+        }
+        return Err(trouble);
+    }
+    tell(options, dev, all);
+    while !interrupt.is_set() {
+        sleep(TICK);
+        for own in all.iter_mut() {
+            look_after(own)?;
+        }
+    }
+    Ok(())
+}
+
+fn tell(options: &Options, dev: &Dev, all: &[Own]) {
+    let (port, etcd) = (dev.port, options.etcd.endpoints.join(","));
+    for own in all {
+        let id = own.process.as_ref().map(|process| process.id().to_string());
+        say(&format!("{} runs as process {}", own.name, id.unwrap_or_default()));
+    }
+    say(&format!(
+        "\nData and logs are in {}. To look at it and to use it:\n\n  \
+         dunlin cli -c -p {port}\n  redis-cli -c -p {port}\n  \
+         dunlin cluster status --etcd {etcd} --name {}\n\n\
+         Kill a node to see another one take over; it is started again after some seconds. Ctrl-C \
+         ends all of them.",
+        dev.directory.display(),
+        options.name
+    ));
+}
+
+/// Starts a program again that has ended, a while later.
+fn look_after(own: &mut Own) -> Result<(), Trouble> {
+    match &mut own.process {
+        Some(process) => {
+            if let Some(ending) = process.ending() {
+                say(&format!("{} has ended: {ending}; {}", own.name, own.log()));
+                own.process = None;
+            }
+        }
+        None => {
+            own.away += 1;
+            if own.away >= AWAY_TICKS {
+                own.start()?;
+                let id = own.process.as_ref().map(Process::id).unwrap_or_default();
+                say(&format!("{} runs again, as process {id}", own.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends all nodes at once, and then etcd, in which they tell each other that they go.
+fn end(all: &mut [Own]) {
+    let (etcd, nodes): (Vec<_>, Vec<_>) = all.iter_mut().partition(|own| own.name == "etcd");
+    std::thread::scope(|scope| {
+        for own in nodes {
+            scope.spawn(move || {
+                if let Some(process) = &mut own.process {
+                    process.terminate(PATIENCE);
+                }
+            });
+        }
+    });
+    for own in etcd {
+        if let Some(process) = &mut own.process {
+            process.terminate(PATIENCE);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Connections to nodes.
+
+use std::time::Duration;
+
+use cluster::topology::Node;
+use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
+use resp::client::Value;
+
+use crate::options::Access;
+use crate::record::place;
+
+/// How long a node may take to connect and to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The address of a node that this program uses, as people write it.
+pub(crate) fn place_of(node: &Node) -> String {
+    let port = if node.address.port == 0 { node.address.tls_port } else { node.address.port };
+    place(&node.address.host, port)
+}
+
+/// Connects to a node and enters.
+pub(crate) fn connect(node: &Node, access: &Access) -> Result<Connection, String> {
+    let port = match access.encryption {
+        Some(_) => node.address.tls_port,
+        None => node.address.port,
+    };
+    let own = place(&node.address.host, port);
+    if port == 0 {
+        let kind = if access.encryption.is_some() { "encrypted" } else { "plain" };
+        return Err(format!("{}: it has no port for {kind} connections", place_of(node)));
+    }
+    let endpoint = Endpoint {
+        host: node.address.host.clone(),
+        port,
+        password: None,
+        encryption: access.encryption.clone(),
+    };
+    let failed = |error: std::io::Error| format!("{own}: {error}");
+    let mut connection = endpoint.connect(PATIENCE).map_err(failed)?;
+    if let Some(password) = &access.password {
+        let words = match &access.user {
+            Some(user) => vec!["AUTH", user, password],
+            None => vec!["AUTH", password],
+        };
+        let answer = connection.call(&words).map_err(failed)?;
+        // A node without a password says that it needs none.
+        if answer.is_error() && access.user.is_some() {
+            return Err(format!("{own}: {}", in_words(&answer)));
+        }
+    }
+    Ok(connection)
+}
+
+/// Sends a command to a node, and returns its answer unless it is an error.
+pub(crate) fn call(node: &Node, access: &Access, words: &[&str]) -> Result<Value, String> {
+    let mut connection = connect(node, access)?;
+    match connection.call(words).map_err(|error| format!("{}: {error}", place_of(node)))? {
+        error @ Value::Error(_) => Err(format!("{}: {}", place_of(node), in_words(&error))),
+        value => Ok(value),
+    }
+}
+
+/// How far a node is, as it says itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// The offset of the stream that it has.
+    pub(crate) offset: Option<u64>,
+    /// Whether its link to the primary is up; none for a primary.
+    pub(crate) link: Option<bool>,
+}
+
+/// Asks a node how far it is.
+pub(crate) fn ask(node: &Node, access: &Access) -> Result<Told, String> {
+    let answer = call(node, access, &["INFO", "replication"])?;
+    let (Value::Bulk(page) | Value::Verbatim(_, page)) = answer else {
+        return Err(format!("{}: {}", place_of(node), in_words(&answer)));
+    };
+    let page = String::from_utf8_lossy(&page).into_owned();
+    let field = |name: &str| {
+        info_fields(&page).find(|(own, _)| *own == name).map(|(_, value)| value.trim().to_owned())
+    };
+    let number = |name: &str| field(name).and_then(|text| text.parse().ok());
+    let offset = match field("role").as_deref() {
+        Some("slave") => number("slave_repl_offset"),
+        _ => number("master_repl_offset"),
+    };
+    Ok(Told { offset, link: field("master_link_status").map(|status| status == "up") })
+}

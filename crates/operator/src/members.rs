@@ -1,0 +1,334 @@
+//! Which nodes make up the cluster: create, add, remove and forget.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base::rng;
+use cluster::ids::{NodeId, ShardId};
+use cluster::keys::{self, ShardValue, Subject};
+use cluster::plan::{self, NewShard};
+use cluster::store::{Compare, Operation};
+use cluster::topology::{Node, Shard};
+
+use crate::failover;
+use crate::link::place_of;
+use crate::options::{Destination, Options};
+use crate::print::{confirm, say};
+use crate::record::{Reading, Store};
+use crate::status::short;
+use crate::table::table;
+use crate::trouble::Trouble;
+
+/// So many nodes can be written in one transaction of etcd, with their shards.
+const MOST_AT_ONCE: usize = 60;
+
+fn new_id() -> ShardId {
+    let mut id = [0; 20];
+    rng::with(|rng| rng.fill(&mut id));
+    ShardId(id)
+}
+
+/// Whether a plan that was shown is to be carried out.
+pub(crate) fn agreed(options: &Options) -> Result<bool, Trouble> {
+    if options.dry_run {
+        return Ok(false);
+    }
+    if confirm(options.yes)? { Ok(true) } else { Err(Trouble::Refused) }
+}
+
+/// Makes a cluster. If there is one, waits until it serves.
+pub(crate) fn create(
+    store: &Store,
+    options: &Options,
+    words: &[String],
+    replicas: usize,
+) -> Result<(), Trouble> {
+    let mut reading = store.read()?;
+    if reading.topology.shards.is_empty() {
+        reading = wait_for_nodes(store, options, words, replicas + 1)?;
+        let nodes = chosen(&reading, words)?;
+        if nodes.len() > MOST_AT_ONCE {
+            return Err(Trouble::Failed(format!(
+                "a cluster is created with {MOST_AT_ONCE} nodes at most: add the others then"
+            )));
+        }
+        let shards = plan::create(&nodes, replicas)?;
+        show_shards(&reading, &shards);
+        if !agreed(options)? {
+            return Ok(());
+        }
+        write_shards(store, &reading, &shards)?;
+    } else {
+        say(&format!("cluster {} is there already", options.name));
+    }
+    wait_until_served(store, options.timeout)?;
+    say(&format!("cluster {} serves all slots", options.name));
+    Ok(())
+}
+
+/// The nodes that are named, or all that are alive and have no shard.
+fn chosen<'r>(reading: &'r Reading, words: &[String]) -> Result<Vec<&'r Node>, Trouble> {
+    if words.is_empty() {
+        let mut free: Vec<_> = reading
+            .topology
+            .nodes
+            .values()
+            .filter(|node| node.shard.is_none() && node.is_alive())
+            .collect();
+        free.sort_by_key(|node| (node.address.host.clone(), node.address.port));
+        return Ok(free);
+    }
+    let mut seen = BTreeSet::new();
+    let mut nodes = Vec::new();
+    for word in words {
+        let node = reading.node(word)?;
+        if !seen.insert(node.id) {
+            return Err(Trouble::Failed(format!("node '{word}' is named twice")));
+        }
+        nodes.push(node);
+    }
+    Ok(nodes)
+}
+
+/// Waits until the nodes that are named have come to etcd, or as many as are needed.
+fn wait_for_nodes(
+    store: &Store,
+    options: &Options,
+    words: &[String],
+    needed: usize,
+) -> Result<Reading, Trouble> {
+    store.wait(options.timeout, &mut |reading| {
+        let is_there = |word: &str| reading.node(word).is_ok_and(Node::is_alive);
+        let absent = words.iter().find(|word| !is_there(word));
+        if let Some(word) = absent {
+            return Some(format!("node {word} has not come to etcd"));
+        }
+        let count = chosen(reading, words).map_or(0, |nodes| nodes.len());
+        (count < needed).then(|| format!("{count} of at least {needed} nodes have come to etcd"))
+    })
+}
+
+fn show_shards(reading: &Reading, shards: &[NewShard]) {
+    let mut rows = Vec::new();
+    for (number, shard) in shards.iter().enumerate() {
+        let (mut number, mut slots) = ((number + 1).to_string(), shard.slots.to_string());
+        for node in shard.members.iter().filter_map(|id| reading.topology.nodes.get(id)) {
+            rows.push(vec![
+                std::mem::take(&mut number),
+                std::mem::take(&mut slots),
+                short(node.id),
+                place_of(node),
+                node.zone.clone(),
+            ]);
+        }
+    }
+    say(table(&["SHARD", "SLOTS", "NODE", "ADDRESS", "ZONE"], &rows).trim_end());
+    let near = shards.iter().filter(|shard| shard.is_in_one_place).count();
+    if near > 0 {
+        say(&format!("! {near} shards have all their copies on one host or in one zone"));
+    }
+}
+
+fn write_shards(store: &Store, reading: &Reading, shards: &[NewShard]) -> Result<(), Trouble> {
+    let (mut compares, mut operations) = (Vec::new(), Vec::new());
+    for shard in shards {
+        let id = new_id();
+        put_shard(store, id, shard, &mut compares, &mut operations);
+        for node in &shard.members {
+            compares.push(store.unchanged(reading, &Subject::Member(*node)));
+            operations.push(store.assign(reading, *node, Some(id))?);
+        }
+    }
+    store.write(compares, operations)
+}
+
+fn put_shard(
+    store: &Store,
+    id: ShardId,
+    shard: &NewShard,
+    compares: &mut Vec<Compare>,
+    operations: &mut Vec<Operation>,
+) {
+    let key = store.keys.of(&Subject::Shard(id));
+    let value = ShardValue { slots: shard.slots.clone(), members: shard.members.clone() };
+    compares.push(Compare::is_absent(key.clone()));
+    operations.push(Operation::Put { key, value: keys::encode(&value), lease: 0 });
+}
+
+fn wait_until_served(store: &Store, timeout: Duration) -> Result<(), Trouble> {
+    store.wait(timeout, &mut |reading| {
+        let shards = reading.topology.shards.values();
+        let without = shards.filter(|own| own.leader.is_none() && !own.slots.is_empty()).count();
+        (without > 0).then(|| format!("{without} shards have no primary"))
+    })?;
+    Ok(())
+}
+
+/// Gives nodes to shards.
+pub(crate) fn add(
+    store: &Store,
+    options: &Options,
+    words: &[String],
+    to: &Destination,
+) -> Result<(), Trouble> {
+    let reading = wait_for_nodes(store, options, words, words.len())?;
+    if reading.topology.shards.is_empty() {
+        return Err(Trouble::Failed("there is no cluster: dunlin cluster create".to_owned()));
+    }
+    let nodes = chosen(&reading, words)?;
+    // Each is placed with those before it in mind.
+    let mut topology = reading.topology.clone();
+    let mut placed = Vec::new();
+    for node in nodes {
+        if let Some(shard) = node.shard {
+            // It was added before, and the command was interrupted.
+            say(&format!("node {} belongs to shard {} already", short(node.id), short(shard)));
+            placed.push((node.id, shard, false));
+            continue;
+        }
+        let shard = match to {
+            Destination::Shard(word) => reading.shard(word)?.id,
+            Destination::NewShards => new_id(),
+            Destination::WhereNeeded => {
+                plan::attach(&topology, node).ok_or_else(|| "there is no shard".to_owned())?
+            }
+        };
+        if let Some(own) = topology.shards.get_mut(&shard) {
+            own.joining.push(node.id);
+        }
+        let whose = if *to == Destination::NewShards { "a new shard" } else { "shard" };
+        say(&format!(
+            "node {} at {} joins {whose} {}",
+            short(node.id),
+            place_of(node),
+            short(shard)
+        ));
+        placed.push((node.id, shard, true));
+    }
+    if placed.iter().any(|(.., is_new)| *is_new) {
+        if !agreed(options)? {
+            return Ok(());
+        }
+        for (node, shard, _) in placed.iter().filter(|(.., is_new)| *is_new) {
+            let mut compares = vec![store.unchanged(&reading, &Subject::Member(*node))];
+            let mut operations = vec![store.assign(&reading, *node, Some(*shard))?];
+            if *to == Destination::NewShards {
+                let new = NewShard {
+                    slots: cluster::slots::SlotRanges::new(),
+                    members: vec![*node],
+                    is_in_one_place: false,
+                };
+                put_shard(store, *shard, &new, &mut compares, &mut operations);
+            }
+            store.write(compares, operations)?;
+        }
+    }
+    store.wait(options.timeout, &mut |reading| {
+        let is_in = |node: &NodeId, shard: &ShardId| {
+            let own = reading.topology.shards.get(shard);
+            own.is_some_and(|own| own.members.contains(node))
+        };
+        let left: Vec<_> = placed.iter().filter(|(node, shard, _)| !is_in(node, shard)).collect();
+        left.first().map(|(node, ..)| {
+            format!("{} nodes get their data, node {} first", left.len(), short(node))
+        })
+    })?;
+    say("all of them are members of their shards");
+    Ok(())
+}
+
+/// Takes nodes out of their shards. Those that are `gone` must not be alive; others are.
+pub(crate) fn remove(
+    store: &Store,
+    options: &Options,
+    words: &[String],
+    gone: bool,
+) -> Result<(), Trouble> {
+    let reading = store.read()?;
+    let nodes = chosen(&reading, words)?;
+    let out: BTreeSet<_> = nodes.iter().map(|node| node.id).collect();
+    for node in &nodes {
+        check_removal(&reading, node, &out, gone)?;
+    }
+    if !agreed(options)? {
+        return Ok(());
+    }
+    for id in out {
+        take_out(store, options, id)?;
+    }
+    say("all of them are out");
+    Ok(())
+}
+
+fn check_removal(
+    reading: &Reading,
+    node: &Node,
+    out: &BTreeSet<NodeId>,
+    gone: bool,
+) -> Result<(), Trouble> {
+    let (own, place) = (short(node.id), place_of(node));
+    if gone && node.is_alive() {
+        let text = format!("node {own} at {place} is alive: dunlin cluster remove takes it out");
+        return Err(Trouble::Failed(text));
+    }
+    let Some(shard) = reading.topology.shard_of(node.id) else {
+        say(&format!("node {own} at {place} has no shard: its record goes"));
+        return Ok(());
+    };
+    let stays: Vec<_> = shard.members.iter().filter(|id| !out.contains(id)).collect();
+    if stays.is_empty() && !shard.slots.is_empty() {
+        return Err(Trouble::Failed(format!(
+            "shard {} would have no node for its {} slots",
+            short(shard.id),
+            shard.slots.count()
+        )));
+    }
+    let hands_over = reading.topology.is_primary(node.id) && !stays.is_empty();
+    let first = if hands_over { "hands over and " } else { "" };
+    say(&format!("node {own} at {place} {first}leaves shard {}", short(shard.id)));
+    Ok(())
+}
+
+fn take_out(store: &Store, options: &Options, id: NodeId) -> Result<(), Trouble> {
+    let mut reading = store.read()?;
+    let is_alone = |shard: &Shard| shard.members.iter().all(|member| *member == id);
+    let shard = reading.topology.shard_of(id).map(|shard| (shard.id, is_alone(shard)));
+    if let Some((shard, false)) = shard
+        && reading.topology.is_primary(id)
+    {
+        failover::to_best(store, options, &reading, shard)?;
+        reading = store.read()?;
+    }
+    let shard = shard.map(|(shard, _)| shard);
+    let Some(shard) = shard.and_then(|shard| reading.topology.shards.get(&shard)) else {
+        return delete(store, &reading, &[Subject::Member(id)]);
+    };
+    if is_alone(shard) {
+        // The shard goes with its last node.
+        let of_shard = shard.id;
+        return delete(
+            store,
+            &reading,
+            &[
+                Subject::Member(id),
+                Subject::Shard(of_shard),
+                Subject::Leader(of_shard),
+                Subject::Epoch(of_shard),
+            ],
+        );
+    }
+    let of_shard = shard.id;
+    delete(store, &reading, &[Subject::Member(id)])?;
+    store.wait(options.timeout, &mut |reading| {
+        let own = reading.topology.shards.get(&of_shard)?;
+        let text = format!("shard {} still counts node {}", short(of_shard), short(id));
+        own.members.contains(&id).then_some(text)
+    })?;
+    Ok(())
+}
+
+fn delete(store: &Store, reading: &Reading, subjects: &[Subject]) -> Result<(), Trouble> {
+    let compares = subjects.iter().map(|subject| store.unchanged(reading, subject)).collect();
+    let delete = |subject| Operation::Delete { key: store.keys.of(subject) };
+    store.write(compares, subjects.iter().map(delete).collect())
+}

@@ -1,0 +1,197 @@
+//! What etcd has of the cluster, and how it is changed.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
+use base::clock::monotonic_ms;
+use cluster::control::picture;
+use cluster::ids::{NodeId, ShardId};
+use cluster::keys::{self, Keys, MemberValue, Subject};
+use cluster::store::{Answer, Compare, Failure, Operation, Pair, Request, Revision, Transaction};
+use cluster::topology::{Node, Shard, Topology};
+use gateway::Gateway;
+
+use crate::options::Options;
+use crate::print::say;
+use crate::trouble::Trouble;
+
+/// How long etcd may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the keys are read again while something is awaited.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The cluster's part of an etcd.
+pub(crate) struct Store {
+    gateway: Gateway,
+    pub(crate) keys: Keys,
+    name: String,
+}
+
+/// All that was there at one instant.
+pub(crate) struct Reading {
+    pub(crate) topology: Topology,
+    pairs: BTreeMap<String, Pair>,
+}
+
+impl Store {
+    pub(crate) fn open(options: &Options) -> Result<Store, Trouble> {
+        let gateway = Gateway::open(options.etcd.clone()).map_err(Trouble::Failed)?;
+        Ok(Store { gateway, keys: Keys::new(&options.name), name: options.name.clone() })
+    }
+
+    pub(crate) fn read(&self) -> Result<Reading, Trouble> {
+        let prefix = self.keys.prefix().to_owned();
+        match self.gateway.ask(&Request::Read { prefix }, PATIENCE) {
+            Ok(Answer::Pairs { revision, pairs }) => {
+                let topology = picture(&self.name, revision, &pairs);
+                let pairs = pairs.into_iter().map(|pair| (pair.key.clone(), pair)).collect();
+                Ok(Reading { topology, pairs })
+            }
+            Ok(_) => Err(Trouble::Failed("etcd has answered another question".to_owned())),
+            Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
+                Err(Trouble::Failed(format!("etcd cannot be read: {text}")))
+            }
+        }
+    }
+
+    /// Writes all of it, if all is still as it was read.
+    pub(crate) fn write(
+        &self,
+        compares: Vec<Compare>,
+        operations: Vec<Operation>,
+    ) -> Result<(), Trouble> {
+        let request = Request::Transaction(Transaction { compares, operations });
+        match self.gateway.ask(&request, PATIENCE) {
+            Ok(Answer::Transaction { succeeded: true, .. }) => Ok(()),
+            Ok(_) => {
+                let text = "the cluster has changed meanwhile, and nothing was done: look again";
+                Err(Trouble::Failed(text.to_owned()))
+            }
+            Err(Failure::NotDone(text)) => {
+                Err(Trouble::Failed(format!("nothing was done: {text}")))
+            }
+            Err(Failure::Unknown(text)) => Err(Trouble::Failed(format!(
+                "it is not known whether it was done: {text}. Look at the cluster's status before \
+                 you try again"
+            ))),
+        }
+    }
+
+    /// Waits until `missing` names nothing any more, and tells what it waits for.
+    pub(crate) fn wait(
+        &self,
+        timeout: Duration,
+        missing: &mut dyn FnMut(&Reading) -> Option<String>,
+    ) -> Result<Reading, Trouble> {
+        let begun = monotonic_ms();
+        let mut told = String::new();
+        loop {
+            let read = self.read();
+            let waits_for = match &read {
+                Ok(reading) => missing(reading),
+                Err(trouble) => Some(trouble.to_string()),
+            };
+            match (read, waits_for) {
+                (Ok(reading), None) => return Ok(reading),
+                (_, waits_for) => {
+                    let text = waits_for.unwrap_or_default();
+                    if Duration::from_millis(monotonic_ms() - begun) > timeout {
+                        return Err(Trouble::NotYet(text));
+                    }
+                    if text != told {
+                        say(&format!("waiting: {text}"));
+                        told = text;
+                    }
+                }
+            }
+            sleep(TICK);
+        }
+    }
+
+    /// What requires that a key is as it was read.
+    pub(crate) fn unchanged(&self, reading: &Reading, subject: &Subject) -> Compare {
+        let key = self.keys.of(subject);
+        let revision = reading.pairs.get(&key).map_or(0, |pair| pair.modified);
+        Compare::Modified { key, revision }
+    }
+
+    /// What gives a node to a shard, or takes it out of its shard.
+    pub(crate) fn assign(
+        &self,
+        reading: &Reading,
+        node: NodeId,
+        shard: Option<ShardId>,
+    ) -> Result<Operation, Trouble> {
+        let key = self.keys.of(&Subject::Member(node));
+        let value = reading.pairs.get(&key).and_then(|pair| keys::decode(&pair.value));
+        let value: MemberValue = value.ok_or_else(|| {
+            Trouble::Failed(format!("etcd has no record of node {node} that can be read"))
+        })?;
+        let value = keys::encode(&MemberValue { shard, ..value });
+        Ok(Operation::Put { key, value, lease: 0 })
+    }
+}
+
+impl Reading {
+    /// The lease under which a node is alive, if it is.
+    pub(crate) fn lease_of(&self, keys: &Keys, node: NodeId) -> Option<i64> {
+        self.pairs.get(&keys.of(&Subject::Alive(node))).map(|pair| pair.lease)
+    }
+
+    /// The revision as of which it was read.
+    pub(crate) fn revision(&self) -> Revision {
+        self.topology.revision
+    }
+
+    /// The node that a user means.
+    pub(crate) fn node(&self, word: &str) -> Result<&Node, Trouble> {
+        let is_meant = |node: &&Node| {
+            node.name == word && !word.is_empty()
+                || places(node).iter().any(|place| place == word)
+                || is_beginning(&node.id.to_string(), word)
+        };
+        one(self.topology.nodes.values().filter(is_meant), "node", word)
+    }
+
+    /// The shard that a user means.
+    pub(crate) fn shard(&self, word: &str) -> Result<&Shard, Trouble> {
+        let is_meant = |shard: &&Shard| is_beginning(&shard.id.to_string(), word);
+        one(self.topology.shards.values().filter(is_meant), "shard", word)
+    }
+}
+
+/// The addresses of a node as people write them.
+fn places(node: &Node) -> Vec<String> {
+    let address = &node.address;
+    let mut places = Vec::new();
+    for host in [&address.host, &address.hostname] {
+        for port in [address.port, address.tls_port] {
+            if !host.is_empty() && port != 0 {
+                places.push(place(host, port));
+            }
+        }
+    }
+    places
+}
+
+/// Host and port as people write them.
+pub(crate) fn place(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+fn is_beginning(id: &str, word: &str) -> bool {
+    word.len() >= 4 && id.starts_with(&word.to_ascii_lowercase())
+}
+
+fn one<'t, T>(
+    mut found: impl Iterator<Item = &'t T>,
+    kind: &str,
+    word: &str,
+) -> Result<&'t T, Trouble> {
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(Trouble::Failed(format!("there is no {kind} '{word}'"))),
+        _ => Err(Trouble::Failed(format!("'{word}' is more than one {kind}"))),
+    }
+}

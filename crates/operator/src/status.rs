@@ -1,0 +1,307 @@
+//! What is shown of a cluster, and first what is wrong with it.
+
+use std::collections::BTreeMap;
+
+use cluster::ids::NodeId;
+use cluster::slots::SLOT_COUNT;
+use cluster::topology::{Node, Shard, Topology};
+use serde_json::{Value, json};
+
+use crate::link::{self, Told, place_of};
+use crate::options::{Access, Options};
+use crate::print::say;
+use crate::record::{Reading, Store};
+use crate::table::table;
+use crate::trouble::Trouble;
+
+/// How much of an id is shown where whole ones would not fit.
+const SHORT: usize = 8;
+/// A replica that lacks more of the stream is told of.
+const LONG_LAG: u64 = 64 << 20;
+
+/// The beginning of an id.
+pub(crate) fn short(id: impl ToString) -> String {
+    id.to_string().chars().take(SHORT).collect()
+}
+
+/// What the nodes say of themselves, for those that answer, and why others do not.
+type Answers = BTreeMap<NodeId, Result<Told, String>>;
+
+fn ask_all(topology: &Topology, access: &Access) -> Answers {
+    std::thread::scope(|scope| {
+        let nodes = topology.nodes.values();
+        let asked = nodes.map(|node| (node.id, scope.spawn(move || link::ask(node, access))));
+        let asked: Vec<_> = asked.collect();
+        let answers = asked.into_iter().map(|(id, thread)| {
+            (id, thread.join().unwrap_or_else(|_| Err("it could not be asked".to_owned())))
+        });
+        answers.collect()
+    })
+}
+
+/// Shows a cluster. Returns whether nothing is wrong with it.
+pub(crate) fn show(store: &Store, options: &Options, as_json: bool) -> Result<bool, Trouble> {
+    let reading = store.read()?;
+    let topology = &reading.topology;
+    let answers = ask_all(topology, &options.access);
+    let problems = problems(topology, &answers);
+    match as_json {
+        true => say(&format!("{:#}", to_json(store, &reading, &answers, &problems))),
+        false => say(text(options, &reading, &answers, &problems).trim_end()),
+    }
+    Ok(problems.is_empty())
+}
+
+/// What somebody has to look at, the worst first.
+fn problems(topology: &Topology, answers: &Answers) -> Vec<String> {
+    let mut problems = Vec::new();
+    if topology.shards.is_empty() {
+        problems
+            .push("there is no cluster of this name: dunlin cluster create makes it".to_owned());
+        return problems;
+    }
+    for shard in topology.shards.values() {
+        let own = short(shard.id);
+        let alive = shard.members.iter().filter(|id| is_alive(topology, **id)).count();
+        let (members, quorum) = (shard.members.len(), shard.quorum());
+        if shard.leader.is_none() && !shard.slots.is_empty() {
+            problems.push(format!(
+                "shard {own} has no primary: {} slots are not served ({alive} of {members} \
+                 members are alive)",
+                shard.slots.count()
+            ));
+        } else if alive < quorum {
+            problems.push(format!(
+                "shard {own} has {alive} of {members} members: writes at quorum wait, and nobody \
+                 can take over"
+            ));
+        } else if alive < members && alive == quorum {
+            problems.push(format!(
+                "shard {own} has {alive} of {members} members: one more must not be lost"
+            ));
+        }
+    }
+    let unowned = topology.unowned();
+    if !unowned.is_empty() {
+        problems.push(format!("{} slots have no shard: {unowned}", unowned.count()));
+    }
+    for node in topology.nodes.values().filter(|node| node.shard.is_some()) {
+        let (own, place) = (short(node.id), place_of(node));
+        match (node.is_alive(), answers.get(&node.id)) {
+            (false, _) => problems.push(format!("node {own} at {place} is not alive")),
+            (true, Some(Err(problem))) => {
+                problems.push(format!("node {own} cannot be asked: {problem}"));
+            }
+            (true, Some(Ok(told))) if told.link == Some(false) && !topology.is_primary(node.id) => {
+                problems.push(format!("node {own} at {place} has no link to its primary"));
+            }
+            _ => {}
+        }
+        match lag(topology, node, answers) {
+            Some(bytes) if bytes > LONG_LAG => problems.push(format!(
+                "node {own} at {place} lacks {} of the stream",
+                bytes_in_words(bytes)
+            )),
+            _ => {}
+        }
+    }
+    problems
+}
+
+fn is_alive(topology: &Topology, node: NodeId) -> bool {
+    topology.nodes.get(&node).is_some_and(Node::is_alive)
+}
+
+/// How much of the primary's stream a replica lacks, in bytes.
+fn lag(topology: &Topology, node: &Node, answers: &Answers) -> Option<u64> {
+    let leader = topology.shard_of(node.id)?.leader?;
+    let offset = |id: &NodeId| answers.get(id)?.as_ref().ok()?.offset;
+    if leader.node == node.id {
+        return None;
+    }
+    // The replica may have been asked a moment later.
+    Some(offset(&leader.node)?.saturating_sub(offset(&node.id)?))
+}
+
+fn role(topology: &Topology, shard: &Shard, node: NodeId) -> &'static str {
+    if topology.is_primary(node) {
+        "primary"
+    } else if shard.members.contains(&node) {
+        "replica"
+    } else {
+        "joining"
+    }
+}
+
+fn bytes_in_words(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if size < 1000.0 {
+            let digits = usize::from(unit != "B" && size < 10.0);
+            return format!("{size:.digits$} {unit}");
+        }
+        size /= 1000.0;
+    }
+    format!("{size:.1} TB")
+}
+
+fn state(topology: &Topology, node: &Node, answers: &Answers) -> String {
+    match (node.is_alive(), answers.get(&node.id)) {
+        (false, _) => "gone".to_owned(),
+        (true, Some(Err(_))) => "no answer".to_owned(),
+        (true, Some(Ok(told))) if told.link == Some(false) && !topology.is_primary(node.id) => {
+            "no link".to_owned()
+        }
+        _ => "ok".to_owned(),
+    }
+}
+
+/// The nodes of a shard, the primary first.
+fn nodes_of<'t>(topology: &'t Topology, shard: &Shard) -> Vec<&'t Node> {
+    let mut nodes: Vec<_> = shard.nodes().filter_map(|id| topology.nodes.get(&id)).collect();
+    nodes.sort_by_key(|node| (!topology.is_primary(node.id), place_of(node)));
+    nodes
+}
+
+fn text(options: &Options, reading: &Reading, answers: &Answers, problems: &[String]) -> String {
+    let topology = &reading.topology;
+    let mut text = format!(
+        "cluster {} in {}, revision {}: {} shards, {} nodes, {} of {SLOT_COUNT} slots served, \
+         epoch {}\n",
+        options.name,
+        options.etcd.endpoints.join(","),
+        reading.revision(),
+        topology.shards.len(),
+        topology.nodes.len(),
+        topology.served_count(),
+        topology.epoch(),
+    );
+    for problem in problems {
+        text.push_str(&format!("! {problem}\n"));
+    }
+    let headings =
+        ["SHARD", "SLOTS", "NODE", "ADDRESS", "ROLE", "STATE", "EPOCH", "LAG", "ZONE", "VERSION"];
+    let mut rows = Vec::new();
+    for shard in topology.shards.values() {
+        let (mut id, mut slots) = (short(shard.id), shard.slots.to_string());
+        if slots.is_empty() {
+            slots = "none".to_owned();
+        }
+        let nodes = nodes_of(topology, shard);
+        if nodes.is_empty() {
+            rows.push(vec![id.clone(), slots.clone(), "none".to_owned()]);
+        }
+        for node in nodes {
+            let lag = lag(topology, node, answers);
+            let epoch = shard.leader.filter(|leader| leader.node == node.id);
+            rows.push(vec![
+                std::mem::take(&mut id),
+                std::mem::take(&mut slots),
+                short(node.id),
+                place_of(node),
+                role(topology, shard, node.id).to_owned(),
+                state(topology, node, answers),
+                epoch.map(|leader| leader.epoch.to_string()).unwrap_or_default(),
+                lag.map(bytes_in_words).unwrap_or_default(),
+                node.zone.clone(),
+                node.version.clone(),
+            ]);
+        }
+    }
+    if !rows.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&headings, &rows));
+    }
+    let spare = topology.nodes.values().filter(|node| node.shard.is_none());
+    let rows: Vec<_> = spare
+        .map(|node| {
+            let state = if node.is_alive() { "ok" } else { "gone" };
+            vec![short(node.id), place_of(node), state.to_owned(), node.version.clone()]
+        })
+        .collect();
+    if !rows.is_empty() {
+        text.push_str("\nWithout a shard:\n");
+        text.push_str(&table(&["NODE", "ADDRESS", "STATE", "VERSION"], &rows));
+    }
+    let rows: Vec<_> = topology
+        .migrations
+        .values()
+        .map(|own| {
+            let state = format!("{:?}", own.state).to_lowercase();
+            vec![own.id.clone(), own.slots.to_string(), short(own.from), short(own.to), state]
+        })
+        .collect();
+    if !rows.is_empty() {
+        text.push_str("\nSlots on their way:\n");
+        text.push_str(&table(&["MIGRATION", "SLOTS", "FROM", "TO", "STATE"], &rows));
+    }
+    text
+}
+
+fn to_json(store: &Store, reading: &Reading, answers: &Answers, problems: &[String]) -> Value {
+    let topology = &reading.topology;
+    let of_node = |node: &Node| {
+        let shard = topology.shard_of(node.id);
+        let told = answers.get(&node.id).and_then(|told| told.as_ref().ok());
+        json!({
+            "id": node.id.to_string(),
+            "name": node.name,
+            "host": node.address.host,
+            "port": node.address.port,
+            "tls_port": node.address.tls_port,
+            "zone": node.zone,
+            "alive": node.is_alive(),
+            "lease": reading.lease_of(&store.keys, node.id).map(|lease| lease.to_string()),
+            "version": node.version,
+            "role": shard.map(|shard| role(topology, shard, node.id)),
+            "state": state(topology, node, answers),
+            "offset": told.and_then(|told| told.offset),
+            "lag_bytes": lag(topology, node, answers),
+        })
+    };
+    let shards = topology.shards.values().map(|shard| {
+        let nodes: Vec<_> = nodes_of(topology, shard).into_iter().map(of_node).collect();
+        json!({
+            "id": shard.id.to_string(),
+            "slots": shard.slots.to_string(),
+            "slot_count": shard.slots.count(),
+            "quorum": shard.quorum(),
+            "epoch": shard.leader.map(|leader| leader.epoch),
+            "primary": shard.leader.map(|leader| leader.node.to_string()),
+            "nodes": nodes,
+        })
+    });
+    let spare = topology.nodes.values().filter(|node| node.shard.is_none()).map(of_node);
+    let migrations = topology.migrations.values().map(|own| {
+        json!({
+            "id": own.id,
+            "slots": own.slots.to_string(),
+            "from": own.from.to_string(),
+            "to": own.to.to_string(),
+            "state": own.state,
+        })
+    });
+    json!({
+        "name": topology.name,
+        "revision": reading.revision(),
+        "epoch": topology.epoch(),
+        "slots_served": topology.served_count(),
+        "problems": problems,
+        "shards": shards.collect::<Vec<_>>(),
+        "without_shard": spare.collect::<Vec<_>>(),
+        "migrations": migrations.collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        let shown = [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (20_000_000, "20 MB")];
+        for (bytes, text) in shown {
+            assert_eq!(bytes_in_words(bytes), text);
+        }
+    }
+}
