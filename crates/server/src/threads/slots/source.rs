@@ -333,14 +333,8 @@ impl Source<'_> {
         loop {
             let end = self.engine.journal.end();
             while *at < end && self.send_records(wire, backlog, at, end)? {}
-            match self.make_sure(wire) {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                // A target that is only slow has its mark ahead.
-                Err(Trouble::Broken(_)) if wire.ahead() > 0 && wire.hear().is_ok() => {
-                    return Ok(false);
-                }
-                Err(trouble) => return Err(trouble),
+            if !self.make_sure(wire)? {
+                return Ok(false);
             }
             // Keys may have expired meanwhile, or were evicted.
             if !self.has_news(backlog, *at)? {
@@ -362,8 +356,13 @@ impl Source<'_> {
         Ok(is_reached)
     }
 
-    /// Whether what the target was sent is as durable as it has to be, or soon is.
+    /// Whether what the target was sent is as durable as it has to be, or soon is. Its replies may
+    /// wait for that too.
     fn is_reached(&self, wire: &mut Wire) -> Result<bool, Trouble> {
+        match wire.settle(LONGEST_HOLD) {
+            Err(Trouble::Broken(_)) if wire.ahead() > 0 && wire.hear().is_ok() => return Ok(false),
+            settled => settled?,
+        }
         let limit = LONGEST_HOLD.as_millis().to_string();
         let count = match self.job.reach {
             Reach::Memory => None,
