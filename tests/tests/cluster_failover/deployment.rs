@@ -16,7 +16,8 @@ use tests::server::{Server, Target, free_port};
 
 /// Milliseconds for which a silent primary keeps its place here: etcd's shortest lease.
 pub(crate) const NODE_TIMEOUT: u64 = 2000;
-const SHARD: &str = "00000000000000000000000000000000000000aa";
+pub(crate) const SHARD: &str = "00000000000000000000000000000000000000aa";
+pub(crate) const OTHER_SHARD: &str = "00000000000000000000000000000000000000bb";
 const PREFIX: &str = "/dunlin/dunlin/";
 
 /// An etcd that can be ended and started again.
@@ -91,8 +92,15 @@ impl Deployment {
     /// Starts so many nodes that form one shard with all slots, and waits until one of them leads
     /// and the others follow.
     pub(crate) fn start(count: usize, options: &[(&str, &str)]) -> Result<Deployment> {
-        let etcd = Etcd::start()?;
-        let address = format!("http://127.0.0.1:{}", etcd.port);
+        let mut deployment = Deployment { nodes: Vec::new(), etcd: Etcd::start()? };
+        deployment.start_nodes(count, options)?;
+        deployment.form_shard(SHARD, "0-16383", 0)?;
+        deployment.wait_until_whole()?;
+        Ok(deployment)
+    }
+
+    fn start_nodes(&mut self, count: usize, options: &[(&str, &str)]) -> Result<()> {
+        let address = format!("http://127.0.0.1:{}", self.etcd.port);
         let timeout = NODE_TIMEOUT.to_string();
         let mut all = vec![
             ("cluster-enabled", "yes"),
@@ -102,17 +110,58 @@ impl Deployment {
             ("repl-diskless-sync-delay", "0"),
         ];
         all.extend(options);
-        let nodes = (0..count).map(|_| Server::start(Target::Dunlin, &all));
-        let deployment = Deployment { nodes: nodes.collect::<Result<_>>()?, etcd };
-        deployment.form_shard()?;
-        deployment.wait_until_whole()?;
-        Ok(deployment)
+        for _ in 0..count {
+            self.nodes.push(Server::start(Target::Dunlin, &all)?);
+        }
+        Ok(())
     }
 
-    /// Has all nodes be members of one shard that owns all slots.
-    fn form_shard(&self) -> Result<()> {
+    /// Starts another shard of so many nodes, which has no slots, and waits until one leads and has
+    /// the others as replicas.
+    pub(crate) fn add_shard(&mut self, count: usize) -> Result<()> {
+        let first = self.nodes.len();
+        self.start_nodes(count, &[])?;
+        self.form_shard(OTHER_SHARD, "", first)?;
+        let followed = format!("connected_slaves:{}\r\n", count - 1);
+        wait_until("the other shard has a primary", || {
+            for node in &self.nodes[first..] {
+                let info = node.connect()?.call_text("INFO replication")?;
+                let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+                if info.contains("role:master") && info.contains(&followed) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Asks for a move of slots.
+    pub(crate) fn move_slots(&self, id: &str, slots: &str, from: &str, to: &str) -> Result<()> {
+        let value = format!(
+            "{{\"slots\":\"{slots}\",\"from\":\"{from}\",\"to\":\"{to}\",\"state\":\"wanted\"}}"
+        );
+        self.etcd.control(&["put", &format!("{PREFIX}migrations/{id}"), &value])?;
+        Ok(())
+    }
+
+    /// Waits until a move is over.
+    pub(crate) fn wait_for_move(&self, id: &str) -> Result<()> {
+        let key = format!("{PREFIX}migrations/{id}");
+        wait_until("the slots have moved", || Ok(self.etcd.control(&["get", &key])?.is_empty()))
+    }
+
+    /// The slots of a shard.
+    pub(crate) fn slots_of(&self, shard: &str) -> Result<String> {
+        let key = format!("{PREFIX}shards/{shard}");
+        let value = self.etcd.control(&["get", "--print-value-only", &key])?;
+        let slots = value.split("\"slots\":\"").nth(1).and_then(|rest| rest.split('"').next());
+        Ok(slots.context("slots")?.to_owned())
+    }
+
+    /// Has the nodes from this one on be members of a shard that owns some slots.
+    fn form_shard(&self, shard: &str, slots: &str, first: usize) -> Result<()> {
         let mut names = Vec::new();
-        for node in &self.nodes {
+        for node in &self.nodes[first..] {
             let name = node.connect()?.call_text("CLUSTER MYID")?;
             let name = String::from_utf8(name.text().context("a name")?.to_vec())?;
             let key = format!("{PREFIX}members/{name}");
@@ -123,13 +172,13 @@ impl Deployment {
             })
             .with_context(|| node.log_tail())?;
             let value = value.trim().strip_prefix('{').context("an object")?;
-            let value = format!("{{\"shard\":\"{SHARD}\",{}", without_shard(value));
+            let value = format!("{{\"shard\":\"{shard}\",{}", without_shard(value));
             self.etcd.control(&["put", &key, &value])?;
             names.push(format!("\"{name}\""));
         }
         names.sort();
-        let shard = format!("{{\"slots\":\"0-16383\",\"members\":[{}]}}", names.join(","));
-        self.etcd.control(&["put", &format!("{PREFIX}shards/{SHARD}"), &shard])?;
+        let value = format!("{{\"slots\":\"{slots}\",\"members\":[{}]}}", names.join(","));
+        self.etcd.control(&["put", &format!("{PREFIX}shards/{shard}"), &value])?;
         Ok(())
     }
 

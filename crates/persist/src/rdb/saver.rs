@@ -117,8 +117,8 @@ impl Saver {
         let right = match (self.cuts.try_take(Reader::Snapshot), &request) {
             (Ok(right), _) => right,
             (Err(Reader::Snapshot), _) => return Err(Refusal::InProgress),
-            // A replica, or another server, may take its copy slowly: no client waits for that. In Redis a file is
-            // being written then, too.
+            // A replica, or another server, may take its copy slowly: no client waits for that. In
+            // Redis a file is being written then, too.
             (Err(Reader::Replicas | Reader::Slots), SaveRequest::Answer(_)) => {
                 return Err(Refusal::InProgress);
             }
