@@ -539,7 +539,7 @@ directives! {
     /// Password of that user.
     cluster_etcd_password: Vec<u8> = Vec::new()
         => named("cluster-etcd-password").immutable().secret(), OPTIONAL_TEXT;
-    /// Certificates of the authorities that vouch for etcd; empty takes those of `tls-ca-cert-file`.
+    /// Certificates of the authorities that vouch for etcd; empty takes `tls-ca-cert-file`.
     cluster_etcd_ca_file: Vec<u8> = Vec::new() => named("cluster-etcd-ca-file").immutable(), OPTIONAL_TEXT;
     /// Certificate that is shown to etcd; empty shows none.
     cluster_etcd_cert_file: Vec<u8> = Vec::new()
@@ -567,8 +567,8 @@ directives! {
     cluster_slot_stats_enabled: bool = false => named("cluster-slot-stats-enabled"), YesNo;
     /// Port of the connections between nodes; 0 adds 10000 to the port for clients.
     cluster_port: u16 = 0 => named("cluster-port").immutable().without_effect(NO_BUS), integer(0, 65535);
-    /// Milliseconds for which a node is given the right to be primary each time that it asks etcd. A
-    /// primary that is silent for so long is replaced.
+    /// Milliseconds for which etcd lets a node be primary each time that it asks. A primary that is
+    /// silent for so long is replaced.
     cluster_node_timeout: u64 = 5_000 => named("cluster-node-timeout"), integer(0, LONG_MAX);
     /// Node timeouts without its primary after which a replica's data is too old for promotion.
     cluster_replica_validity_factor: u32 = 10

@@ -1,4 +1,4 @@
-//! CLUSTER, READONLY, READWRITE, ASKING and CLUSTERSCAN: what a node of a cluster tells its clients.
+//! CLUSTER, READONLY, READWRITE, ASKING and CLUSTERSCAN: what a node tells clients of a cluster.
 //!
 //! | file | what it answers |
 //! |---|---|

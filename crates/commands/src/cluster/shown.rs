@@ -153,8 +153,8 @@ fn reply_member(cx: &mut Context<'_>, view: &ClusterView, node: &Node, leads: bo
     cx.reply.bulk(health.as_bytes());
 }
 
-/// The offset of a node in the stream of its shard, as far as this node knows it: its own, and those
-/// of its replicas.
+/// The offset of a node in the stream of its shard, as far as this node knows it: its own, and
+/// those of its replicas.
 fn offset_of(cx: &Context<'_>, view: &ClusterView, node: &Node) -> Option<u64> {
     if node.id == view.own {
         return Some(cx.engine.replication_offset());
