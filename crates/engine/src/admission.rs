@@ -46,6 +46,8 @@ use config::{Config, Permission};
 
 /// Milliseconds after which a command that would change a held key tries again.
 const PAUSE_OF_HELD: u64 = 2;
+/// Milliseconds after which a command for a slot that is being handed over tries again.
+const PAUSE_OF_HAND_OVER: u64 = 5;
 /// Milliseconds after which a command for slots that change their owner tries again.
 const PAUSE_OF_SLOTS: u64 = 1;
 
@@ -75,12 +77,19 @@ impl Engine {
         session.user.look(&self.users);
         self.authenticated(session, row.command)?;
         self.allowed_to_user(turn, session, (row, request.argv))?;
-        self.serves_slots(turn, session, (row.command, request.argv, request.keys))?;
+        let own = (&row.command.spec, request.argv, request.keys);
+        if let Err(error) = self.serves_slots(turn, session, own) {
+            // The next primary is about to be known.
+            if self.pause.is_handing_over() && error.says_cluster_is_down() {
+                return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_HAND_OVER));
+            }
+            return Err(error);
+        }
         eviction::admit(self, pinned, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;
         self.may_write(turn, session, row.command)?;
         self.replicas_suffice(turn, session, row.command)?;
-        allowed_on_replica(turn, session, row.command)?;
+        self.allowed_on_replica(turn, session, row.command, request.argv)?;
         allowed_while_subscribed(session, row.command)?;
         allowed_while_monitoring(session, row.command)?;
         self.allowed_while_stale(turn, session, row.command)?;
@@ -163,6 +172,24 @@ impl Engine {
         }
         let concerned = durability::is_refused_like_writes(session, command);
         if concerned { Err(saving::refusal()) } else { Ok(()) }
+    }
+
+    /// Whether a replica lets clients write. A script that says of itself that it may write counts
+    /// as a write.
+    fn allowed_on_replica(
+        &self,
+        turn: &Turn,
+        session: &Session,
+        command: &Spec,
+        argv: Arguments<'_>,
+    ) -> CommandResult {
+        if !turn.refuses_writes || session.replays {
+            return Ok(());
+        }
+        let may_write = any_has(command, session, command::WRITE)
+            || each_request(command, argv, session)
+                .any(|(own, argv)| self.says_it_writes(own, argv));
+        if may_write { Err(CommandError::READ_ONLY_REPLICA) } else { Ok(()) }
     }
 
     /// Whether as many replicas keep up as the settings ask of a primary.
@@ -328,14 +355,6 @@ const LONGEST_WORD: usize = 128;
 /// The first `room` bytes.
 fn cut(bytes: &[u8], room: usize) -> &[u8] {
     &bytes[..bytes.len().min(room)]
-}
-
-/// Whether a replica lets clients write.
-fn allowed_on_replica(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
-    if !turn.refuses_writes || session.replays || !any_has(command, session, command::WRITE) {
-        return Ok(());
-    }
-    Err(CommandError::READ_ONLY_REPLICA)
 }
 
 /// Whether a connection that brings slots may send a command: one that writes in these slots alone,

@@ -206,6 +206,7 @@ fn a_replica_serves_reads_of_clients_that_have_asked_for_that() {
             ("READWRITE", "+OK\r\n"),
             ("GET k2", moved),
             ("SPUBLISH k2 a", ":0\r\n"),
+            ("SUNSUBSCRIBE k2", moved),
             ("READONLY", "+OK\r\n"),
         ],
     );
@@ -216,6 +217,20 @@ fn a_replica_serves_reads_of_clients_that_have_asked_for_that() {
     server.text("EXEC");
     server.text("RESET");
     assert_eq!(server.text("GET k2"), moved);
+}
+
+#[test]
+fn the_last_primary_reads_what_it_has_if_the_settings_say_so() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    server.text("SET k2 v");
+    let without_leader = |shard: Shard| Shard { leader: None, ..shard };
+    let shards = [without_leader(shard(1, "0-8000", &[1, 3])), shard(2, "8001-16000", &[2])];
+    let nodes = [node(1, 1), node(2, 2), node(3, 1)];
+    let alone = Topology::new("test".to_owned(), 2, nodes, shards, [], BTreeMap::new());
+    server.engine.follow_topology(Arc::new(alone));
+    expect(&mut server, &[("GET k2", NOT_SERVED), ("SET k2 w", NOT_SERVED), ("GET k0", MOVED)]);
+    server.text("CONFIG SET cluster-allow-reads-when-down yes");
+    expect(&mut server, &[("GET k2", "$1\r\nv\r\n"), ("SET k2 w", NOT_SERVED)]);
 }
 
 #[test]

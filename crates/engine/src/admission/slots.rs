@@ -142,8 +142,8 @@ fn locate<'v>(
     }
 }
 
-/// Appends the slots of the shard channels that a command names, and returns whether it is one of
-/// the commands that name some.
+/// Appends the slots of the shard channels that a command names, and returns whether it subscribes
+/// or publishes. As in Redis, one that ends subscriptions is no such command.
 fn add_channels(command: &Spec, argv: Arguments<'_>, slots: &mut NamedSlots) -> bool {
     if !command.has(PUBSUB) {
         return false;
@@ -151,7 +151,7 @@ fn add_channels(command: &Spec, argv: Arguments<'_>, slots: &mut NamedSlots) -> 
     for spec in command.keys.iter().filter(|spec| spec.flags & NOT_KEY != 0) {
         spec.each(argv, |index| slots.push(base::crc::key_slot(argv.at(index))));
     }
-    !command.keys.is_empty()
+    command.channels.is_some()
 }
 
 impl Engine {
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     /// Whether a command runs a script that says of itself that it may write.
-    fn says_it_writes(&self, command: &Spec, argv: Arguments<'_>) -> bool {
+    pub(super) fn says_it_writes(&self, command: &Spec, argv: Arguments<'_>) -> bool {
         let flags = self.script_flags(command, argv);
         flags.is_some_and(|flags| flags & (COMPATIBLE | NO_WRITES) == 0)
     }

@@ -16,7 +16,7 @@ pub enum Owner<'v> {
     Nobody,
     /// The shard of this node, which is its primary.
     Own,
-    /// The shard of this node, whose primary this is, or was when it last had one.
+    /// The shard of this node, whose primary this is, or was when it last had one: this node too.
     Primary(&'v Node),
     /// Another shard, whose primary this is, or was when it last had one.
     Other(&'v Node),
@@ -71,8 +71,6 @@ impl ClusterView {
             return Owner::Own;
         }
         match self.topology.primary_of_slot(slot) {
-            // etcd has this node as the last primary, and no present one.
-            Some(node) if node.id == self.own => Owner::Nobody,
             Some(node) if self.slots.has(slot) => Owner::Primary(node),
             Some(node) => Owner::Other(node),
             None => Owner::Nobody,

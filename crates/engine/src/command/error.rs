@@ -176,6 +176,11 @@ impl CommandError {
         codes.iter().any(|code| self.0.starts_with(code))
     }
 
+    /// Whether it says that the slot of a key is not served just now.
+    pub(crate) fn says_cluster_is_down(&self) -> bool {
+        self.0.starts_with(b"CLUSTERDOWN ")
+    }
+
     /// An expiry out of bounds, named after the command.
     pub fn invalid_expire(command: &str) -> CommandError {
         CommandError::owned(format!("ERR invalid expire time in '{command}' command"))
