@@ -4,9 +4,8 @@ use cluster::ids::{NodeId, ShardId};
 use cluster::topology::{Node, Shard};
 
 use crate::link::{self, place_of};
-use crate::members::agreed;
 use crate::options::{Options, Target};
-use crate::print::say;
+use crate::print::{agreed, say};
 use crate::record::{Reading, Store};
 use crate::status::short;
 use crate::trouble::Trouble;

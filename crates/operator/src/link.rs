@@ -62,7 +62,7 @@ pub(crate) fn call(node: &Node, access: &Access, words: &[&str]) -> Result<Value
 
 /// How far a node is, as it says itself.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct NodeReport {
     /// The offset of the stream that it has.
     pub(crate) offset: Option<u64>,
     /// Whether its link to the primary is up; none for a primary.
@@ -70,7 +70,7 @@ pub(crate) struct Told {
 }
 
 /// Asks a node how far it is.
-pub(crate) fn ask(node: &Node, access: &Access) -> Result<Told, String> {
+pub(crate) fn ask(node: &Node, access: &Access) -> Result<NodeReport, String> {
     let answer = call(node, access, &["INFO", "replication"])?;
     let (Value::Bulk(page) | Value::Verbatim(_, page)) = answer else {
         return Err(format!("{}: {}", place_of(node), in_words(&answer)));
@@ -84,5 +84,5 @@ pub(crate) fn ask(node: &Node, access: &Access) -> Result<Told, String> {
         Some("slave") => number("slave_repl_offset"),
         _ => number("master_repl_offset"),
     };
-    Ok(Told { offset, link: field("master_link_status").map(|status| status == "up") })
+    Ok(NodeReport { offset, link: field("master_link_status").map(|status| status == "up") })
 }

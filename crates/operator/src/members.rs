@@ -13,7 +13,7 @@ use cluster::topology::{Node, Shard};
 use crate::failover;
 use crate::link::place_of;
 use crate::options::{Destination, Options};
-use crate::print::{confirm, say};
+use crate::print::{agreed, say};
 use crate::record::{Reading, Store};
 use crate::status::short;
 use crate::table::table;
@@ -26,14 +26,6 @@ fn new_id() -> ShardId {
     let mut id = [0; 20];
     rng::with(|rng| rng.fill(&mut id));
     ShardId(id)
-}
-
-/// Whether a plan that was shown is to be carried out.
-pub(crate) fn agreed(options: &Options) -> Result<bool, Trouble> {
-    if options.dry_run {
-        return Ok(false);
-    }
-    if confirm(options.yes)? { Ok(true) } else { Err(Trouble::Refused) }
 }
 
 /// Makes a cluster. If there is one, waits until it serves.

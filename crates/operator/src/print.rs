@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::options::Options;
+use crate::trouble::Trouble;
+
 /// Tells the user something. If nobody listens any more, there is nobody to tell.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
@@ -12,19 +15,23 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "dunlin: {text}");
 }
 
-/// Asks whether this shall be done.
+/// Whether a plan that was shown is to be carried out; asks the user.
 ///
 /// # Errors
-/// Nobody can be asked.
-pub(crate) fn confirm(yes: bool) -> Result<bool, String> {
-    if yes {
-        return Ok(true);
+/// The user does not want it, or nobody can be asked.
+pub(crate) fn agreed(options: &Options) -> Result<bool, Trouble> {
+    if options.dry_run || options.yes {
+        return Ok(!options.dry_run);
     }
     if !io::stdin().is_terminal() {
-        return Err("nobody can be asked whether this shall be done: add --yes".to_owned());
+        let text = "nobody can be asked whether this shall be done: add --yes";
+        return Err(Trouble::Failed(text.to_owned()));
     }
     let _ = write!(io::stdout(), "Do this? [y/N] ").and_then(|()| io::stdout().flush());
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(true),
+        _ => Err(Trouble::Refused),
+    }
 }

@@ -7,7 +7,7 @@ use cluster::slots::SLOT_COUNT;
 use cluster::topology::{Node, Shard, Topology};
 use serde_json::{Value, json};
 
-use crate::link::{self, Told, place_of};
+use crate::link::{self, NodeReport, place_of};
 use crate::options::{Access, Options};
 use crate::print::say;
 use crate::record::{Reading, Store};
@@ -25,7 +25,7 @@ pub(crate) fn short(id: impl ToString) -> String {
 }
 
 /// What the nodes say of themselves, for those that answer, and why others do not.
-type Answers = BTreeMap<NodeId, Result<Told, String>>;
+type Answers = BTreeMap<NodeId, Result<NodeReport, String>>;
 
 fn ask_all(topology: &Topology, access: &Access) -> Answers {
     std::thread::scope(|scope| {

@@ -7,9 +7,8 @@ use cluster::topology::Node;
 
 use crate::failover;
 use crate::link::{self, place_of};
-use crate::members::agreed;
 use crate::options::Options;
-use crate::print::say;
+use crate::print::{agreed, say};
 use crate::record::{Reading, Store};
 use crate::status::short;
 use crate::table::table;
