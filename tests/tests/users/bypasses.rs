@@ -131,7 +131,8 @@ fn reads_and_writes_are_told_apart() -> Result<()> {
 /// What was found for one key of a pipeline counts for others: only for those it was found for.
 #[test]
 fn commands_that_come_together_are_judged_each() -> Result<()> {
-    let server = with_user("~own* ~exactly %R~read* -append (~longer-than-a-word-* +@all -get)")?;
+    let server =
+        with_user("~own* ~exactly %R~read* %W~out* -append (~longer-than-a-word-* +@all -get)")?;
     let mut client = connect_as(&server, "u")?;
     let commands = [
         ("SET own1 1", true),
@@ -143,6 +144,9 @@ fn commands_that_come_together_are_judged_each() -> Result<()> {
         ("SET read1 1", false),
         ("GET read2", true),
         ("SET read1 1 GET", false),
+        ("SET out1 1", true),
+        ("SET out1 1 GET", false),
+        ("SET out2 1", true),
         ("GET exactly", true),
         ("GET exactly1", false),
         ("GET exactl", false),
