@@ -12,9 +12,9 @@ use persist::config_file;
 use process::paths::{self, reason};
 use serde::{Deserialize, Serialize};
 
-/// A place in a history.
+/// Where the data ended when the server was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct StoppedAt {
     /// The history.
     pub(super) history: String,
     /// The offset up to which the data have it.
@@ -37,7 +37,7 @@ pub(super) struct Kept {
     pub(super) history: String,
     /// Where the data ended when the server was stopped, if nothing has happened since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) stopped_at: Option<Place>,
+    pub(super) stopped_at: Option<StoppedAt>,
     /// The cluster.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "shared")]
     pub(super) topology: Option<Arc<Topology>>,
@@ -138,7 +138,7 @@ mod tests {
         let mut first = KeptFile::open(path.as_os_str().as_bytes()).unwrap();
         first.kept.epoch = 7;
         first.kept.complete = true;
-        first.kept.stopped_at = Some(Place { history: "h".into(), offset: 9 });
+        first.kept.stopped_at = Some(StoppedAt { history: "h".into(), offset: 9 });
         first.kept.topology = Some(Arc::new(Topology { name: "c".into(), ..Topology::default() }));
         first.store().unwrap();
         let again = KeptFile::open(path.as_os_str().as_bytes()).unwrap();

@@ -11,7 +11,7 @@ pub(super) enum Message {
     /// Something has happened.
     Heard(Event),
     /// A client asks for something.
-    Asked(ClusterRequest, Waiter),
+    Requested(ClusterRequest, Waiter),
     /// The server is to stop: it may when the sender is used.
     Stop(Sender<()>),
     /// The server stops now.

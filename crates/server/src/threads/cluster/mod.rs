@@ -39,7 +39,7 @@ use process::log::Log;
 use process::thread;
 
 use etcd::Etcd;
-use kept::{KeptFile, Place};
+use kept::{KeptFile, StoppedAt};
 use message::Message;
 use part::Part;
 use peers::{Peers, Question};
@@ -98,7 +98,7 @@ impl ClusterThread {
 
     /// Passes on what a client asks for.
     pub fn ask(&self, request: ClusterRequest, waiter: Waiter) {
-        self.tell(Message::Asked(request, waiter));
+        self.tell(Message::Requested(request, waiter));
     }
 
     fn tell(&self, message: Message) {
@@ -161,7 +161,7 @@ struct Node {
 impl Node {
     fn new(
         means: Means,
-        kept: KeptFile,
+        mut kept: KeptFile,
         tell: &Sender<Message>,
         stopping: &Arc<AtomicBool>,
     ) -> Result<Node, String> {
@@ -171,6 +171,9 @@ impl Node {
         let part = Part::new(&engine);
         let (history, offset) = part.place();
         let setup = setup::of_node(&config, &kept.kept, (&history, offset))?;
+        // What it confirms from now on, the files may lack after a kill.
+        kept.kept.stopped_at = None;
+        kept.store().map_err(|error| format!("{}: {error}", kept.path().display()))?;
         let etcd = Etcd::start(gateway, setup::patience(&config), tell);
         let etcd = etcd.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let peers = Peers::new(peers::Means {
@@ -226,7 +229,7 @@ impl Node {
                 match message {
                     Some(Message::End) => return self.end(),
                     Some(Message::Heard(event)) => self.hear(event),
-                    Some(Message::Asked(request, waiter)) => self.take_request(request, waiter),
+                    Some(Message::Requested(request, waiter)) => self.take_request(request, waiter),
                     Some(Message::Stop(done)) => {
                         let ticket = self.ticket(Asker::Stop(done));
                         self.hear(Event::StopAsked { ticket });
@@ -278,8 +281,9 @@ impl Node {
             Action::Remember { epoch, complete } => self.remember(epoch, complete),
             Action::Lead { epoch, continues } => {
                 self.part.lead(epoch, continues);
-                // The history has another name now.
-                self.remember(epoch, self.kept.kept.complete);
+                // The history of the data may have another name now.
+                let (epoch, complete) = (self.kept.kept.epoch, self.kept.kept.complete);
+                self.remember(epoch, complete);
             }
             Action::Follow { node: _, address, epoch } => {
                 let at = setup::place_of(&address, &self.engine.config.load());
@@ -446,7 +450,7 @@ impl Node {
     fn end(mut self) {
         self.engine.cluster.serve_until(0);
         let (history, offset) = self.part.place();
-        self.kept.kept.stopped_at = Some(Place { history, offset });
+        self.kept.kept.stopped_at = Some(StoppedAt { history, offset });
         self.keep();
     }
 }
