@@ -7,7 +7,7 @@
 //! REPLCONF listening-port 6380                +OK, or an error: it is an older one
 //! REPLCONF ip-address 10.0.0.2                (only if an address is announced)
 //! REPLCONF capa eof capa psync2
-//! REPLCONF cluster-node 0123..                (only by a node of a cluster, to another one)
+//! REPLCONF cluster-node 0123..:15             (only by a node of a cluster, to another one)
 //! REPLCONF version 9.1.2                      Valkey chooses its format of files by it
 //! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history]
 //! ```
@@ -31,7 +31,8 @@ pub struct Introduction {
     pub port: u16,
     /// The address at which it is reached; empty to let the primary look at the connection.
     pub address: Vec<u8>,
-    /// The identifier that the replica has as a node of a cluster; empty if it is none.
+    /// The name that the replica has as a node of a cluster, and the epoch in which it follows;
+    /// empty if it is none.
     pub node: Vec<u8>,
     /// The version of Valkey whose files it reads; empty to be a Redis of version 8, and get the
     /// files that such a one reads.

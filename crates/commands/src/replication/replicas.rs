@@ -79,9 +79,12 @@ fn introduce(own: &mut Introduction, option: &[u8], args: &mut Args<'_>) -> Comm
         }
         b"capa" => own.note_capability(args.bytes()?),
         b"cluster-node" => {
-            let node = std::str::from_utf8(args.bytes()?).ok().and_then(|node| node.parse().ok());
-            let no_node = CommandError::text("ERR REPLCONF cluster-node is no node's name");
-            own.node = Some(node.ok_or(no_node)?);
+            let no_node = || CommandError::text("ERR REPLCONF cluster-node is no node and epoch");
+            let words = std::str::from_utf8(args.bytes()?).map_err(|_| no_node())?;
+            let (node, epoch) = words.split_once(':').ok_or_else(no_node)?;
+            let (node, epoch) = (node.parse(), epoch.parse());
+            (own.node, own.epoch) =
+                (Some(node.map_err(|_| no_node())?), epoch.map_err(|_| no_node())?);
         }
         b"version" => {
             let text = args.bytes()?;

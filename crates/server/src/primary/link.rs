@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cluster::ids::NodeId;
 use config::{Config, PrimaryAddress};
 use engine::engine::Engine;
 use engine::replication::LinkState;
@@ -202,7 +201,8 @@ impl Follower {
         let resumes = engine.replication.resumes_at();
         let asks = engine.failover.asks();
         let wanted = wanted(resumes.as_ref(), asks);
-        let node = engine.cluster.view().map(|view| view.own);
+        let epoch = engine.replicas.quorum.epoch();
+        let node = engine.cluster.view().map(|view| format!("{}:{epoch}", view.own));
         let offer = shake_hands(&term, &mut wire, introduction(&config, node), wanted);
         if asks && matches!(offer, Ok(_) | Err(Trouble::Protocol(_))) {
             handing_over.note_answer(offer.is_ok());
@@ -248,7 +248,7 @@ fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: bool) -> Wanted {
     }
 }
 
-fn introduction(config: &Config, node: Option<NodeId>) -> Introduction {
+fn introduction(config: &Config, node: Option<String>) -> Introduction {
     let port = match config.replica_announce_port {
         0 if config.tls_replication && config.tls_port != 0 => config.tls_port,
         0 => config.port,
@@ -259,7 +259,7 @@ fn introduction(config: &Config, node: Option<NodeId>) -> Introduction {
         password: config.masterauth.clone(),
         port,
         address: config.replica_announce_ip.clone(),
-        node: node.map(|node| node.to_string().into_bytes()).unwrap_or_default(),
+        node: node.unwrap_or_default().into_bytes(),
         version: VALKEY_VERSION,
     }
 }

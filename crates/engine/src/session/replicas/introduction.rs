@@ -1,7 +1,7 @@
 //! What a client says of itself before it becomes a replica (REPLCONF), and what it then asks for
 //! (PSYNC, SYNC).
 
-use cluster::ids::NodeId;
+use cluster::ids::{Epoch, NodeId};
 
 /// The words of `capa` that matter here: bits of [`Introduction::capabilities`]. Others are
 /// ignored.
@@ -26,6 +26,8 @@ pub struct Introduction {
     pub address: Vec<u8>,
     /// Its name as a node of a cluster, if it is one.
     pub node: Option<NodeId>,
+    /// In which epoch it follows, as a node of a cluster.
+    pub epoch: Epoch,
     /// See [`capability`].
     pub capabilities: u8,
     /// The version of a Valkey, as [`parse_version`] has it.

@@ -256,10 +256,13 @@ impl Replicas {
         self.count(|own| own.synced() >= offset && own.synced() > 0)
     }
 
-    /// The nodes of a cluster that follow, and how far each has applied the stream.
+    /// The nodes of a cluster that follow in the present epoch, and how far each has applied the
+    /// stream.
     pub fn nodes(&self) -> Vec<(NodeId, u64)> {
         let all = self.all();
-        let online = all.iter().filter(|own| own.is_online());
+        let epoch = self.quorum.epoch();
+        let counts = |own: &&Arc<Replica>| own.is_online() && own.introduction.epoch >= epoch;
+        let online = all.iter().filter(counts);
         online.filter_map(|own| Some((own.introduction.node?, own.acknowledged()))).collect()
     }
 

@@ -4,30 +4,46 @@
 //! Replicas that are no members, such as a backup or a server outside of the cluster, do not count:
 //! no election asks them.
 
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
 use cluster::control;
-use cluster::ids::NodeId;
+use cluster::ids::{Epoch, NodeId};
 use parking_lot::Mutex;
 
 /// See the module's text.
 #[derive(Default)]
-pub struct Quorum(Mutex<control::Quorum>);
+pub struct Quorum {
+    quorum: Mutex<control::Quorum>,
+    epoch: AtomicI64,
+}
 
 impl Quorum {
+    /// Sets the epoch in which this server follows, or since which its own journal goes on.
+    pub fn set_epoch(&self, epoch: Epoch) {
+        self.epoch.store(epoch, Relaxed);
+    }
+
+    /// See [`Quorum::set_epoch`]. A replica that follows in an earlier one does not know yet to
+    /// which epoch its data belong, so what it has does not count.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch.load(Relaxed)
+    }
+
     /// Sets it. Its start is an offset of this server's own journal.
     pub fn set(&self, quorum: control::Quorum) {
-        *self.0.lock() = quorum;
+        *self.quorum.lock() = quorum;
     }
 
     /// How many replicas it needs besides this server. Before the server knows of one, it needs one
     /// more than there are.
     pub fn replicas(&self) -> u64 {
-        let own = self.0.lock();
+        let own = self.quorum.lock();
         own.groups.iter().map(|group| group.needed as u64).max().unwrap_or(1)
     }
 
     /// Whether a quorum has everything up to this offset. `confirmed` says how far replicas are.
     pub fn has(&self, offset: u64, confirmed: &[(NodeId, u64)]) -> bool {
-        let own = self.0.lock();
+        let own = self.quorum.lock();
         !own.groups.is_empty() && own.reached(u64::MAX, confirmed) >= offset
     }
 }

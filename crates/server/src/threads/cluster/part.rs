@@ -88,6 +88,7 @@ impl Part {
     pub(super) fn lead(&mut self, epoch: Epoch, continues: bool) {
         if !continues {
             self.fence();
+            self.engine.replicas.quorum.set_epoch(epoch);
             self.say(&[b"lead"]);
         }
         self.release_writes();
@@ -102,6 +103,7 @@ impl Part {
             // Another process may be there now: the link that stands says nothing of its data.
             self.say(&NOBODY);
         }
+        self.engine.replicas.quorum.set_epoch(epoch);
         let before = self.engine.replication.resumes_at().map(|(history, _)| history);
         self.say(&[b"follow", &at.host, at.port.to_string().as_bytes()]);
         self.release_writes();
