@@ -1,0 +1,96 @@
+//! What clients are shown of the cluster, and where HTTP sends them.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use tests::client::Reply;
+use tests::peers;
+use tests::web::Web;
+
+use crate::nodes::{Nodes, text};
+
+/// What redis-cli says to a node, in cluster mode if `words` ask for that.
+fn redis_cli(port: u16, words: &[&str]) -> Result<String> {
+    let output = Command::new(peers::program("redis-cli"))
+        .args(["-h", "127.0.0.1", "-p", &port.to_string()])
+        .args(words)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(said + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn programs_find_their_way() -> Result<()> {
+    let nodes = Nodes::start(&[])?;
+    let ports: Vec<u16> = nodes.all.iter().map(tests::server::Server::port).collect();
+    // It follows redirections to the node that has the key.
+    for (key, port) in [("k2", ports[1]), ("k0", ports[0]), ("k0", ports[2])] {
+        ensure!(redis_cli(port, &["-c", "SET", key, "there"])?.contains("OK"));
+        ensure!(redis_cli(port, &["-c", "GET", key])?.contains("there"));
+    }
+    let first = format!("127.0.0.1:{}", ports[0]);
+    let said = redis_cli(ports[0], &["--cluster", "check", &first])?;
+    ensure!(said.contains("[OK] All nodes agree about slots configuration."), "{said}");
+    ensure!(said.contains("1 additional replica(s)"), "{said}");
+    ensure!(said.contains("[ERR] Not all 16384 slots are covered by nodes."), "{said}");
+    let said = redis_cli(ports[0], &["--cluster", "info", &first])?;
+    ensure!(said.contains("keys in 2 masters"), "{said}");
+    let said = redis_cli(ports[0], &["--cluster", "call", &first, "PING"])?;
+    ensure!(said.matches("PONG").count() == 3, "{said}");
+    is_led_by_http(&nodes)?;
+    clients_that_wait_are_served(&nodes)
+}
+
+/// The port of HTTP of a node.
+fn http_port(nodes: &Nodes, index: usize) -> Result<u16> {
+    let reply = nodes.all[index].connect()?.call_text("CONFIG GET http-port")?;
+    let port = reply.elements().and_then(|own| own.into_iter().nth(1)).context("a value")?;
+    Ok(text(&port)?.parse()?)
+}
+
+fn is_led_by_http(nodes: &Nodes) -> Result<()> {
+    let (one, other) = (http_port(nodes, 0)?, http_port(nodes, 1)?);
+    let mut web = Web::connect(one)?;
+    // The second request has the headers of the first.
+    for _ in 0..2 {
+        let answer = web.ask("GET /v1/keys/k0", &[], b"")?;
+        ensure!(answer.status == 307, "{}", answer.status);
+        let expected = format!("http://127.0.0.1:{other}/v1/keys/k0");
+        ensure!(answer.header("location") == Some(&*expected), "{:?}", answer.header("location"));
+    }
+    let answer = web.ask("PUT /v1/keys/k0?ttl=100", &[], b"value")?;
+    let expected = format!("http://127.0.0.1:{other}/v1/keys/k0?ttl=100");
+    ensure!((answer.status, answer.header("location")) == (307, Some(&*expected)));
+    let answer = Web::connect(other)?.ask("PUT /v1/keys/k0?ttl=100", &[], b"value")?;
+    ensure!(answer.status == 204 || answer.status == 201, "{}", answer.status);
+    ensure!(web.ask("PUT /v1/keys/k2", &[], b"value")?.status < 300);
+    ensure!(web.ask("GET /v1/keys/k24", &[], b"")?.status == 503);
+    let metrics = web.ask("GET /metrics", &[], b"")?;
+    let metrics = String::from_utf8_lossy(&metrics.body).into_owned();
+    for line in [
+        "dunlin_cluster_up 1",
+        "dunlin_cluster_is_primary 1",
+        "dunlin_cluster_slots_assigned 16001",
+        "dunlin_cluster_own_slots 8001",
+        "dunlin_cluster_nodes_alive 3",
+        "dunlin_cluster_shards_without_primary 0",
+    ] {
+        ensure!(metrics.contains(&format!("{line}\n")), "{line}");
+    }
+    Ok(())
+}
+
+fn clients_that_wait_are_served(nodes: &Nodes) -> Result<()> {
+    let mut waits = nodes.all[0].connect()?;
+    waits.send(&["BLPOP", "{k2}list", "0"])?;
+    let mut other = nodes.all[0].connect()?;
+    ensure!(other.call_text("RPUSH {k2}list a")? == Reply::Integer(1));
+    let popped = text(&Reply::Bulk(b"a".to_vec()))?;
+    match waits.receive()? {
+        tests::client::Received::Reply(Reply::Array(parts)) => {
+            ensure!(text(&parts[1])? == popped);
+        }
+        _ => ensure!(false, "it was not served"),
+    }
+    Ok(())
+}
