@@ -19,10 +19,12 @@ use tests::web::Web;
 
 use crate::prometheus::{Prometheus, metrics, path, promtool, rules, target};
 
-/// A primary and its replica that have done a bit of everything that metrics tell of.
+/// A primary and its replica that have done a bit of everything that metrics tell of, and a node
+/// that does not find its cluster.
 struct Pair {
     primary: (Server, u16),
     replica: (Server, u16),
+    node: (Server, u16),
 }
 
 impl Pair {
@@ -64,15 +66,17 @@ impl Pair {
         let tells =
             || -> Result<bool> { Ok(metrics(primary.1)?.contains("dunlin_replica_lag_bytes{")) };
         wait_until("a replica that is told of", tells)?;
-        Ok(Pair { primary, replica })
+        let etcd = [("cluster-enabled", "yes"), ("cluster-etcd", "http://127.0.0.1:1")];
+        let node = Server::start_with_http(&etcd)?;
+        Ok(Pair { primary, replica, node })
     }
 
     fn text(&self) -> Result<String> {
-        Ok(metrics(self.primary.1)? + &metrics(self.replica.1)?)
+        Ok(metrics(self.primary.1)? + &metrics(self.replica.1)? + &metrics(self.node.1)?)
     }
 
     fn collected(&self) -> String {
-        let places = [target(self.primary.1), target(self.replica.1)];
+        let places = [target(self.primary.1), target(self.replica.1), target(self.node.1)];
         format!("- {{job_name: dunlin, static_configs: [{{targets: {places:?}}}]}}\n")
     }
 }
