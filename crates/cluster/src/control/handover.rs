@@ -206,12 +206,13 @@ impl Control {
         })
     }
 
-    /// The offset at which it has, if this node's data end there.
+    /// Where this node's data end, if they have everything up to where it has let go. What lies
+    /// behind is no write: a primary that holds writes still asks its replicas how far they are.
     pub(super) fn released_offset(&self, shard: ShardId, after: Epoch) -> Option<u64> {
         let released = self.mirror.failovers.get(&shard)?.value.released?;
         let last = self.mirror.epochs.get(&shard)?;
         let has_all = self.data.complete && self.data.epoch == last.value.data_epoch(after);
-        (has_all && self.data.offset == released).then_some(released)
+        (has_all && self.data.offset >= released).then_some(self.data.offset)
     }
 
     /// Whether the last primary has let go in favour of another node, which shall get some time.
