@@ -10,6 +10,7 @@
 //! | `status` | what is shown, and what is wrong? |
 //! | `members` | which nodes make up the cluster? |
 //! | `failover` | how does a replica become primary on request? |
+//! | `moving` | how do slots go to another shard? |
 //! | `upgrade` | how are all nodes restarted while the cluster serves? |
 //! | `dev` | how does a cluster run on this machine? |
 //!
@@ -20,6 +21,7 @@ mod dev;
 mod failover;
 mod link;
 mod members;
+mod moving;
 mod options;
 mod print;
 mod record;
@@ -85,6 +87,7 @@ fn carry_out(options: &Options) -> Result<bool, Trouble> {
         Task::Remove { nodes } => members::remove(&store, options, nodes, false)?,
         Task::Forget { nodes } => members::remove(&store, options, nodes, true)?,
         Task::Failover(target) => failover::run(&store, options, target)?,
+        Task::Move { slots, to } => moving::run(&store, options, slots, to)?,
         Task::Upgrade { restart, version } => {
             upgrade::run(&store, options, restart, version.as_deref())?;
         }

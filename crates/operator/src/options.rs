@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cluster::slots::SlotRanges;
 use gateway::Config;
 use lab::load::Encryption;
 use tls::ClientSettings;
@@ -18,6 +19,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
        dunlin cluster remove NODE...
        dunlin cluster forget NODE...
        dunlin cluster failover NODE | --shard SHARD
+       dunlin cluster move SLOTS --shard SHARD
        dunlin cluster upgrade --restart COMMAND [--to VERSION]
 
   dev        brings up an etcd and the nodes of a cluster on this machine, keeps their data in DIR
@@ -28,6 +30,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
   remove     takes nodes out of their shards; a primary hands over first
   forget     takes nodes out that are gone for ever
   failover   makes a replica the primary of its shard; nothing is lost
+  move       gives slots, as in 0-1023,2048, to SHARD while clients use them
   upgrade    restarts one node after the other, the replicas of a shard first, by a COMMAND of yours
 
 A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning of an id.
@@ -76,6 +79,7 @@ pub(crate) enum Task {
     Remove { nodes: Vec<Word> },
     Forget { nodes: Vec<Word> },
     Failover(Target),
+    Move { slots: SlotRanges, to: Word },
     Upgrade { restart: String, version: Option<String> },
 }
 
@@ -274,6 +278,14 @@ impl Given {
                 ([node], None) => Task::Failover(Target::Node(node.clone())),
                 ([], Some(shard)) => Task::Failover(Target::AnyOf(shard)),
                 _ => return Err("failover takes one node, or --shard".to_owned()),
+            },
+            "move" => match (nodes.as_slice(), self.shard.take()) {
+                ([slots], Some(to)) => {
+                    let ranges = slots.parse::<SlotRanges>().ok().filter(|own| !own.is_empty());
+                    let ranges = ranges.ok_or_else(|| format!("'{slots}' are no slots"))?;
+                    Task::Move { slots: ranges, to }
+                }
+                _ => return Err("move takes slots, as in 0-1023,2048, and --shard".to_owned()),
             },
             "upgrade" => {
                 self.refuse_words(&nodes)?;

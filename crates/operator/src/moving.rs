@@ -1,0 +1,82 @@
+//! How slots go from their shards to another one.
+//!
+//! A record in etcd asks for it; the primaries of the shards do it, and delete the record when the
+//! slots are there. This program only waits for that.
+
+use std::collections::BTreeMap;
+
+use base::rng;
+use cluster::ids::ShardId;
+use cluster::keys::{self, MigrationValue, Subject};
+use cluster::slots::SlotRanges;
+use cluster::store::{Compare, Operation};
+use cluster::topology::MigrationState;
+
+use crate::members::agreed;
+use crate::options::Options;
+use crate::print::say;
+use crate::record::Store;
+use crate::status::short;
+use crate::trouble::Trouble;
+
+/// Carries out `dunlin cluster move`.
+pub(crate) fn run(
+    store: &Store,
+    options: &Options,
+    slots: &SlotRanges,
+    to: &str,
+) -> Result<(), Trouble> {
+    let reading = store.read()?;
+    let topology = &reading.topology;
+    let to = reading.shard(to)?.id;
+    let mut parts = BTreeMap::<ShardId, SlotRanges>::new();
+    for slot in slots.iter() {
+        match topology.owner_of_slot(slot) {
+            Some(owner) if owner.id == to => {}
+            Some(owner) => parts.entry(owner.id).or_default().insert(slot..=slot),
+            None => return Err(Trouble::Failed(format!("no shard has slot {slot}"))),
+        }
+    }
+    let under_way = topology.migrations.values().find(|own| !own.slots.is_apart_from(slots));
+    if let Some(other) = under_way {
+        let text = format!("slots {} are on their way already: {}", other.slots, other.id);
+        return Err(Trouble::Failed(text));
+    }
+    if parts.is_empty() {
+        say(&format!("shard {} has these slots already", short(to)));
+        return Ok(());
+    }
+    for (from, slots) in &parts {
+        say(&format!("slots {slots} go from shard {} to shard {}", short(*from), short(to)));
+    }
+    if !agreed(options)? {
+        return Ok(());
+    }
+    let (mut compares, mut operations) = (Vec::new(), Vec::new());
+    for (from, slots) in parts {
+        let key = store.keys.of(&Subject::Migration(new_name()));
+        let value = MigrationValue { slots, from, to, state: MigrationState::Wanted };
+        compares.push(Compare::is_absent(key.clone()));
+        compares.push(store.unchanged(&reading, &Subject::Shard(from)));
+        operations.push(Operation::Put { key, value: keys::encode(&value), lease: 0 });
+    }
+    store.write(compares, operations)?;
+    let reading = store.wait(options.timeout, &mut |reading| {
+        let own = reading.topology.migrations.values().filter(|own| own.to == to);
+        let left = own.filter(|own| !own.slots.is_apart_from(slots)).count();
+        (left > 0).then(|| format!("{left} parts are under way"))
+    })?;
+    let owned = reading.topology.shards.get(&to).map(|shard| &shard.slots);
+    if !owned.is_some_and(|owned| owned.contains_all(slots)) {
+        let text = "not all slots have moved; the logs of their primaries say why".to_owned();
+        return Err(Trouble::Failed(text));
+    }
+    say(&format!("shard {} has slots {slots}", short(to)));
+    Ok(())
+}
+
+fn new_name() -> String {
+    let mut name = [0; 8];
+    rng::with(|rng| rng.fill(&mut name));
+    name.iter().map(|byte| format!("{byte:02x}")).collect()
+}
