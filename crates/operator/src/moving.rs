@@ -12,9 +12,8 @@ use cluster::slots::SlotRanges;
 use cluster::store::{Compare, Operation};
 use cluster::topology::MigrationState;
 
-use crate::members::agreed;
 use crate::options::Options;
-use crate::print::say;
+use crate::print::{agreed, say};
 use crate::record::Store;
 use crate::status::short;
 use crate::trouble::Trouble;
