@@ -12,7 +12,7 @@ use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by
 /// the names that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 54] = [
+const FROM_ELSEWHERE: [&str; 55] = [
     "acl|delrole",
     "acl|digest",
     "acl|getrole",

@@ -127,6 +127,7 @@ impl KeptFile {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
@@ -139,7 +140,8 @@ mod tests {
         first.kept.epoch = 7;
         first.kept.complete = true;
         first.kept.stopped_at = Some(StoppedAt { history: "h".into(), offset: 9 });
-        first.kept.topology = Some(Arc::new(Topology { name: "c".into(), ..Topology::default() }));
+        let topology = Topology::new("c".into(), 3, [], [], [], BTreeMap::new());
+        first.kept.topology = Some(Arc::new(topology));
         first.store().unwrap();
         let again = KeptFile::open(path.as_os_str().as_bytes()).unwrap();
         assert_eq!(again.kept, first.kept);
