@@ -219,7 +219,7 @@ fn a_prometheus_has_what_is_asked_of_it() -> Result<()> {
     });
     tried?;
     for (query, value) in [
-        ("sum(redis_up)", 2.0),
+        ("sum(redis_up)", 3.0),
         (
             "count(dunlin_stage_duration_seconds_count{stage=~\"queue|execute|commit|flush\"} > 0)",
             7.0,

@@ -10,6 +10,7 @@ use engine::host::LogLevel;
 use engine::session::Session;
 use engine::turn::Turn;
 use engine::turn::request::{Call, Outcome, Request, Requests};
+use persist::cuts::CutRight;
 use replication::stream::{Stream, Unit, Units};
 use resp::args::{Arguments, OwnedArguments};
 use resp::client::ReplyParser as Parser;
@@ -18,7 +19,9 @@ use store::gate::{Access, Gate, Inside, Pinned};
 
 use super::acknowledge::Acknowledger;
 use super::term::Term;
-use super::unwritten::{Appender, Applied, Insistent, Unwritten, counts_down, is_named};
+use super::unwritten::{
+    Appender, Applied, Insistent, Unwritten, counts_down, is_named, is_needed_to_stop,
+};
 use super::wire::{Trouble, Wire};
 
 /// Units that are applied before other threads may stop the world.
@@ -95,8 +98,8 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// Has the data that was offered take the place of the present data.
-    pub(super) fn take_in(&mut self, term: &Term<'_>) -> Result<(), Trouble> {
+    /// Has the data that was offered take the place of the present data, with the right to read it.
+    pub(super) fn take_in(&mut self, term: &Term<'_>, right: &CutRight) -> Result<(), Trouble> {
         self.begin(term);
         let argv: OwnedArguments = [b"takein"].iter().collect();
         let row = Some(commands::take_in_row());
@@ -105,7 +108,8 @@ impl<'e> Applier<'e> {
         let start = output.mark();
         let call = Call { turn, session, request, output };
         let has_left = &Cell::new(true);
-        let policy = Insistent { engine: self.engine, term, has_left, applied: None };
+        let right = Some(right);
+        let policy = Insistent { engine: self.engine, term, has_left, applied: None, right };
         let outcome = self.engine.drive(call, self.gate, policy);
         self.turn.announce_appends(self.engine);
         self.engine.announce_applied();
@@ -118,6 +122,9 @@ impl<'e> Applier<'e> {
             Outcome::Done if reply.starts_with(b"+") => Ok(()),
             _ => {
                 term.go_on()?;
+                if right.is_some_and(is_needed_to_stop) {
+                    return Err(Trouble::Lost("the server is about to stop".to_owned()));
+                }
                 let reason = String::from_utf8_lossy(&reply).trim().to_owned();
                 Err(Trouble::Data { reason, lasting: true })
             }
@@ -395,7 +402,7 @@ impl<'e> Applier<'e> {
         let (unwritten, counts_down) = (&mut self.unwritten, self.counts_down);
         let applied = Some(Applied { unwritten, unit, counts_down, is_last, appends, errors });
         let has_left = &self.has_left;
-        let policy = Insistent { engine: self.engine, term, has_left, applied };
+        let policy = Insistent { engine: self.engine, term, has_left, applied, right: None };
         let access = Access::Gate(self.gate);
         let (outcome, inside) = self.engine.drive_from(call, access, inside, policy);
         self.turn.take_unit();

@@ -142,7 +142,7 @@ fn replace(term: &Term<'_>, applier: &mut Applier<'_>, incoming: Incoming) -> Re
     // The files keep the old data when the server stops.
     let right = right.ok_or(Trouble::Over)?;
     means.engine.replication.offer(incoming);
-    let taken = applier.take_in(term);
+    let taken = applier.take_in(term, &right);
     drop(right);
     means.append_only.resume();
     taken

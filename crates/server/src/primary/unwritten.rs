@@ -12,6 +12,7 @@ use engine::session::Session;
 use engine::turn::Turn;
 use engine::turn::request::Outcome;
 use persist::aof::reader::selected;
+use persist::cuts::{CutRight, Recall};
 use replication::stream::Unit;
 use resp::args::Arguments;
 
@@ -136,6 +137,9 @@ pub(super) struct Insistent<'t> {
     pub(super) has_left: &'t Cell<bool>,
     /// The unit of the command, if it is one of a stream.
     pub(super) applied: Option<Applied<'t>>,
+    /// A right that the thread has meanwhile. The server does not stop before it is given back, and
+    /// lets no command write while it is about to.
+    pub(super) right: Option<&'t CutRight>,
 }
 
 /// A unit that is being applied, and those before it.
@@ -198,8 +202,13 @@ impl Policy for Insistent<'_> {
             std::thread::sleep(PAUSE_OF_TRIES);
         }
         self.has_left.set(true);
-        self.term.lasts()
+        self.term.lasts() && !self.right.is_some_and(is_needed_to_stop)
     }
+}
+
+/// Whether the server waits for a right, because it is about to stop.
+pub(super) fn is_needed_to_stop(right: &CutRight) -> bool {
+    right.recalled() == Some(Recall::Stop)
 }
 
 /// Whether a command has times that count from now on, or may have, because it is a script.
