@@ -91,7 +91,7 @@ fn the_binary_explains_itself() -> Result<()> {
     for part in ["--maxmemory 0\n", "--port 6379\n", "Which keys are evicted"] {
         ensure!(options.contains(part), "{options}");
     }
-    ensure!(!options.contains("cluster-enabled"), "that has no effect");
+    ensure!(!options.contains("--cluster-port"), "that has no effect");
     Ok(())
 }
 
@@ -252,7 +252,10 @@ fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
             ">>> 'bogus \"1\"'\nBad directive or wrong number of arguments\n",
         ),
         (&["serve", "--port", "x"], "argument couldn't be parsed into an integer\n"),
-        (&["serve", "--cluster-enabled", "yes"], "cluster mode is not offered yet\n"),
+        (
+            &["serve", "--cluster-enabled", "yes"],
+            "cluster-enabled needs cluster-etcd, the addresses of etcd's members\n",
+        ),
         (&["serve", "--include", "none.conf"], "can't open config file 'none.conf': No such file"),
         (&["serve", "none.conf"], "can't open config file 'none.conf': No such file"),
         (&["serve", "--dir", "/nowhere"], "No such file or directory\n"),

@@ -55,5 +55,12 @@ pub use values::{
 };
 pub use words::{quote, split_words};
 
+impl Config {
+    /// How many databases there are.
+    pub fn database_count(&self) -> usize {
+        if self.cluster_enabled { self.cluster_databases } else { self.databases }
+    }
+}
+
 #[cfg(test)]
 mod tests;

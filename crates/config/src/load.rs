@@ -271,6 +271,11 @@ pub fn check(path: &[u8], environment: &dyn LoadEnvironment) -> (Config, Vec<Loa
     let read = loader.file(path).map_err(|failure| failure.at(None));
     let mut problems = loader.problems.take().unwrap_or_default();
     problems.extend(read.err());
+    if loader.config.cluster_enabled
+        && let Err(message) = check_cluster(&loader.config)
+    {
+        problems.push(LoadError { location: None, message: message.to_owned() });
+    }
     (loader.config, problems)
 }
 

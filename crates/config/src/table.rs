@@ -52,13 +52,6 @@ impl Configurable for Config {
     }
 }
 
-impl Config {
-    /// How many databases there are.
-    pub fn database_count(&self) -> usize {
-        if self.cluster_enabled { self.cluster_databases } else { self.databases }
-    }
-}
-
 macro_rules! directives {
     ($(
         $(#[doc = $doc:literal])+
