@@ -80,7 +80,7 @@ impl<'f> CommandSink<'f> {
     }
 
     /// Commands as a client sends them, to another Dunlin.
-    pub(super) fn as_client(self) -> CommandSink<'f> {
+    pub(super) fn into_client(self) -> CommandSink<'f> {
         CommandSink { aside: &[], ..self }
     }
 

@@ -151,7 +151,7 @@ pub fn write_commands(
     report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
     let staged = Staged::new(&mut output, REST);
-    let sink = CommandSink::new(staged.clone(), &engine.content_types).as_client();
+    let sink = CommandSink::new(staged.clone(), &engine.content_types).into_client();
     write_shaped(sink, &staged, walker, Pace { access, per_key: 0 }, report)
 }
 

@@ -1,6 +1,7 @@
 //! Slots move between shards while clients count, and primaries of both are killed.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -33,17 +34,17 @@ fn count(ports: &[u16], seed: u64, over: &AtomicBool) -> Counts {
     while !over.load(Relaxed) {
         let key = format!("{seed}:{}", random.below(200));
         while !over.load(Relaxed) {
-            if !clients.contains_key(&port) {
-                match Client::connect(port) {
-                    Ok(client) => drop(clients.insert(port, client)),
+            let client = match clients.entry(port) {
+                Entry::Occupied(own) => own.into_mut(),
+                Entry::Vacant(free) => match Client::connect(port) {
+                    Ok(client) => free.insert(client),
                     Err(_) => {
                         port = ports[random.below(ports.len())];
                         sleep(Duration::from_millis(5));
                         continue;
                     }
-                }
-            }
-            let client = clients.get_mut(&port).expect("it is connected");
+                },
+            };
             match client.call(&["INCR", &key]) {
                 Ok(Reply::Integer(_)) => {
                     *counts.acknowledged.entry(key).or_default() += 1;

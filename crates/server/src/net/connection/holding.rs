@@ -71,12 +71,13 @@ impl Connection {
             None => self.output.push_shared(message),
         }
     }
+
     /// Ends subscriptions to shard channels whose slots have left this node of a cluster.
     pub(in crate::net) fn leave_channels(&mut self, engine: &Engine) {
         let mut messages = Output::new();
         let mut reply = Reply::new(&mut messages, self.session.resp3);
         engine.leave_channels(&mut self.session, &mut reply);
-        if messages.len() > 0 {
+        if !messages.is_empty() {
             self.push_message(&Arc::new(messages.to_vec()));
         }
     }
