@@ -76,7 +76,7 @@ impl Pair {
     }
 
     fn collected(&self) -> String {
-        let places = [target(self.primary.1), target(self.replica.1), target(self.node.1)];
+        let places = [target(self.primary.1), target(self.replica.1)];
         format!("- {{job_name: dunlin, static_configs: [{{targets: {places:?}}}]}}\n")
     }
 }
@@ -219,7 +219,7 @@ fn a_prometheus_has_what_is_asked_of_it() -> Result<()> {
     });
     tried?;
     for (query, value) in [
-        ("sum(redis_up)", 3.0),
+        ("sum(redis_up)", 2.0),
         (
             "count(dunlin_stage_duration_seconds_count{stage=~\"queue|execute|commit|flush\"} > 0)",
             7.0,
