@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lab::targets::Interrupt;
 use lab::targets::process::Process;
@@ -172,6 +172,17 @@ fn serve(
         own.start()?;
     }
     let store = Store::open(options)?;
+    // An etcd that has just begun answers nobody yet.
+    let begun = Instant::now();
+    while let Err(trouble) = store.read() {
+        if interrupt.is_set() {
+            return Ok(());
+        }
+        if begun.elapsed() >= PATIENCE {
+            return Err(trouble);
+        }
+        sleep(TICK);
+    }
     let sure = Options { yes: true, ..options.clone() };
     let nodes: Vec<String> = all
         .iter()
