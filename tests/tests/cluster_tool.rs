@@ -1,0 +1,112 @@
+//! `dunlin cluster`: it brings up a cluster, shows it, moves slots and ends it, with a real etcd.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use tests::client::Client;
+use tests::observe::wait_until;
+use tests::peers;
+use tests::process::ask_to_end;
+use tests::server::{dunlin_binary, free_port};
+
+/// etcd's ports are so far behind the first node's.
+const ETCD_OFFSET: u16 = 1000;
+
+/// A port that is free with those of the second node and of etcd.
+fn port_before_others() -> Result<u16> {
+    for _ in 0..100 {
+        let first = free_port()?;
+        let others = [1, ETCD_OFFSET, ETCD_OFFSET + 1].map(|offset| first.checked_add(offset));
+        let is_free = |port: Option<u16>| {
+            port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        };
+        if others.into_iter().all(is_free) {
+            return Ok(first);
+        }
+    }
+    anyhow::bail!("no four ports are free")
+}
+
+/// A cluster on this machine, until it is dropped.
+struct Dev {
+    tool: Child,
+    port: u16,
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // It ends what it has started. If it is gone, so are they.
+        let _ = ask_to_end(self.tool.id());
+        let _ = self.tool.wait();
+    }
+}
+
+impl Dev {
+    fn start(directory: &std::path::Path) -> Result<Dev> {
+        let port = port_before_others()?;
+        let tool = Command::new(dunlin_binary()?)
+            .args(["cluster", "dev", "--shards", "2", "--replicas", "0"])
+            .args(["--port", &port.to_string(), "--etcd-program"])
+            .arg(peers::etcd("etcd"))
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(directory.join("said"))?)
+            .spawn()?;
+        Ok(Dev { tool, port })
+    }
+
+    fn cluster(&self, arguments: &[&str]) -> Result<Output> {
+        let etcd = format!("http://127.0.0.1:{}", self.port + ETCD_OFFSET);
+        let mut command = Command::new(dunlin_binary()?);
+        command.arg("cluster").args(arguments).args(["--etcd", &etcd]);
+        command.stdin(Stdio::null()).output().context("it does not run")
+    }
+}
+
+#[test]
+fn a_cluster_comes_up_moves_slots_and_ends() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let mut dev = Dev::start(directory.path())?;
+    let said = || std::fs::read_to_string(directory.path().join("said")).unwrap_or_default();
+    wait_until("the cluster serves", || Ok(said().contains("serves all slots")))
+        .with_context(said)?;
+    let status = dev.cluster(&["status", "--json"])?;
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout)?;
+    let shards = status["shards"].as_array().context("shards")?;
+    ensure!(shards.len() == 2, "{status}");
+    // The slot of "foo" is 12182, in the second half.
+    let mut clients = [Client::connect(dev.port)?, Client::connect(dev.port + 1)?];
+    let answers = |clients: &mut [Client; 2], command: &str| -> Result<Vec<bool>> {
+        clients.iter_mut().map(|own| Ok(!own.call_text(command)?.is_error())).collect()
+    };
+    let before = answers(&mut clients, "SET foo bar")?;
+    ensure!(before.iter().filter(|takes| **takes).count() == 1, "{before:?}");
+    let owner = dev.port + u16::from(before[1]);
+    let other = shards
+        .iter()
+        .find(|shard| shard["nodes"][0]["port"] != owner)
+        .and_then(|shard| shard["id"].as_str())
+        .with_context(|| format!("{owner}: {status}"))?;
+    let moved = dev.cluster(&["move", "12182", "--shard", other, "--yes"])?;
+    ensure!(moved.status.code() == Some(0), "{moved:?}");
+    let after = answers(&mut clients, "GET foo")?;
+    ensure!(after == [before[1], before[0]], "{before:?} {after:?}");
+    let text = clients[usize::from(after[1])].call_text("GET foo")?;
+    ensure!(text.text() == Some(b"bar"), "{text:?}");
+    ask_to_end(dev.tool.id())?;
+    ensure!(dev.tool.wait()?.code() == Some(0));
+    ensure!(Client::connect(dev.port).is_err(), "a node is left");
+    Ok(())
+}
+
+#[test]
+fn an_etcd_that_is_not_there_is_an_error() -> Result<()> {
+    let port = free_port()?;
+    let etcd = format!("http://127.0.0.1:{port}");
+    let output =
+        Command::new(dunlin_binary()?).args(["cluster", "status", "--etcd", &etcd]).output()?;
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    ensure!(String::from_utf8_lossy(&output.stderr).contains("etcd cannot be read"), "{output:?}");
+    Ok(())
+}
