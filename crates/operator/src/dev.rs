@@ -4,8 +4,9 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::monotonic_ms;
 use lab::targets::Interrupt;
 use lab::targets::process::Process;
 
@@ -173,12 +174,12 @@ fn serve(
     }
     let store = Store::open(options)?;
     // An etcd that has just begun answers nobody yet.
-    let begun = Instant::now();
+    let until = monotonic_ms() + PATIENCE.as_millis() as u64;
     while let Err(trouble) = store.read() {
         if interrupt.is_set() {
             return Ok(());
         }
-        if begun.elapsed() >= PATIENCE {
+        if monotonic_ms() >= until {
             return Err(trouble);
         }
         sleep(TICK);
