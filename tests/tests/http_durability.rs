@@ -72,7 +72,8 @@ fn a_request_chooses_how_durable_its_writes_are() -> Result<()> {
     let mut web = Web::connect(own)?;
     let replicas = ["Dunlin-Durability: replicas 1"];
     let written = web.ask("PUT /v1/keys/k", &replicas, b"1")?;
-    ensure!(written.status == 201 && written.header("dunlin-position").is_some());
+    ensure!(written.status == 201, "{}: {}", written.status, written.text());
+    ensure!(written.header("dunlin-position").is_some());
     let both = br#"[["SET","k","2"],["GET","k"]]"#;
     for address in ["POST /v1/pipeline", "POST /v1/transaction"] {
         let written = web.ask(address, &replicas, both)?;

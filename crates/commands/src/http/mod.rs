@@ -907,7 +907,7 @@ const INTERNAL_COMMANDS: &[Command] = &Group::Generic.under("http").rows([
     row("nodewait", nodes::wait, 6, READONLY | BLOCKING | INTERNAL, READS)
         .stands_for(&["hget"])
         .below(PREFIX, RO | ACCESS),
-    row("awaitcopies", copies::await_copies, 4, BLOCKING | INTERNAL, NO_KEYS).stands_for(AWAITING),
+    row("awaitcopies", copies::await_copies, 5, BLOCKING | INTERNAL, NO_KEYS).stands_for(AWAITING),
     row("metrics", metrics::metrics, -1, LOADING | STALE | INTERNAL, NO_KEYS).stands_for(&["info"]),
 ]);
 
