@@ -13,19 +13,20 @@ use tests::server::{dunlin_binary, free_port};
 /// etcd's ports are so far behind the first node's.
 const ETCD_OFFSET: u16 = 1000;
 
-/// A port that is free with those of the second node and of etcd.
+/// A port that is free with those of the second node and of etcd. It is below those that the
+/// system gives to whoever asks for any.
 fn port_before_others() -> Result<u16> {
-    for _ in 0..100 {
-        let first = free_port()?;
-        let others = [1, ETCD_OFFSET, ETCD_OFFSET + 1].map(|offset| first.checked_add(offset));
-        let is_free = |port: Option<u16>| {
-            port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-        };
-        if others.into_iter().all(is_free) {
-            return Ok(first);
+    let mut refused = None;
+    for first in (10_000..30_000).step_by(10) {
+        let first = first + (std::process::id() % 10) as u16;
+        let mut ports =
+            [0, 1, ETCD_OFFSET, ETCD_OFFSET + 1].map(|offset| first + offset).into_iter();
+        match ports.try_for_each(|port| TcpListener::bind(("127.0.0.1", port)).map(drop)) {
+            Ok(()) => return Ok(first),
+            Err(error) => refused = Some(error),
         }
     }
-    anyhow::bail!("no four ports are free")
+    anyhow::bail!("no four ports are free: {refused:?}")
 }
 
 /// A cluster on this machine, until it is dropped.
