@@ -23,9 +23,8 @@ const FORGOTTEN: [&[u8]; 3] =
 
 /// Directives of Valkey that mean nothing here, with their defaults: files that state those are
 /// accepted.
-const FOREIGN: [(&[u8], &[u8]); 28] = [
+const FOREIGN: [(&[u8], &[u8]); 27] = [
     (b"active-defrag-cycle-us", b"500"),
-    (b"availability-zone", b""),
     (b"cluster-announce-client-ipv4", b""),
     (b"cluster-announce-client-ipv6", b""),
     (b"cluster-announce-client-port", b"0"),

@@ -562,7 +562,7 @@ directives! {
     cluster_port: u16 = 0 => named("cluster-port").immutable().without_effect(NO_BUS), integer(0, 65535);
     /// Milliseconds for which etcd lets a node be primary each time that it asks. A primary that is
     /// silent for so long is replaced.
-    cluster_node_timeout: u64 = 5_000 => named("cluster-node-timeout"), integer(0, LONG_MAX);
+    cluster_node_timeout: u64 = 5_000 => named("cluster-node-timeout").immutable(), integer(0, LONG_MAX);
     /// Node timeouts without its primary after which a replica's data is too old for promotion.
     cluster_replica_validity_factor: u32 = 10
         => named("cluster-replica-validity-factor").alias("cluster-slave-validity-factor").without_effect(FURTHEST),
@@ -589,6 +589,10 @@ directives! {
     cluster_announce_hostname: Vec<u8> = Vec::new()
         => named("cluster-announce-hostname"),
         OPTIONAL_TEXT.checked("host name; empty for none", check_hostname);
+    /// Where the node stands: copies of a shard are to stand in different zones.
+    availability_zone: Vec<u8> = Vec::new()
+        => named("availability-zone"),
+        OPTIONAL_TEXT.checked("printable text without quotes; empty for none", check_node_name);
     /// Name for people that the node announces.
     cluster_announce_human_nodename: Vec<u8> = Vec::new()
         => named("cluster-announce-human-nodename"),

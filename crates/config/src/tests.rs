@@ -8,9 +8,12 @@ use super::*;
 
 /// Directives whose default differs from the reference on purpose.
 const OTHER_DEFAULT: [&str; 2] = ["bind", "cluster-node-timeout"];
+/// Directives that the reference lets change, and that are fixed at the start here.
+const FIXED: [&str; 1] = ["cluster-node-timeout"];
 /// Directives that the reference does not have, or does not list: our own, those of Valkey, and one
 /// that it hides.
-const OWN: [&str; 36] = [
+const OWN: [&str; 37] = [
+    "availability-zone",
     "cluster-allow-cross-slot",
     "cluster-databases",
     "cluster-durability",
@@ -109,7 +112,7 @@ fn defaults_are_those_of_the_reference() {
 fn settings_can_change_where_the_reference_lets_them() {
     for Reference { name, flags, .. } in reference() {
         let directive = DirectiveId::find(name.as_bytes()).unwrap().directive();
-        let change = if flags.contains(&"immutable") {
+        let change = if flags.contains(&"immutable") || FIXED.contains(&name) {
             Change::Immutable
         } else if flags.contains(&"protected") {
             Change::Protected

@@ -224,7 +224,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 44] = [
+const OTHER_SETTINGS: [&str; 45] = [
     "bind",
     "port",
     "dir",
@@ -234,6 +234,7 @@ const OTHER_SETTINGS: [&str; 44] = [
     "save",
     "enable-debug-command",
     // Valkey's.
+    "availability-zone",
     "commandlog-execution-slower-than",
     "commandlog-large-reply-max-len",
     "commandlog-large-request-max-len",

@@ -27,12 +27,8 @@ pub struct Setup {
     pub node: NodeId,
     /// The run of this process, drawn at its start.
     pub incarnation: Incarnation,
-    /// Where this node is reached.
-    pub address: Address,
-    /// Where it stands; may be empty.
-    pub zone: String,
-    /// Its name for people; may be empty.
-    pub name: String,
+    /// What others shall know of it.
+    pub announced: Announced,
     /// The version of the program.
     pub version: String,
     /// How long a silent node keeps its place (`cluster-node-timeout`), in milliseconds.
@@ -41,6 +37,17 @@ pub struct Setup {
     pub recovered: Recovered,
     /// The topology that the node has kept on disk, if it has.
     pub cached: Option<Arc<Topology>>,
+}
+
+/// What others know of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// Where it is reached.
+    pub address: Address,
+    /// Where it stands; may be empty.
+    pub zone: String,
+    /// Its name for people; may be empty.
+    pub name: String,
 }
 
 /// What a node knows of its own data.
@@ -58,6 +65,8 @@ pub struct Recovered {
 /// What the machine hears. Each request gets one [`Event::Answered`], in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// The settings say something else than before of what others know of this node.
+    Announces(Announced),
     /// Time has passed. At least every 50 ms. What has changed of [`Event::Applied`] and
     /// [`Event::Replicas`] is told right before.
     Tick,

@@ -33,6 +33,7 @@ impl Control {
 
     fn hear(&mut self, event: Event) {
         match event {
+            Event::Announces(announced) => self.setup.announced = announced,
             Event::Tick => self.hear_tick(),
             Event::Answered { request, result } => self.hear_answer(request, result),
             Event::Watched { watch, revision, events } if self.watch == Some(watch) => {

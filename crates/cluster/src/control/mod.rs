@@ -18,7 +18,7 @@ mod serving;
 mod session;
 mod state;
 
-pub use event::{Action, Event, Millis, Recovered, RequestId, Setup, Ticket};
+pub use event::{Action, Announced, Event, Millis, Recovered, RequestId, Setup, Ticket};
 pub use mirror::picture;
 pub use quorum::{Group, Quorum};
 pub use state::Control;

@@ -58,9 +58,9 @@ impl Control {
         let entry = self.mirror.members.get(&me);
         let value = MemberValue {
             shard: entry.map_or(self.home, |entry| entry.value.shard),
-            address: self.setup.address.clone(),
-            zone: self.setup.zone.clone(),
-            name: self.setup.name.clone(),
+            address: self.setup.announced.address.clone(),
+            zone: self.setup.announced.zone.clone(),
+            name: self.setup.announced.name.clone(),
         };
         let modified = entry.map_or(0, |entry| entry.modified);
         match entry {

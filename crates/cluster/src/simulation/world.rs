@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::rng::Rng;
 
-use crate::control::{Action, Control, Event, Recovered, Rule, Setup};
+use crate::control::{Action, Announced, Control, Event, Recovered, Rule, Setup};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{Keys, LeaderValue, MemberValue, ShardValue, Subject, decode, encode};
 use crate::simulation::etcd::Etcd;
@@ -319,9 +319,11 @@ impl World {
             cluster: "simulated".into(),
             node: self.hosts[host].id,
             incarnation,
-            address: address(host),
-            zone: String::new(),
-            name: String::new(),
+            announced: Announced {
+                address: address(host),
+                zone: String::new(),
+                name: String::new(),
+            },
             version: "1".into(),
             node_timeout_ms: self.plan.node_timeout_ms,
             recovered,

@@ -127,7 +127,6 @@ impl KeptFile {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
@@ -140,7 +139,7 @@ mod tests {
         first.kept.epoch = 7;
         first.kept.complete = true;
         first.kept.stopped_at = Some(StoppedAt { history: "h".into(), offset: 9 });
-        let topology = Topology::new("c".into(), 3, [], [], [], BTreeMap::new());
+        let topology = Topology::new("c".into(), 3, [], [], []);
         first.kept.topology = Some(Arc::new(topology));
         first.store().unwrap();
         let again = KeptFile::open(path.as_os_str().as_bytes()).unwrap();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
-use cluster::control::{Recovered, Setup};
+use cluster::control::{Announced, Recovered, Setup};
 use cluster::topology::Address;
 use config::{Config, PrimaryAddress};
 
@@ -75,13 +75,24 @@ pub(super) fn of_node(
         cluster: text(&config.cluster_name),
         node: kept.node,
         incarnation: base::rng::entropy_u64(),
-        address: address(config)?,
-        zone: String::new(),
-        name: text(&config.cluster_announce_human_nodename),
+        announced: announced(config)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         node_timeout_ms: config.cluster_node_timeout,
         recovered,
         cached: kept.topology.clone(),
+    })
+}
+
+/// What others know of the node.
+///
+/// # Errors
+/// The node does not know where others reach it.
+pub(super) fn announced(config: &Config) -> Result<Announced, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Announced {
+        address: address(config)?,
+        zone: text(&config.availability_zone),
+        name: text(&config.cluster_announce_human_nodename),
     })
 }
 
