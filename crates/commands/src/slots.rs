@@ -4,14 +4,16 @@
 //! slots, which stay hidden. In a cluster the cluster has to know the move; without one, only
 //! clients that may use DEBUG move slots.
 
+use std::sync::Arc;
+
 use store::SlotSet;
 
 use config::Permission;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ADMIN, ArgumentKind, Docs, Group, IN_DANGEROUS, NO_KEYS, NO_MULTI, NOSCRIPT, argument, block,
-    docs, one_of, word,
+    ADMIN, ArgumentKind, Docs, Group, IN_DANGEROUS, NO_KEYS, NO_MULTI, NOSCRIPT, OF_CONNECTION,
+    argument, block, docs, one_of, word,
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::host::SlotMove;
@@ -19,11 +21,11 @@ use engine::host::SlotMove;
 const NO_IMPORT: CommandError = CommandError::text("ERR this connection brings no slots");
 const NO_SLOTS: CommandError = CommandError::text("ERR Invalid or out of range slot");
 
-/// SLOTMOVE BEGIN id slots | FLUSH database|ALL | READY | TAKE | START host port slots [RATE bytes]
+/// SLOTMOVE BEGIN id slots epoch attempt | FLUSH database|ALL | READY | TAKE | START host port slots [RATE bytes]
 fn slotmove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let subcommand = args.bytes()?;
     match (subcommand.to_ascii_lowercase().as_slice(), args.len()) {
-        (b"begin", 2) => begin(cx, args.bytes()?, args.bytes()?),
+        (b"begin", 4) => begin(cx, args),
         (b"flush", 1) => flush(cx, args.bytes()?),
         (b"ready", 0) => {
             let own = cx.session.import.as_ref().ok_or(NO_IMPORT)?;
@@ -48,8 +50,10 @@ fn may_debug(cx: &Context<'_>) -> bool {
     }
 }
 
-fn begin(cx: &mut Context<'_>, id: &[u8], slots: &[u8]) -> CommandResult {
-    let slots = SlotSet::parse(slots).ok_or(NO_SLOTS)?;
+fn begin(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (id, slots) = (args.bytes()?, SlotSet::parse(args.bytes()?).ok_or(NO_SLOTS)?);
+    let mut number = || u64::try_from(args.i64()?).map_err(|_| CommandError::OUT_OF_RANGE);
+    let attempt = (number()?, number()?);
     let (keyspace, moves) = (&cx.engine.keyspace, &cx.engine.slot_moves);
     if !moves.expects(id, &slots) && !may_debug(cx) {
         return Err(CommandError::text("ERR no such move of slots to this server"));
@@ -67,8 +71,11 @@ fn begin(cx: &mut Context<'_>, id: &[u8], slots: &[u8]) -> CommandResult {
     if let Some(slot) = slots.iter().find(|slot| is_in_use(*slot)) {
         return Err(CommandError::owned(format!("ERR slot {slot} of this server has keys")));
     }
+    if moves.is_outdated(id, attempt) {
+        return Err(CommandError::IMPORT_OVER);
+    }
     let waiter = cx.wait_for_host();
-    let importing = moves.begin(&keyspace.hidden, (id, slots), waiter);
+    let importing = moves.begin(&keyspace.hidden, (id, slots, attempt), waiter);
     cx.session.import = Some(Box::new(importing));
     Ok(())
 }
@@ -82,9 +89,13 @@ fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
             Some(number.ok_or(CommandError::DB_OUT_OF_RANGE)?)
         }
     };
+    let own = Arc::clone(&cx.session.import.as_ref().ok_or(NO_IMPORT)?.import);
+    // Another import may have the slots by now.
+    if !own.admits(std::iter::empty()) {
+        return Err(CommandError::IMPORT_OVER);
+    }
     let waiter = cx.wait_for_host();
-    let own = cx.session.import.as_ref().ok_or(NO_IMPORT)?;
-    cx.engine.slot_moves.flush(&own.import, database, waiter);
+    cx.engine.slot_moves.flush(&own, database, waiter);
     Ok(())
 }
 
@@ -128,7 +139,7 @@ const COMMANDS: &[Command] = &Group::Cluster.rows([row(
     "slotmove",
     slotmove,
     -2,
-    ADMIN | NOSCRIPT | NO_MULTI | IN_DANGEROUS,
+    OF_CONNECTION | ADMIN | NOSCRIPT | NO_MULTI | IN_DANGEROUS,
     NO_KEYS,
 )]);
 
@@ -148,6 +159,8 @@ const DOCS: &[Docs] = &[docs(
             &[
                 argument("id", ArgumentKind::String).token("BEGIN"),
                 argument("slots", ArgumentKind::String),
+                argument("epoch", ArgumentKind::Integer),
+                argument("attempt", ArgumentKind::Integer),
             ],
         ),
         argument("database", ArgumentKind::String).token("FLUSH"),

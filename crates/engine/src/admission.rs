@@ -279,20 +279,23 @@ impl Engine {
     }
 
     /// What a command, and those of the transaction that it executes, have to do because of slots
-    /// that are on their way to another server. What empties databases, and scripts that declare no
-    /// keys, wait for all of them.
+    /// that are on their way to another server. What may write into slots that it does not name
+    /// waits for all of them: scripts, what empties databases, and, where commands may use keys of
+    /// several slots, each write, because it may serve a client that waits to move an element on.
     #[cold]
     fn passage(&self, session: &Session, command: &Spec, argv: Arguments<'_>) -> Passage {
         if session.replays {
             return Passage::Free;
         }
         let mut slots: Vec<u16> = Vec::new();
+        let crosses = !self.cluster.is_enabled() || self.config.load().cluster_allow_cross_slot;
         for (own, argv) in each_request(command, argv, session) {
             let mut keys = Vec::new();
             collect_keys(own, argv, &mut keys);
+            let empties = || keys.is_empty() && stops_the_world(own, argv);
             let writes_anywhere =
-                own.has(command::SCRIPT) || own.has(command::WRITE) && stops_the_world(own, argv);
-            if keys.is_empty() && writes_anywhere && self.slot_moves.holds_any() {
+                own.has(command::SCRIPT) || own.has(command::WRITE) && (crosses || empties());
+            if writes_anywhere && self.slot_moves.holds_any() {
                 return Passage::Waits;
             }
             slots.extend(keys.iter().map(|key| key.slot));

@@ -239,13 +239,6 @@ pub enum ClusterRequest {
         /// FORCE.
         force: bool,
     },
-    /// CLUSTER FORGET: this node is no member any more.
-    Forget(NodeId),
-    /// CLUSTER RESET: this server leaves the cluster.
-    Reset {
-        /// HARD: it also gets another name.
-        hard: bool,
-    },
     /// REPLCONF cluster-promise: the primary of the shard asks this node not to stand for election.
     Promise {
         /// The primary.

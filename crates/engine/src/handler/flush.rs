@@ -23,7 +23,8 @@ pub fn stopped_world<'a>(cx: &Context<'a>) -> &'a StoppedWorld<'a> {
 /// Removes all keys of some databases. Returns how many there were.
 pub fn empty(cx: &mut Context<'_>, databases: Range<usize>) -> usize {
     // What arrives from another server would not be whole any more.
-    cx.engine.slot_moves.end_all();
+    let all = databases.len() == cx.engine.keyspace.databases();
+    cx.engine.slot_moves.note_flush((!all).then_some(databases.start));
     cx.db.mark_all_watchers(|database| match databases.contains(&database) {
         true => Fate::Emptied,
         false => Fate::Stays,

@@ -7,7 +7,7 @@
 //! unless the target has said that it has everything: then others decide what becomes of it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -29,10 +29,15 @@ pub enum Stage {
     Over = 3,
 }
 
+/// Which try of a move it is: the epoch of the source, and a number that grows with each of its
+/// tries.
+pub type Attempt = (u64, u64);
+
 /// Slots that arrive from another server.
 pub struct Import {
     /// The name of the move.
     pub id: Box<[u8]>,
+    attempt: Attempt,
     /// The slots.
     pub slots: SlotSet,
     stage: AtomicU8,
@@ -109,9 +114,10 @@ pub enum Passage {
 pub struct SlotMoves {
     /// Whether slots are held or have been given away: the only field to look at while none is.
     any: AtomicBool,
+    /// The slots that are held.
     waiting: SharedSlotSet,
-    /// Slots that are held.
-    holds: AtomicUsize,
+    /// The same, by who holds them.
+    holds: Mutex<Vec<SlotSet>>,
     /// Where slots are that were given away without a cluster that knows it.
     given: Mutex<HashMap<u16, String>>,
     imports: Mutex<Vec<Arc<Import>>>,
@@ -134,27 +140,32 @@ impl SlotMoves {
 
     /// Has commands for these slots wait. A thread that was in its gate before may not know it yet.
     pub fn hold(&self, slots: &SlotSet) {
-        self.waiting.insert(slots);
-        self.holds.fetch_add(1, Relaxed);
-        self.any.store(true, Relaxed);
+        let mut holds = self.holds.lock();
+        holds.push(slots.clone());
+        self.look(&holds);
     }
 
-    /// Ends that.
+    /// Ends that. Slots that somebody else holds too stay held.
     pub fn release(&self, slots: &SlotSet) {
-        self.waiting.remove(slots);
-        self.holds.fetch_sub(1, Relaxed);
-        self.look();
+        let mut holds = self.holds.lock();
+        if let Some(at) = holds.iter().position(|own| own == slots) {
+            holds.swap_remove(at);
+        }
+        self.look(&holds);
     }
 
     /// Sends clients to another server from now on, where there is no cluster that does.
     pub fn give(&self, slots: &SlotSet, address: &str) {
         self.given.lock().extend(slots.iter().map(|slot| (slot, address.to_owned())));
-        self.look();
+        self.look(&self.holds.lock());
     }
 
-    fn look(&self) {
-        let given = self.given.lock();
-        self.any.store(self.holds.load(Relaxed) > 0 || !given.is_empty(), Relaxed);
+    /// Looks at who holds slots and which were given away. The lock of the holds keeps two threads
+    /// from doing so in another order than they have changed them.
+    fn look(&self, holds: &[SlotSet]) {
+        self.waiting.set(&holds.iter().flat_map(SlotSet::iter).collect());
+        let any = !holds.is_empty() || !self.given.lock().is_empty();
+        self.any.store(any, Relaxed);
     }
 
     /// Whether any slot is held or given away.
@@ -165,7 +176,7 @@ impl SlotMoves {
 
     /// Whether any is held.
     pub fn holds_any(&self) -> bool {
-        self.holds.load(Relaxed) > 0
+        !self.holds.lock().is_empty()
     }
 
     /// What a command with keys in these slots has to do.
@@ -200,15 +211,22 @@ impl SlotMoves {
         gone.iter().for_each(|own| self.end(own));
     }
 
+    /// Whether a later try of the same move brings these slots already: an earlier one is late.
+    pub fn is_outdated(&self, id: &[u8], attempt: Attempt) -> bool {
+        self.imports.lock().iter().any(|own| *own.id == *id && own.attempt > attempt)
+    }
+
     /// Begins an import: earlier ones of the same slots end. The keys of the slots are to be
     /// deleted before anything arrives, for which the waiter waits.
     pub fn begin(
         self: &Arc<Self>,
         hidden: &SharedSlotSet,
-        (id, slots): (&[u8], SlotSet),
+        (id, slots, attempt): (&[u8], SlotSet, Attempt),
         waiter: Waiter,
     ) -> Importing {
-        let import = Arc::new(Import { id: id.into(), slots, stage: AtomicU8::new(0) });
+        self.given.lock().retain(|slot, _| !slots.has(*slot));
+        self.look(&self.holds.lock());
+        let import = Arc::new(Import { id: id.into(), attempt, slots, stage: AtomicU8::new(0) });
         let mut earlier = self.imports.lock().clone();
         earlier.retain(|own| own.slots.meets(&import.slots));
         earlier.iter().for_each(|own| self.end(own));
@@ -249,11 +267,23 @@ impl SlotMoves {
         }
     }
 
-    /// All data goes: what arrives would not be whole any more.
+    /// Other data takes the place of all data: nothing of what has arrived is left.
     pub fn end_all(&self) {
-        let imports = std::mem::take(&mut *self.imports.lock());
-        for import in imports.iter().filter(|own| drops(own)) {
-            self.empty(import.slots.clone(), None);
+        let imports = self.imports.lock().clone();
+        imports.iter().for_each(|own| self.end(own));
+    }
+
+    /// The data of a database goes, or of all: what arrives would not be whole any more, so it is
+    /// to begin anew. An import that has everything loses what is in the database.
+    pub fn note_flush(&self, database: Option<usize>) {
+        let imports = self.imports.lock().clone();
+        for import in imports {
+            if import.stage() == Stage::Ready {
+                let slots = import.slots.clone();
+                self.add_emptying(Emptying { slots, database, waiter: None });
+            } else {
+                self.end(&import);
+            }
         }
     }
 
@@ -285,8 +315,9 @@ impl SlotMoves {
     /// Slots were emptied: outside of a cluster they are shown, unless more arrives in them.
     pub fn note_empty(&self, hidden: &SharedSlotSet, slots: &SlotSet) {
         let imports = self.imports.lock();
-        if self.owned.lock().is_none() && !imports.iter().any(|own| own.slots.meets(slots)) {
-            hidden.remove(slots);
+        if self.owned.lock().is_none() {
+            let arrives = |slot: &u16| imports.iter().any(|own| own.slots.has(*slot));
+            hidden.remove(&slots.iter().filter(|slot| !arrives(slot)).collect());
         }
     }
 }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use cluster::control::{Action, Control, Event, Ticket};
 use cluster::ids::{Epoch, NodeId, ShardId};
 use cluster::topology::{Address, Topology};
-use config::{ClusterDurability, PrimaryAddress};
+use config::{ClusterDurability, Config, PrimaryAddress};
 use engine::engine::Engine;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
@@ -156,6 +156,8 @@ struct Node {
     movers: SlotMovers,
     /// How threads tell this one what has happened.
     tell: Sender<Message>,
+    /// The settings of the last look.
+    config: Arc<Config>,
 }
 
 impl Node {
@@ -205,6 +207,7 @@ impl Node {
             actions: Vec::new(),
             movers,
             tell: tell.clone(),
+            config,
         })
     }
 
@@ -245,6 +248,7 @@ impl Node {
     fn look(&mut self) {
         let mut events = Vec::new();
         self.part.look(&mut |event| events.push(event));
+        events.extend(self.announcement());
         events.push(Event::Tick);
         for event in events {
             self.hear(event);
@@ -344,6 +348,8 @@ impl Node {
         let topology = self.kept.kept.topology.as_ref();
         let shard = topology.and_then(|topology| topology.shards.get(&to));
         let others = shard.map_or(0, |shard| shard.members.len() / 2);
+        let own = topology.and_then(|topology| topology.shard_of(self.kept.node()));
+        let epoch = own.and_then(|own| own.leader).map_or(0, |leader| leader.epoch.unsigned_abs());
         let reach = match config.cluster_durability {
             ClusterDurability::Fsync => Reach::Fsync,
             ClusterDurability::Memory | ClusterDurability::Quorum => Reach::Replicas(others as u32),
@@ -356,6 +362,7 @@ impl Node {
             port: if is_encrypted { address.tls_port } else { address.port },
             rate: 0,
             reach,
+            epoch,
             alone: false,
         };
         let tell = self.tell.clone();
@@ -371,6 +378,23 @@ impl Node {
             let _ = tell.send(Message::Heard(event));
         };
         self.movers.start(job, Box::new(notify));
+    }
+
+    /// What others shall know of this node, if the settings have changed.
+    fn announcement(&mut self) -> Option<Event> {
+        let config = self.engine.config.snapshot();
+        if Arc::ptr_eq(&config, &self.config) {
+            return None;
+        }
+        let announced = setup::announced(&config);
+        self.config = config;
+        match announced {
+            Ok(announced) => Some(Event::Announces(announced)),
+            Err(error) => {
+                self.log.warning(format!("The node announces what it did before: {error}"));
+                None
+            }
+        }
     }
 
     fn ticket(&mut self, asker: Asker) -> Ticket {
@@ -391,10 +415,6 @@ impl Node {
             ClusterRequest::Promise { from, epoch, round, duration_ms } => {
                 self.promises.insert((from, epoch, round), waiter);
                 self.hear(Event::PromiseAsked { from, epoch, round, duration_ms });
-            }
-            ClusterRequest::Forget(_) | ClusterRequest::Reset { .. } => {
-                let text = "members are removed by `dunlin cluster remove`";
-                self.answer(&waiter, Err(text.to_owned()));
             }
         }
     }

@@ -35,6 +35,8 @@ pub struct Move {
     pub rate: u64,
     /// How far it has to be at the hand-over.
     pub reach: Reach,
+    /// The epoch of this server as a primary: a target prefers the later of two sources.
+    pub epoch: u64,
     /// No cluster decides: the slots change their owner as soon as the target has them.
     pub alone: bool,
 }
@@ -66,6 +68,8 @@ pub(super) struct Order {
 pub(super) struct Said {
     pub(super) hold: bool,
     pub(super) end: Option<bool>,
+    /// Its thread has done with it.
+    pub(super) is_over: bool,
 }
 
 impl Order {
@@ -85,6 +89,14 @@ impl Order {
             self.changed.wait_for(&mut said, longest);
         }
         said.end
+    }
+
+    /// Waits until its thread has done with it.
+    pub(super) fn wait_until_over(&self) {
+        let mut said = self.said.lock();
+        while !said.is_over {
+            self.changed.wait(&mut said);
+        }
     }
 
     /// Waits until something is said, but not for long.

@@ -73,20 +73,23 @@ impl SlotMovers {
     pub fn start(&self, job: Move, notify: Notify) {
         let Some(engine) = self.shared.engine.get().and_then(Weak::upgrade) else { return };
         let order = Arc::<Order>::default();
-        {
+        let before = {
             let mut orders = self.shared.orders.lock();
             let present = orders.get(&job.id);
             if present.is_some_and(|present| present.said().end.is_none()) {
                 return;
             }
-            orders.insert(job.id.clone(), Arc::clone(&order));
-        }
+            orders.insert(job.id.clone(), Arc::clone(&order))
+        };
         let shared = Arc::clone(&self.shared);
         let (id, notify) = (job.id.clone(), Arc::new(notify));
         let told = Arc::clone(&notify);
         let started = thread::start("slot-move", move || {
+            // Two threads that bring the same slots would get in each other's way.
+            before.inspect(|before| before.wait_until_over());
             let end = source::run(&shared, &engine, &job, &order, &**told);
             shared.forget(&job.id, &order);
+            order.say(|said| said.is_over = true);
             told(end);
             process::memory::publish();
         });
@@ -118,7 +121,7 @@ impl SlotMovers {
     pub fn move_alone(&self, wanted: SlotMove, waiter: Waiter) {
         let SlotMove { slots, host, port, rate } = wanted;
         let id = random_id();
-        let job = Move { id, slots, host, port, rate, reach: Reach::Memory, alone: true };
+        let job = Move { id, slots, host, port, rate, reach: Reach::Memory, epoch: 0, alone: true };
         let Some(engine) = self.shared.engine.get().cloned() else { return };
         let notify = move |event: MoveEvent| {
             let Some(engine) = engine.upgrade() else { return };

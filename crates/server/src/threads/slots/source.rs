@@ -157,8 +157,13 @@ impl Source<'_> {
         let begun = Instant::now();
         let mut wire = self.connect()?;
         let ranges = ranges(self.job);
-        let words = [&b"SLOTMOVE"[..], b"BEGIN", self.job.id.as_bytes(), ranges.as_bytes()];
-        expect_ok(wire.ask(&words, PATIENCE_OF_BEGIN)?)?;
+        let attempt = self.shared.number.fetch_add(1, Relaxed).to_string();
+        let words =
+            ["SLOTMOVE", "BEGIN", &self.job.id, &ranges, &self.job.epoch.to_string(), &attempt];
+        if self.is_over() {
+            return Ok(End::Ended);
+        }
+        expect_ok(wire.ask(&words.map(str::as_bytes), PATIENCE_OF_BEGIN)?)?;
         let Some(right) = self.take_right() else { return Ok(End::Ended) };
         let journal = &self.engine.journal;
         let gate = self.engine.gates.register();
@@ -272,7 +277,7 @@ impl Source<'_> {
                 let holds = self.job.alone || self.order.said().hold;
                 if holds && Instant::now() >= next_hold {
                     // Clients do not wait for a target that cannot make it durable.
-                    let is_fit = self.is_reached(wire)?;
+                    let is_fit = self.is_reached(wire)? && !self.is_over();
                     if is_fit && let Some(done) = self.hand_over(wire, backlog, &mut at)? {
                         return Ok(Some(done));
                     }
@@ -333,7 +338,7 @@ impl Source<'_> {
         loop {
             let end = self.engine.journal.end();
             while *at < end && self.send_records(wire, backlog, at, end)? {}
-            if !self.make_sure(wire)? {
+            if !self.make_sure(wire)? || self.is_over() {
                 return Ok(false);
             }
             // Keys may have expired meanwhile, or were evicted.

@@ -5,6 +5,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
+use engine::engine::random_id;
 use resp::client::{ReplyParser, Value, encode_command};
 use tls::Stream;
 
@@ -78,7 +79,8 @@ impl Wire {
             stream,
             input: Vec::new(),
             parser: ReplyParser::new(),
-            name: format!("slots:{name}:"),
+            // Values of clients are among the replies.
+            name: format!("slots:{name}:{}:", random_id()),
             marked: 0,
             reached: 0,
             awaited: None,
@@ -207,7 +209,7 @@ impl Wire {
             _ => None,
         };
         if let Some(number) = mark.and_then(base::num::parse_i64) {
-            self.reached = number.unsigned_abs();
+            self.reached = self.reached.max(number.unsigned_abs().min(self.marked));
             return Ok(());
         }
         if self.awaits {
