@@ -11,7 +11,7 @@
 //! | `candidates/SHARD/NODE` | with the node's lease | [`CandidateValue`] |
 //! | `failovers/SHARD` | with the asking replica's lease | [`FailoverValue`] |
 //! | `migrations/ID` | until done | [`MigrationValue`] |
-//! | `settings/WORD` | for ever | a text |
+//! | `change` | for ever | nothing: its revision is that of the last change by an operator |
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,8 @@ pub enum Subject {
     Failover(ShardId),
     /// `migrations/ID`.
     Migration(String),
-    /// `settings/WORD`.
-    Setting(String),
+    /// `change`.
+    Change,
 }
 
 impl Keys {
@@ -71,13 +71,17 @@ impl Keys {
             Subject::Candidate(shard, node) => format!("{prefix}candidates/{shard}/{node}"),
             Subject::Failover(shard) => format!("{prefix}failovers/{shard}"),
             Subject::Migration(id) => format!("{prefix}migrations/{id}"),
-            Subject::Setting(word) => format!("{prefix}settings/{word}"),
+            Subject::Change => format!("{prefix}change"),
         }
     }
 
     /// What a key is about; `None` for one that is no key of this cluster's.
     pub fn subject(&self, key: &str) -> Option<Subject> {
-        let (kind, name) = key.strip_prefix(&self.prefix)?.split_once('/')?;
+        let rest = key.strip_prefix(&self.prefix)?;
+        if rest == "change" {
+            return Some(Subject::Change);
+        }
+        let (kind, name) = rest.split_once('/')?;
         Some(match kind {
             "members" => Subject::Member(name.parse().ok()?),
             "alive" => Subject::Alive(name.parse().ok()?),
@@ -90,7 +94,6 @@ impl Keys {
             }
             "failovers" => Subject::Failover(name.parse().ok()?),
             "migrations" => Subject::Migration(name.into()),
-            "settings" => Subject::Setting(name.into()),
             _ => return None,
         })
     }

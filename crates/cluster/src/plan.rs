@@ -41,7 +41,7 @@ pub fn place(node: &Node) -> &str {
 /// # Errors
 /// There are too few nodes, or too many.
 pub fn create(nodes: &[&Node], replicas: usize) -> Result<Vec<NewShard>, String> {
-    let group = replicas + 1;
+    let group = replicas.saturating_add(1);
     let count = nodes.len() / group;
     if count == 0 {
         return Err(format!("a shard of a primary and {replicas} replicas takes {group} nodes"));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn topology(nodes: Vec<Node>, shards: Vec<Shard>) -> Topology {
-        Topology::new("c".to_owned(), 1, nodes, shards, [], BTreeMap::new())
+        Topology::new("c".to_owned(), 1, nodes, shards, [])
     }
 
     /// The slots of each shard after moves.

@@ -146,8 +146,6 @@ pub struct Topology {
     pub shards: BTreeMap<ShardId, Shard>,
     /// All migrations by name.
     pub migrations: BTreeMap<String, Migration>,
-    /// The settings that all nodes share.
-    pub settings: BTreeMap<String, String>,
     /// The owners of all slots: ranges, sorted by their first slot.
     owners: Vec<(u16, u16, ShardId)>,
 }
@@ -160,7 +158,6 @@ impl Topology {
         nodes: impl IntoIterator<Item = Node>,
         shards: impl IntoIterator<Item = Shard>,
         migrations: impl IntoIterator<Item = Migration>,
-        settings: BTreeMap<String, String>,
     ) -> Self {
         let shards: BTreeMap<_, _> = shards.into_iter().map(|shard| (shard.id, shard)).collect();
         let mut owners = Vec::new();
@@ -174,7 +171,6 @@ impl Topology {
             nodes: nodes.into_iter().map(|node| (node.id, node)).collect(),
             shards,
             migrations: migrations.into_iter().map(|one| (one.id.clone(), one)).collect(),
-            settings,
             owners,
         }
     }

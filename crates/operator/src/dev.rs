@@ -1,7 +1,10 @@
 //! A cluster on this machine: an etcd and nodes, for as long as this program runs.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,7 +15,7 @@ use lab::targets::process::Process;
 
 use crate::members;
 use crate::options::{Dev, Options};
-use crate::print::{complain, say};
+use crate::print::say;
 use crate::record::Store;
 use crate::trouble::Trouble;
 
@@ -25,12 +28,17 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long a process that has ended stays away, so that the cluster is seen without it.
 const AWAY_TICKS: u32 = 30;
 
+/// In a node's directory: how it reaches an etcd that was there before.
+const SETTINGS_FILE: &str = "etcd.conf";
+
 /// One of the programs.
 struct Own {
     name: String,
     program: PathBuf,
     arguments: Vec<String>,
     directory: PathBuf,
+    /// What its [`SETTINGS_FILE`] says, if it has one.
+    settings: Vec<u8>,
     process: Option<Process>,
     /// For how many ticks it has been away.
     away: u32,
@@ -40,10 +48,22 @@ impl Own {
     fn start(&mut self) -> Result<(), Trouble> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.name);
         fs::create_dir_all(&self.directory).map_err(failed)?;
+        if !self.settings.is_empty() {
+            let path = self.directory.join(SETTINGS_FILE);
+            let mut options = fs::OpenOptions::new();
+            let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+            file.and_then(|mut file| file.write_all(&self.settings)).map_err(failed)?;
+        }
         let process = Process::start(&self.program, &self.arguments, &self.directory);
         self.process = Some(process.map_err(failed)?);
         self.away = 0;
         Ok(())
+    }
+
+    /// What is said of it, if it has ended by itself.
+    fn has_ended(&mut self) -> Option<String> {
+        let ending = self.process.as_mut()?.ending()?;
+        Some(format!("{} has ended: {ending}; {}", self.name, self.log()))
     }
 
     fn log(&self) -> String {
@@ -53,7 +73,7 @@ impl Own {
 
 /// Carries out `dunlin cluster dev`.
 pub(crate) fn run(options: &Options, dev: &Dev) -> Result<(), Trouble> {
-    let count = dev.shards * (dev.replicas + 1);
+    let count = dev.shards.saturating_mul(dev.replicas.saturating_add(1));
     let last = u16::try_from(count).ok().and_then(|count| dev.port.checked_add(count - 1));
     let etcd_port = dev.port.checked_add(ETCD_OFFSET);
     let ports = last.zip(etcd_port).filter(|(last, etcd)| last < etcd && *etcd < u16::MAX);
@@ -95,12 +115,13 @@ fn plan(
     let directory = std::path::absolute(&dev.directory)
         .map_err(|error| format!("{}: {error}", dev.directory.display()))?;
     let mut all = Vec::new();
-    let mut add = |name: String, program: &Path, arguments: &[String]| {
+    let mut add = |name: String, program: &Path, arguments: &[String], settings: Vec<u8>| {
         all.push(Own {
             directory: directory.join(&name),
             name,
             program: program.to_owned(),
             arguments: arguments.to_vec(),
+            settings,
             process: None,
             away: 0,
         });
@@ -119,12 +140,16 @@ fn plan(
         ];
         let arguments: Vec<_> =
             arguments.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect();
-        add("etcd".to_owned(), program, &arguments);
+        add("etcd".to_owned(), program, &arguments, Vec::new());
     }
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     for port in dev.port..=last {
         let name = format!("node-{port}");
+        let settings = if etcd.is_none() { settings_of_etcd(options) } else { Vec::new() };
         let mut arguments = vec!["serve".to_owned()];
+        if !settings.is_empty() {
+            arguments.push(directory.join(&name).join(SETTINGS_FILE).display().to_string());
+        }
         for (option, value) in [
             ("--bind", "127.0.0.1".to_owned()),
             ("--port", port.to_string()),
@@ -139,9 +164,36 @@ fn plan(
             arguments.extend([option.to_owned(), value]);
         }
         arguments.extend(dev.options.iter().cloned());
-        add(name, &own, &arguments);
+        add(name, &own, &arguments, settings);
     }
     Ok(all)
+}
+
+/// How nodes reach an etcd that runs, as lines of a file: a command line can be read by all.
+fn settings_of_etcd(options: &Options) -> Vec<u8> {
+    let own = &options.etcd;
+    let path = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        path.as_os_str().as_bytes().to_vec()
+    };
+    let mut all = Vec::new();
+    if let Some((name, password)) = &own.user {
+        all.push(("user", name.clone().into_bytes()));
+        all.push(("password", password.clone().into_bytes()));
+    }
+    let trust = &own.tls.trust;
+    all.extend(trust.file.as_ref().or(trust.directory.as_ref()).map(|at| ("ca-file", path(at))));
+    if let Some(identity) = &own.tls.identity {
+        all.push(("cert-file", path(&identity.certificate)));
+        all.push(("key-file", path(&identity.key)));
+    }
+    let mut lines = Vec::new();
+    for (name, value) in all {
+        lines.extend(format!("cluster-etcd-{name} ").into_bytes());
+        lines.extend(config::quote(&value));
+        lines.push(b'\n');
+    }
+    lines
 }
 
 /// Where etcd is.
@@ -190,14 +242,23 @@ fn serve(
         .filter_map(|own| own.name.strip_prefix("node-"))
         .map(|port| format!("127.0.0.1:{port}"))
         .collect();
-    if let Err(trouble) = members::create(&store, &sure, &nodes, dev.replicas) {
-        for own in all.iter_mut() {
-            if let Some(ending) = own.process.as_mut().and_then(Process::ending) {
-                complain(&format!("{} has ended: {ending}; {}", own.name, own.log()));
+    let created = std::thread::scope(|scope| {
+        let creating = scope.spawn(|| members::create(&store, &sure, &nodes, dev.replicas));
+        let mut ended = None;
+        while !creating.is_finished() {
+            ended = ended.or_else(|| all.iter_mut().find_map(Own::has_ended));
+            if ended.is_some() || interrupt.is_set() {
+                store.give_up();
             }
+            sleep(TICK);
         }
-        return Err(trouble);
+        let created = creating.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map_or(created, |text| Err(Trouble::Failed(text)))
+    });
+    if interrupt.is_set() {
+        return Ok(());
     }
+    created?;
     tell(options, dev, all);
     while !interrupt.is_set() {
         sleep(TICK);
@@ -227,10 +288,10 @@ fn tell(options: &Options, dev: &Dev, all: &[Own]) {
 
 /// Starts a program again that has ended, a while later.
 fn look_after(own: &mut Own) -> Result<(), Trouble> {
-    match &mut own.process {
-        Some(process) => {
-            if let Some(ending) = process.ending() {
-                say(&format!("{} has ended: {ending}; {}", own.name, own.log()));
+    match &own.process {
+        Some(_) => {
+            if let Some(text) = own.has_ended() {
+                say(&text);
                 own.process = None;
             }
         }

@@ -14,8 +14,9 @@
 //! | `upgrade` | how are all nodes restarted while the cluster serves? |
 //! | `dev` | how does a cluster run on this machine? |
 //!
-//! All changes are transactions of etcd that hold only if nothing has changed since it was looked
-//! at. The nodes carry them out; this program waits for that, and may be interrupted.
+//! All changes are transactions of etcd that hold only if no other operator has changed the cluster
+//! since it was looked at. The nodes carry them out; this program waits for that, and may be
+//! interrupted.
 
 mod dev;
 mod failover;

@@ -131,7 +131,7 @@ fn write_shards(store: &Store, reading: &Reading, shards: &[NewShard]) -> Result
             operations.push(store.assign(reading, *node, Some(id))?);
         }
     }
-    store.write(compares, operations)
+    store.write(reading, compares, operations)
 }
 
 fn put_shard(
@@ -151,7 +151,11 @@ fn wait_until_served(store: &Store, timeout: Duration) -> Result<(), Trouble> {
     store.wait(timeout, &mut |reading| {
         let shards = reading.topology.shards.values();
         let without = shards.filter(|own| own.leader.is_none() && !own.slots.is_empty()).count();
-        (without > 0).then(|| format!("{without} shards have no primary"))
+        if without > 0 {
+            return Some(format!("{without} shards have no primary"));
+        }
+        let unowned = reading.topology.unowned();
+        (!unowned.is_empty()).then(|| format!("{} slots have no shard", unowned.count()))
     })?;
     Ok(())
 }
@@ -168,6 +172,9 @@ pub(crate) fn add(
         return Err(Trouble::Failed("there is no cluster: dunlin cluster create".to_owned()));
     }
     let nodes = chosen(&reading, words)?;
+    if nodes.len() > MOST_AT_ONCE {
+        return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are added at once")));
+    }
     // Each is placed with those before it in mind.
     let mut topology = reading.topology.clone();
     let mut placed = Vec::new();
@@ -201,9 +208,10 @@ pub(crate) fn add(
         if !agreed(options)? {
             return Ok(());
         }
+        let (mut compares, mut operations) = (Vec::new(), Vec::new());
         for (node, shard, _) in placed.iter().filter(|(.., is_new)| *is_new) {
-            let mut compares = vec![store.unchanged(&reading, &Subject::Member(*node))];
-            let mut operations = vec![store.assign(&reading, *node, Some(*shard))?];
+            compares.push(store.unchanged(&reading, &Subject::Member(*node)));
+            operations.push(store.assign(&reading, *node, Some(*shard))?);
             if *to == Destination::NewShards {
                 let new = NewShard {
                     slots: cluster::slots::SlotRanges::new(),
@@ -212,8 +220,8 @@ pub(crate) fn add(
                 };
                 put_shard(store, *shard, &new, &mut compares, &mut operations);
             }
-            store.write(compares, operations)?;
         }
+        store.write(&reading, compares, operations)?;
     }
     store.wait(options.timeout, &mut |reading| {
         let is_in = |node: &NodeId, shard: &ShardId| {
@@ -246,7 +254,7 @@ pub(crate) fn remove(
         return Ok(());
     }
     for id in out {
-        take_out(store, options, id)?;
+        take_out(store, options, id, gone)?;
     }
     say("all of them are out");
     Ok(())
@@ -281,8 +289,13 @@ fn check_removal(
     Ok(())
 }
 
-fn take_out(store: &Store, options: &Options, id: NodeId) -> Result<(), Trouble> {
+fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<(), Trouble> {
     let mut reading = store.read()?;
+    // What was so when the plan was shown need not be so now.
+    if let Some(node) = reading.topology.nodes.get(&id).filter(|node| gone && node.is_alive()) {
+        let text = format!("node {} at {} is alive again", short(id), place_of(node));
+        return Err(Trouble::Failed(text));
+    }
     let is_alone = |shard: &Shard| shard.members.iter().all(|member| *member == id);
     let shard = reading.topology.shard_of(id).map(|shard| (shard.id, is_alone(shard)));
     if let Some((shard, false)) = shard
@@ -296,6 +309,10 @@ fn take_out(store: &Store, options: &Options, id: NodeId) -> Result<(), Trouble>
         return delete(store, &reading, &[Subject::Member(id)]);
     };
     if is_alone(shard) {
+        if !shard.slots.is_empty() {
+            let text = format!("node {} is the last of a shard with slots now", short(id));
+            return Err(Trouble::Failed(text));
+        }
         // The shard goes with its last node.
         let of_shard = shard.id;
         return delete(
@@ -322,5 +339,5 @@ fn take_out(store: &Store, options: &Options, id: NodeId) -> Result<(), Trouble>
 fn delete(store: &Store, reading: &Reading, subjects: &[Subject]) -> Result<(), Trouble> {
     let compares = subjects.iter().map(|subject| store.unchanged(reading, subject)).collect();
     let delete = |subject| Operation::Delete { key: store.keys.of(subject) };
-    store.write(compares, subjects.iter().map(delete).collect())
+    store.write(reading, compares, subjects.iter().map(delete).collect())
 }

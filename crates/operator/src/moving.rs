@@ -59,7 +59,7 @@ pub(crate) fn run(
         compares.push(store.unchanged(&reading, &Subject::Shard(from)));
         operations.push(Operation::Put { key, value: keys::encode(&value), lease: 0 });
     }
-    store.write(compares, operations)?;
+    store.write(&reading, compares, operations)?;
     let reading = store.wait(options.timeout, &mut |reading| {
         let own = reading.topology.migrations.values().filter(|own| own.to == to);
         let left = own.filter(|own| !own.slots.is_apart_from(slots)).count();

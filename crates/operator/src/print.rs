@@ -7,12 +7,17 @@ use crate::trouble::Trouble;
 
 /// Tells the user something. If nobody listens any more, there is nobody to tell.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stdout(), "{line}");
+    let _ = writeln!(io::stdout(), "{}", shown(line));
+}
+
+/// A text without what would control a terminal: nodes choose their names and addresses.
+fn shown(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "?")
 }
 
 /// Tells the user that something is wrong.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr(), "dunlin: {text}");
+    let _ = writeln!(io::stderr(), "dunlin: {}", shown(text));
 }
 
 /// Whether a plan that was shown is to be carried out; asks the user.

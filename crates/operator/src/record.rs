@@ -1,6 +1,7 @@
 //! What etcd has of the cluster, and how it is changed.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Store {
     gateway: Gateway,
     pub(crate) keys: Keys,
     name: String,
+    /// Nothing is waited for any more.
+    has_given_up: AtomicBool,
 }
 
 /// All that was there at one instant.
@@ -37,7 +40,12 @@ pub(crate) struct Reading {
 impl Store {
     pub(crate) fn open(options: &Options) -> Result<Store, Trouble> {
         let gateway = Gateway::open(options.etcd.clone()).map_err(Trouble::Failed)?;
-        Ok(Store { gateway, keys: Keys::new(&options.name), name: options.name.clone() })
+        Ok(Store {
+            gateway,
+            keys: Keys::new(&options.name),
+            name: options.name.clone(),
+            has_given_up: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn read(&self) -> Result<Reading, Trouble> {
@@ -55,12 +63,17 @@ impl Store {
         }
     }
 
-    /// Writes all of it, if all is still as it was read.
+    /// Writes all of it, if what it compares is so, and if no other operator has changed the
+    /// cluster since it was read.
     pub(crate) fn write(
         &self,
-        compares: Vec<Compare>,
-        operations: Vec<Operation>,
+        reading: &Reading,
+        mut compares: Vec<Compare>,
+        mut operations: Vec<Operation>,
     ) -> Result<(), Trouble> {
+        compares.push(self.unchanged(reading, &Subject::Change));
+        let key = self.keys.of(&Subject::Change);
+        operations.push(Operation::Put { key, value: Vec::new(), lease: 0 });
         let request = Request::Transaction(Transaction { compares, operations });
         match self.gateway.ask(&request, PATIENCE) {
             Ok(Answer::Transaction { succeeded: true, .. }) => Ok(()),
@@ -76,6 +89,11 @@ impl Store {
                  you try again"
             ))),
         }
+    }
+
+    /// Ends all waiting.
+    pub(crate) fn give_up(&self) {
+        self.has_given_up.store(true, Relaxed);
     }
 
     /// Waits until `missing` names nothing any more, and tells what it waits for.
@@ -96,7 +114,8 @@ impl Store {
                 (Ok(reading), None) => return Ok(reading),
                 (_, waits_for) => {
                     let text = waits_for.unwrap_or_default();
-                    if Duration::from_millis(monotonic_ms() - begun) > timeout {
+                    let waited = Duration::from_millis(monotonic_ms() - begun);
+                    if waited > timeout || self.has_given_up.load(Relaxed) {
                         return Err(Trouble::NotYet(text));
                     }
                     if text != told {

@@ -48,7 +48,7 @@ pub(crate) fn run(
     let ids: Vec<NodeId> = nodes.iter().map(|node| node.id).collect();
     for (number, id) in ids.into_iter().enumerate() {
         say(&format!("{} of {count}: node {}", number + 1, short(id)));
-        restart_one(store, options, restart, id)?;
+        restart_one(store, options, restart, version, id)?;
     }
     say("all nodes were restarted");
     Ok(())
@@ -66,7 +66,13 @@ fn order<'r>(reading: &'r Reading, version: Option<&str>) -> Vec<&'r Node> {
     nodes
 }
 
-fn restart_one(store: &Store, options: &Options, restart: &str, id: NodeId) -> Result<(), Trouble> {
+fn restart_one(
+    store: &Store,
+    options: &Options,
+    restart: &str,
+    version: Option<&str>,
+    id: NodeId,
+) -> Result<(), Trouble> {
     // Nobody is restarted while its shard could not spare it.
     let reading = store.wait(options.timeout, &mut |reading| {
         let shard = reading.topology.shard_of(id)?;
@@ -81,6 +87,14 @@ fn restart_one(store: &Store, options: &Options, restart: &str, id: NodeId) -> R
     if reading.topology.is_primary(id) && shard.members.len() > 1 {
         failover::to_best(store, options, &reading, shard.id)?;
     }
+    // The command is the operator's, and what a node calls itself is not: `ssh $DUNLIN_NODE_HOST`
+    // would take one that begins with a hyphen for an option.
+    let host = &node.address.host;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '_' | '-');
+    if host.is_empty() || host.starts_with('-') || !host.chars().all(is_plain) {
+        let text = format!("node {} has no address that can be used: {host:?}", short(id));
+        return Err(Trouble::Failed(text));
+    }
     let before = node.alive;
     let status = Command::new("sh")
         .args(["-c", restart])
@@ -94,7 +108,7 @@ fn restart_one(store: &Store, options: &Options, restart: &str, id: NodeId) -> R
     if !status.success() {
         return Err(Trouble::Failed(format!("the command to restart ended with {status}")));
     }
-    store.wait(options.timeout, &mut |reading| {
+    let reading = store.wait(options.timeout, &mut |reading| {
         let now = reading.topology.nodes.get(&id).and_then(|node| node.alive);
         if !is_new_run(before, now) {
             return Some(format!("node {} has not come back", short(id)));
@@ -102,7 +116,14 @@ fn restart_one(store: &Store, options: &Options, restart: &str, id: NodeId) -> R
         let text = format!("node {} catches up", short(id));
         (!is_well(reading, options, id)).then_some(text)
     })?;
-    Ok(())
+    let runs = reading.topology.nodes.get(&id).map(|node| node.version.as_str());
+    match (version, runs) {
+        (Some(wanted), Some(runs)) if runs != wanted => Err(Trouble::Failed(format!(
+            "node {} was restarted and has version {runs}, not {wanted}",
+            short(id)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn is_new_run(before: Option<Incarnation>, now: Option<Incarnation>) -> bool {

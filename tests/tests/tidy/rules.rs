@@ -47,7 +47,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("lab", &["base", "resp", "tls"]),
     ("mover", &["resp", "lab"]),
     ("backup", &["base", "resp", "rdb", "replication", "tls", "lab"]),
-    ("operator", &["base", "cluster", "gateway", "lab", "resp", "tls"]),
+    ("operator", &["base", "cluster", "config", "gateway", "lab", "resp", "tls"]),
     ("top", &["base", "resp", "lab"]),
     ("cli", &["base", "resp", "engine", "commands", "lab", "tls"]),
     ("lua", &[]),

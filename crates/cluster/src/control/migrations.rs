@@ -73,6 +73,9 @@ impl Control {
             }
             return;
         }
+        if self.moves.get(id).is_some_and(|one| one.has_failed) {
+            return self.note(id, value, modified, MigrationState::Aborted);
+        }
         let target = self.mirror.leaders.get(&value.to);
         let target = target.map(|entry| (entry.created, entry.value.node));
         let Some(one) = self.moves.get(id).cloned() else {
@@ -130,6 +133,7 @@ impl Control {
             held_since: None,
             is_delivered: false,
             sent_with: None,
+            has_failed: false,
         };
         self.moves.insert(migration.clone(), one);
         self.log(format!("Slots {slots} are being sent to shard {to}"));
@@ -240,14 +244,9 @@ impl Control {
 
     /// A migration cannot be done.
     pub(super) fn give_up(&mut self, id: &str, reason: &str) {
-        if !self.moves.contains_key(id) {
-            return;
-        }
+        let Some(one) = self.moves.get_mut(id) else { return };
+        one.has_failed = true;
         self.warn(format!("Migration {id} is given up: {reason}"));
-        if let Some(entry) = self.mirror.migrations.get(id) {
-            let (value, modified) = (entry.value.clone(), entry.modified);
-            self.note(id, value, modified, MigrationState::Aborted);
-        }
     }
 
     /// Writes the record anew, after which no transaction of before can succeed.

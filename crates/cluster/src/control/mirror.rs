@@ -32,7 +32,6 @@ pub(super) struct Mirror {
     pub(super) candidates: BTreeMap<(ShardId, NodeId), Entry<CandidateValue>>,
     pub(super) failovers: BTreeMap<ShardId, Entry<FailoverValue>>,
     pub(super) migrations: BTreeMap<String, Entry<MigrationValue>>,
-    pub(super) settings: BTreeMap<String, String>,
     /// Keys whose values say nothing that is understood.
     pub(super) unreadable: Vec<String>,
 }
@@ -85,11 +84,7 @@ impl Mirror {
             Subject::Candidate(shard, node) => put(&mut self.candidates, (shard, node), pair),
             Subject::Failover(shard) => put(&mut self.failovers, shard, pair),
             Subject::Migration(id) => put(&mut self.migrations, id, pair),
-            Subject::Setting(word) => {
-                let text = String::from_utf8_lossy(&pair.value).into_owned();
-                self.settings.insert(word, text);
-                true
-            }
+            Subject::Change => true,
         };
         if !is_readable {
             self.unreadable.push(pair.key.clone());
@@ -106,8 +101,7 @@ impl Mirror {
             Some(Subject::Candidate(shard, node)) => drop(self.candidates.remove(&(shard, node))),
             Some(Subject::Failover(shard)) => drop(self.failovers.remove(&shard)),
             Some(Subject::Migration(id)) => drop(self.migrations.remove(&id)),
-            Some(Subject::Setting(word)) => drop(self.settings.remove(&word)),
-            None => {}
+            Some(Subject::Change) | None => {}
         }
     }
 
@@ -192,7 +186,7 @@ impl Mirror {
             state: entry.value.state,
             modified: entry.modified,
         });
-        Topology::new(name.into(), self.revision, nodes, shards, migrations, self.settings.clone())
+        Topology::new(name.into(), self.revision, nodes, shards, migrations)
     }
 }
 

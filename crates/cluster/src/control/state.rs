@@ -145,6 +145,8 @@ pub(super) struct Move {
     pub(super) is_delivered: bool,
     /// The revision of the record with which a transaction has left that gives the slots away.
     pub(super) sent_with: Option<Revision>,
+    /// It cannot be done, which the record shall say.
+    pub(super) has_failed: bool,
 }
 
 /// Rules that make it safe. Tests take one away, to see that the simulation notices.

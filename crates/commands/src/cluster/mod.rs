@@ -80,6 +80,7 @@ fn not_here(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let instead = match name {
         "meet" | "replicate" => "dunlin cluster add",
         "addslots" | "addslotsrange" => "dunlin cluster create",
+        "forget" | "reset" => "dunlin cluster remove",
         "delslots" | "delslotsrange" | "flushslots" | "setslot" => "dunlin cluster move",
         _ => "dunlin cluster status",
     };
@@ -119,42 +120,6 @@ fn failover(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text(text));
     }
     ask(cx, ClusterRequest::Failover { force })
-}
-
-/// CLUSTER FORGET node-id
-fn forget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let view = view(cx)?;
-    args.skip(1);
-    let node = known_node(view, args)?;
-    if node.id == view.own {
-        let text = "ERR I tried hard but I can't forget myself...";
-        return Err(CommandError::text(text));
-    }
-    let primary = view.shard().and_then(|shard| view.topology.primary_of(shard.id));
-    if primary.is_some_and(|primary| primary.id == node.id) {
-        return Err(CommandError::text("ERR Can't forget my master!"));
-    }
-    ask(cx, ClusterRequest::Forget(node.id))
-}
-
-/// CLUSTER RESET [HARD | SOFT]
-fn reset(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let view = view(cx)?;
-    args.skip(1);
-    if args.len() > 1 {
-        return Err(CommandError::subcommand_syntax("cluster", cx.row.command.name.as_bytes()));
-    }
-    let hard = args.word("hard");
-    let _ = hard || args.word("soft");
-    args.end()?;
-    let keyspace = &cx.engine.keyspace;
-    let has_keys = (0..keyspace.databases()).any(|database| !keyspace.is_empty(database));
-    if view.leads() && has_keys {
-        return Err(CommandError::text(
-            "ERR CLUSTER RESET can't be called with master nodes containing keys",
-        ));
-    }
-    ask(cx, ClusterRequest::Reset { hard })
 }
 
 /// Asks the cluster for something, and lets the client wait for the answer.

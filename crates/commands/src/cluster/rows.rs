@@ -13,7 +13,7 @@ use super::shown::{
     count_failure_reports, info, links, myid, myshardid, nodes, replicas, shards, slots,
 };
 use super::slots::{countkeysinslot, getkeysinslot, keyslot, slot_stats};
-use super::{asking, failover, forget, help, not_here, readonly, readwrite, reset};
+use super::{asking, failover, help, not_here, readonly, readwrite};
 
 /// The commands of this family.
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
@@ -39,7 +39,7 @@ const SUBCOMMANDS: &[Command] = &Group::Cluster.under("cluster").rows([
     row("delslotsrange", not_here, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
     row("failover", failover, -2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
     row("flushslots", not_here, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("forget", forget, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
+    row("forget", not_here, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
     row("getkeysinslot", getkeysinslot, 4, STALE, NO_KEYS),
     row("help", help, 2, LOADING | STALE, NO_KEYS),
     row("info", info, 2, STALE, NO_KEYS),
@@ -51,7 +51,7 @@ const SUBCOMMANDS: &[Command] = &Group::Cluster.under("cluster").rows([
     row("nodes", nodes, 2, STALE, NO_KEYS),
     row("replicas", replicas, 3, ADMIN | STALE, NO_KEYS),
     row("replicate", not_here, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
-    row("reset", reset, -2, ADMIN | NOSCRIPT | STALE, NO_KEYS),
+    row("reset", not_here, -2, ADMIN | NOSCRIPT | STALE, NO_KEYS),
     row("saveconfig", not_here, 2, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
     row("set-config-epoch", not_here, 3, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
     row("setslot", not_here, -4, ADMIN | STALE | NO_ASYNC_LOADING, NO_KEYS),
