@@ -73,6 +73,7 @@ fn refusal(gone: &Gone) -> CommandError {
 fn changes(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let request = ChangesRequest::parse(args, cx.engine.keyspace.databases())?;
     cx.may_follow(&request.filter)?;
+    cx.serves_followed(&request.filter)?;
     let engine = cx.engine;
     let backlog = engine.journal.changes().ok_or(NO_JOURNAL)?;
     backlog.note_use(cx.db.monotonic);

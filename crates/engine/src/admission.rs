@@ -563,6 +563,15 @@ impl Context<'_> {
         self.refuse_key(object)
     }
 
+    /// Whether this node of a cluster has the key that a filter names.
+    ///
+    /// # Errors
+    /// It has not: where the client finds it.
+    pub fn serves_followed(&self, filter: &Filter) -> CommandResult {
+        let refusal = self.engine.refusal_of_follower(&self.session.client, filter);
+        refusal.map_or(Ok(()), Err)
+    }
+
     /// Whether the client's user may run the command that runs, with these arguments, and also read
     /// keys that it does not name.
     pub fn may_read_unnamed(&self, argv: Arguments<'_>) -> bool {

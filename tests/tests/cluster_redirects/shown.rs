@@ -65,6 +65,27 @@ fn is_led_by_http(nodes: &Nodes) -> Result<()> {
     ensure!(answer.status == 204 || answer.status == 201, "{}", answer.status);
     ensure!(web.ask("PUT /v1/keys/k2", &[], b"value")?.status < 300);
     ensure!(web.ask("GET /v1/keys/k24", &[], b"")?.status == 503);
+    for (address, body) in [
+        ("GET /v1/changes?key=k0", &b""[..]),
+        ("GET /v1/keys/k0?wait=true", b""),
+        ("POST /v1/transaction", br#"[["GET","k0"],["GET","k0"]]"#),
+    ] {
+        let answer = Web::connect(one)?.ask(address, &[], body)?;
+        let path = address.split_once(' ').context("a method")?.1;
+        let expected = format!("http://127.0.0.1:{other}{path}");
+        ensure!((answer.status, answer.header("location")) == (307, Some(&*expected)), "{address}");
+    }
+    // No node has both, so none sends the client to the other.
+    let both =
+        [(one, &br#"[["GET","k2"],["GET","k0"]]"#[..]), (other, br#"[["GET","k0"],["GET","k2"]]"#)];
+    for (port, body) in both {
+        let answer = Web::connect(port)?.ask("POST /v1/transaction", &[], body)?;
+        ensure!(answer.status == 400 && answer.text().contains("CROSSSLOT"), "{}", answer.text());
+    }
+    // The tree of etcd is one key, of the first node's.
+    let answer = Web::connect(other)?.ask("GET /v2/keys/k", &[], b"")?;
+    let expected = format!("http://127.0.0.1:{one}/v2/keys/k");
+    ensure!((answer.status, answer.header("location")) == (307, Some(&*expected)));
     let metrics = web.ask("GET /metrics", &[], b"")?;
     let metrics = String::from_utf8_lossy(&metrics.body).into_owned();
     for line in [

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use cluster::ids::{NodeId, ShardId};
 use cluster::topology::{Address, Leader, Node, Shard, Topology};
 use config::Config;
+use engine::journal::filter::{Filter, Keys};
+use engine::session::client::Client;
 
 use crate::testing::{TestServer, messages};
 
@@ -299,10 +301,24 @@ fn clients_that_wait_or_listen_hear_that_their_slots_have_left() {
     assert_eq!(server.text_as(&mut other, "BLPOP bar 0"), "");
     let mut listens = server.connect();
     server.text_as(&mut listens, "SSUBSCRIBE k2");
+    let (mut asks, mut awaits) = (server.connect(), server.connect());
+    server.text_as(&mut asks, "CHANGES SINCE $");
+    assert_eq!(server.text_as(&mut awaits, "CHANGES SINCE $ KEY k2 BLOCK 0"), "");
+    assert_eq!(server.text_as(&mut asks, "CHANGES SINCE $ KEY k0 BLOCK 0"), MOVED);
+    let follows = |key: &str, client: &Arc<Client>| {
+        let keys = Keys::One(key.as_bytes().into());
+        server.engine.followers.add(Arc::clone(client), Filter { database: None, keys }, 0)
+    };
+    let (gone, stays) = (server.connect(), server.connect());
+    follows("k2", &gone.client);
+    follows("bar", &stays.client);
     server.engine.follow_topology(Arc::new(topology("1000-8000", "0-999,8001-16000")));
     let served = server.session.client.inbox.lock().served.take().expect("it is told");
     assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
     assert!(other.client.inbox.lock().served.is_none(), "its slot is still here");
+    let served = awaits.client.inbox.lock().served.take().expect("it is told too");
+    assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
+    assert!(gone.client.inbox.lock().slots_left && !stays.client.inbox.lock().slots_left);
     assert!(std::mem::take(&mut listens.client.inbox.lock().slots_left));
     let mut output = resp::output::Output::new();
     let mut reply = resp::reply::Reply::new(&mut output, false);

@@ -21,6 +21,7 @@ use crate::command::error::{CommandError, CommandResult};
 use crate::command::keys::collect_keys;
 use crate::command::{self, NOT_KEY, PUBSUB, Spec};
 use crate::engine::{Context, Engine, Row};
+use crate::journal::filter::{Filter, Keys};
 use crate::script::shebang::{ALLOW_CROSS_SLOT, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::session::Session;
 use crate::session::client::{Client, flag};
@@ -47,6 +48,11 @@ enum Misplaced<'v> {
 }
 
 impl Misplaced<'_> {
+    /// Whether that is so for a moment: who waits may wait on.
+    fn is_down(&self) -> bool {
+        matches!(self, Misplaced::Down | Misplaced::TakesReadsOnly)
+    }
+
     /// The error for a client.
     fn error(&self, config: &Config, client: &Client) -> CommandError {
         match self {
@@ -207,13 +213,35 @@ impl Engine {
         let reads_here = client.has_flag(flag::READS_FROM_REPLICA);
         let writes = row.command.has(command::WRITE);
         let purpose = Purpose { writes, reads_here, has_channels: false };
-        // It may wait on while the node may not serve for a moment.
-        let is_down = |misplaced: &Misplaced<'_>| {
-            matches!(misplaced, Misplaced::Down | Misplaced::TakesReadsOnly)
-        };
         let misplaced = locate(view, (config, true), purpose, &slots).err();
-        misplaced.filter(|own| !is_down(own)).map(|own| own.error(config, client))
+        misplaced.filter(|own| !own.is_down()).map(|own| own.error(config, client))
     }
+}
+
+impl Engine {
+    /// The error for a client that follows changes of one key, if this node does not serve it.
+    pub fn refusal_of_follower(&self, client: &Client, filter: &Filter) -> Option<CommandError> {
+        let view = self.cluster.view()?;
+        let Keys::One(key) = &filter.keys else { return None };
+        let purpose = Purpose {
+            writes: false,
+            reads_here: client.has_flag(flag::READS_FROM_REPLICA),
+            has_channels: false,
+        };
+        let config = self.config.snapshot();
+        let located = locate(&view, (&config, true), purpose, &[base::crc::key_slot(key)]);
+        located.err().filter(|own| !own.is_down()).map(|own| own.error(&config, client))
+    }
+}
+
+/// Whether commands that a client has queued name keys.
+pub fn has_queued_keys(session: &Session) -> bool {
+    let queued = session.transaction.iter().flat_map(|own| &own.commands);
+    queued.into_iter().any(|own| {
+        let mut keys = Vec::new();
+        collect_keys(own.command, own.argv.view(), &mut keys);
+        !keys.is_empty()
+    })
 }
 
 /// Whether this node serves the slots of a command that a script calls. `known` is the slot of the

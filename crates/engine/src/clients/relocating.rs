@@ -3,6 +3,7 @@
 //! | a client | when the slot of what it waits for leaves |
 //! |---|---|
 //! | that waits for a key | is told where the key is now |
+//! | that waits for a change of a key, or follows its changes | is told so too |
 //! | that has subscribed to a shard channel | is told that the subscription is over |
 //!
 //! Others hear of it with their next command.
@@ -80,6 +81,7 @@ impl Engine {
     fn send_clients_away(&self) {
         let Some(view) = self.cluster.view() else { return };
         let config = self.config.snapshot();
+        self.send_followers_away();
         for client in self.clients.all() {
             let error = self.refusal_of_waiting((&view, &config), &client);
             let has_channels = client.shard_channels.load(Relaxed) > 0;
@@ -107,10 +109,30 @@ impl Engine {
         client: &Client,
     ) -> Option<(Arc<Wait>, CommandError)> {
         let wait = client.wait.lock().clone()?;
-        let Awaited::Key(_, row) = wait.awaited else { return None };
-        let row = &self.commands.rows()[row];
-        let error = self.refusal_of_wait(view, config, client, (row, &wait.keys))?;
+        let error = match &wait.awaited {
+            Awaited::Key(_, row) => {
+                let row = &self.commands.rows()[*row];
+                self.refusal_of_wait(view, config, client, (row, &wait.keys))?
+            }
+            Awaited::Changes(filter) => self.refusal_of_follower(client, filter)?,
+            _ => return None,
+        };
         Some((wait, error))
+    }
+
+    /// Ends that clients follow changes of keys which this node does not serve any more. They hear
+    /// nothing of the deletion of these keys, which have gone nowhere.
+    fn send_followers_away(&self) {
+        let mut leaving = Vec::new();
+        self.followers.each(|own| leaving.push(Arc::clone(own)));
+        leaving.retain(|own| {
+            own.waiter.is_none() && self.refusal_of_follower(&own.client, &own.filter).is_some()
+        });
+        for follower in leaving {
+            self.followers.remove(&follower);
+            follower.client.inbox.lock().slots_left = true;
+            self.host.wake(&follower.client);
+        }
     }
 
     /// Ends the subscriptions of a client to shard channels whose slots have left this node, and

@@ -8,6 +8,7 @@ use resp::output::Output;
 use resp::reply::Reply;
 
 use super::Connection;
+use crate::net::protocol::Protocol as _;
 use crate::net::withheld::{Reason, Withheld};
 
 impl Connection {
@@ -72,7 +73,8 @@ impl Connection {
         }
     }
 
-    /// Ends subscriptions to shard channels whose slots have left this node of a cluster.
+    /// Ends subscriptions to shard channels, and streams of changes of keys, whose slots have left
+    /// this node of a cluster.
     pub(in crate::net) fn leave_channels(&mut self, engine: &Engine) {
         let mut messages = Output::new();
         let mut reply = Reply::new(&mut messages, self.session.resp3);
@@ -80,5 +82,6 @@ impl Connection {
         if !messages.is_empty() {
             self.push_message(&Arc::new(messages.to_vec()));
         }
+        self.protocol.leave_slots(engine, &mut self.session, &mut self.output);
     }
 }

@@ -116,6 +116,14 @@ pub(in crate::net) fn read_on(engine: &Engine, follower: &Follower, output: &mut
     matches!(reading, Reading::Gone(_))
 }
 
+/// Tells a follower of a key that its slot has left this node of a cluster. Nothing follows.
+pub(super) fn write_moved(error: &[u8], output: &mut Output) {
+    let mut text = b"event: moved\ndata: {\"error\":".to_vec();
+    json::write_text(&mut text, error);
+    text.extend_from_slice(b"}\n\n");
+    output.push(&text);
+}
+
 /// The stages of a request that waits for a key.
 enum Stage {
     /// It asks for the present position.

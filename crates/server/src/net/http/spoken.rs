@@ -15,7 +15,7 @@ use resp::output::Output;
 use resp::reply::Reply;
 use store::gate::Pinned;
 
-use super::changes::read_on;
+use super::changes::{read_on, write_moved};
 use super::exchange::Exchange;
 use super::{Exchanges, Http, Input};
 use crate::net::batch::{CommandBatch, Item};
@@ -302,6 +302,15 @@ impl Protocol for Http {
         let inbox = std::mem::take(&mut *session.client.inbox.lock());
         inbox.pushes.iter().for_each(|message| output.push_shared(message));
         session.close |= read_on(engine, listener, output);
+    }
+
+    fn leave_slots(&mut self, engine: &Engine, session: &mut Session, output: &mut Output) {
+        let Some(listener) = &self.exchanges.following else { return };
+        let refusal = engine.refusal_of_follower(&session.client, &listener.filter);
+        if let Some(error) = refusal {
+            write_moved(error.as_bytes(), output);
+            session.close = true;
+        }
     }
 
     /// A part of an answer has to be taken before the next one is written.

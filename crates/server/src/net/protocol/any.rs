@@ -345,6 +345,10 @@ impl Protocol for AnyProtocol {
         with_protocol!(self, own => own.read_on(engine, session, output));
     }
 
+    fn leave_slots(&mut self, engine: &Engine, session: &mut Session, output: &mut Output) {
+        with_protocol!(self, own => own.leave_slots(engine, session, output));
+    }
+
     #[inline]
     fn is_admitted(&self, session: &Session) -> bool {
         with_protocol!(self, own => own.is_admitted(session))

@@ -91,6 +91,9 @@ pub(in crate::net::http) fn answer_node(
         Some(Piece::Error(text)) => text,
         _ => b"ERR the reply is not as expected",
     };
+    if cause.starts_with(b"MOVED ") && envelope.location.is_some() {
+        return Answer::begin(output, envelope, 307, now).text_body(JSON, b"");
+    }
     let words = in_own_words(cause);
     let error = match cause.starts_with(b"NOPERM ") {
         true => Error::of_request(Code::Unauthorized, &String::from_utf8_lossy(&words)),

@@ -1,7 +1,9 @@
 //! What a client has chosen for a request takes its effect, and what the answer says of the stream
 //! of writes.
 
+use engine::admission::slots::has_queued_keys;
 use engine::cluster::view::{Owner, endpoint};
+use engine::command::error::CommandError;
 use engine::engine::Engine;
 use engine::persistence::chosen::Reached;
 use engine::session::Session;
@@ -125,6 +127,13 @@ impl Exchange {
             return self.end_withheld((engine, turn), *withheld, output);
         }
         if self.envelope.target.is_some() {
+            let is_moved = reply.first_slice().starts_with(b"-MOVED ");
+            if is_moved && matches!(self.kind, Kind::Transaction { .. }) && has_queued_keys(session)
+            {
+                // Another node would send the client back.
+                reply.clear();
+                Reply::new(reply, true).error(CommandError::CROSS_SLOT.as_bytes());
+            }
             self.find_owner(engine, turn, session, reply);
         }
         self.say_whereabouts(engine, turn, session, reply);
