@@ -17,24 +17,22 @@ use engine::command::{
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::host::SlotMove;
+use engine::persistence::chosen::Reached;
+use engine::session::slot_moves::Import;
+use engine::session::sync::SyncWait;
 
 const NO_IMPORT: CommandError = CommandError::text("ERR this connection brings no slots");
 const NO_SLOTS: CommandError = CommandError::text("ERR Invalid or out of range slot");
 
-/// SLOTMOVE BEGIN id slots epoch attempt | FLUSH database|ALL | READY | TAKE | START host port slots [RATE bytes]
+/// SLOTMOVE BEGIN id slots epoch attempt | FLUSH database|ALL | (SURE | READY) [FSYNC] | TAKE |
+///     START host port slots [RATE bytes]
 fn slotmove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let subcommand = args.bytes()?;
     match (subcommand.to_ascii_lowercase().as_slice(), args.len()) {
         (b"begin", 4) => begin(cx, args),
         (b"flush", 1) => flush(cx, args.bytes()?),
-        (b"ready", 0) => {
-            let own = cx.session.import.as_ref().ok_or(NO_IMPORT)?;
-            if !own.import.note_ready() {
-                return Err(CommandError::IMPORT_OVER);
-            }
-            cx.reply.ok();
-            Ok(())
-        }
+        (b"sure", 0 | 1) => sure(cx, args, |import| import.admits(std::iter::empty())),
+        (b"ready", 0 | 1) => sure(cx, args, Import::note_ready),
         (b"take", 0) => take(cx),
         (b"start", 3 | 5) => start(cx, args),
         _ => Err(CommandError::subcommand_syntax("slotmove", subcommand)),
@@ -96,6 +94,43 @@ fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
     }
     let waiter = cx.wait_for_host();
     cx.engine.slot_moves.flush(&own, database, waiter);
+    Ok(())
+}
+
+/// Answers 1 if nothing of what has arrived can be lost any more: in a cluster, a quorum of the
+/// shard has it, and with FSYNC this server's disk. Else it asks for that, and answers 0. `note` is
+/// done with an import that is sure, and says whether it still counts.
+fn sure(
+    cx: &mut Context<'_>,
+    args: &mut Args<'_>,
+    note: impl FnOnce(&Import) -> bool,
+) -> CommandResult {
+    let is_synced = !args.is_empty();
+    if is_synced && !args.word("fsync") {
+        return Err(CommandError::SYNTAX);
+    }
+    let own = Arc::clone(&cx.session.import.as_ref().ok_or(NO_IMPORT)?.import);
+    if cx.engine.replication.is_replica() {
+        return Err(CommandError::READ_ONLY_REPLICA);
+    }
+    let of_shard = cx.db.config.cluster_enabled;
+    let sync = SyncWait {
+        offset: cx.session.write_offset,
+        local: is_synced.then_some(1),
+        replicas: if of_shard { cx.engine.replicas.quorum.replicas() } else { 0 },
+        of_shard,
+    };
+    let is_sure = match cx.engine.reached(&sync) {
+        Reached::Yes => true,
+        Reached::NotYet => false,
+        Reached::Never(why) => return Err(CommandError::owned(format!("NODURABLE {why}"))),
+    };
+    if !is_sure {
+        cx.engine.ask_for(&sync);
+    } else if !note(&own) {
+        return Err(CommandError::IMPORT_OVER);
+    }
+    cx.reply.integer(i64::from(is_sure));
     Ok(())
 }
 
@@ -164,7 +199,8 @@ const DOCS: &[Docs] = &[docs(
             ],
         ),
         argument("database", ArgumentKind::String).token("FLUSH"),
-        word("ready", "READY"),
+        block("sure", &[word("sure", "SURE"), word("fsync", "FSYNC").optional()]),
+        block("ready", &[word("ready", "READY"), word("fsync", "FSYNC").optional()]),
         word("take", "TAKE"),
         block(
             "start",

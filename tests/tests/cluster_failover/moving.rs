@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
-use tests::observe::wait_until;
+use tests::observe::{figure, wait_until};
+use tests::process::{resume, stop};
 use tests::random::Random;
+use tests::replication::follow;
+use tests::server::{Server, Target};
 
 use crate::deployment::{Deployment, OTHER_SHARD, SHARD};
 
@@ -151,6 +154,49 @@ fn no_count_is_lost_while_slots_move_and_primaries_are_killed() -> Result<()> {
                 deployment.logs()
             );
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn slots_wait_for_the_members_of_their_next_shard_whatever_the_settings_say() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(2)?;
+    let ports = deployment.ports();
+    let mut source = deployment.nodes[0].connect()?;
+    let answers = |port: u16| -> Result<String> {
+        let role = Client::connect(port)?.call_text("ROLE")?;
+        let elements = role.elements().unwrap_or_default();
+        let first = elements.first().and_then(|own| own.text().map(<[u8]>::to_vec));
+        Ok(String::from_utf8(first.unwrap_or_default())?)
+    };
+    let target = if answers(ports[1])? == "master" { 1 } else { 2 };
+    deployment.nodes[target].connect()?.call_text("CONFIG SET appendonly yes")?;
+    // It is no member, so what it has does not count.
+    let stranger = Server::start(Target::Dunlin, &[("repl-diskless-sync-delay", "0")])?;
+    follow(&stranger, ports[target])?;
+    let mut client = stranger.connect()?;
+    wait_until("it follows", || Ok(figure(&mut client, "master_link_status")? == "up"))?;
+    for (id, slots, key, durability) in
+        [("one", "0-499", "k2", "memory"), ("two", "5000-5100", "bar", "fsync")]
+    {
+        source.call(&["CONFIG", "SET", "cluster-durability", durability])?;
+        source.call_text("CLIENT DURABILITY QUORUM")?;
+        ensure!(source.call(&["SET", key, "7"])? == Reply::Status(b"OK".to_vec()));
+        let before = deployment.slots_of(OTHER_SHARD)?;
+        let member = &deployment.nodes[3 - target];
+        stop(member.pid())?;
+        deployment.move_slots(id, slots, SHARD, OTHER_SHARD)?;
+        // Several tries are over by then.
+        sleep(Duration::from_millis(1500));
+        let meanwhile = deployment.slots_of(OTHER_SHARD);
+        resume(member.pid())?;
+        ensure!(meanwhile? == before, "{durability}: nobody but the target has the slots");
+        deployment.wait_for_move(id).with_context(|| deployment.logs())?;
+    }
+    deployment.nodes[target].kill();
+    for key in ["k2", "bar"] {
+        ensure!(value_of(&ports[1..], key).with_context(|| deployment.logs())? == 7, "{key}");
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cluster::control::{Action, Control, Event, Ticket};
-use cluster::ids::{Epoch, NodeId, ShardId};
+use cluster::ids::{Epoch, NodeId};
 use cluster::topology::{Address, Topology};
 use config::{ClusterDurability, Config, PrimaryAddress};
 use engine::engine::Engine;
@@ -44,7 +44,7 @@ use message::Message;
 use part::Part;
 use peers::{Peers, Question};
 
-use crate::threads::slots::{Move, MoveEvent, Reach, SlotMovers};
+use crate::threads::slots::{Move, MoveEvent, SlotMovers};
 
 /// How often the machine hears of the time, and of what the node looks at itself.
 const TICK: Duration = Duration::from_millis(20);
@@ -326,8 +326,8 @@ impl Node {
             },
             Action::Log { is_warning: true, text } => self.log.warning(text),
             Action::Log { is_warning: false, text } => self.log.notice(text),
-            Action::Send { migration, slots, to, node: _, address, to_epoch } => {
-                self.send_slots((migration, to_epoch), slots.iter().collect(), to, &address);
+            Action::Send { migration, slots, to: _, node: _, address, to_epoch } => {
+                self.send_slots((migration, to_epoch), slots.iter().collect(), &address);
             }
             Action::HoldSlots { migration } => self.movers.hold(&migration),
             Action::Finish { migration, moved } => self.movers.finish(&migration, moved),
@@ -341,19 +341,12 @@ impl Node {
         &self,
         (migration, to_epoch): (String, Epoch),
         slots: store::SlotSet,
-        to: ShardId,
         address: &Address,
     ) {
         let config = self.engine.config.snapshot();
         let topology = self.kept.kept.topology.as_ref();
-        let shard = topology.and_then(|topology| topology.shards.get(&to));
-        let others = shard.map_or(0, |shard| shard.members.len() / 2);
         let own = topology.and_then(|topology| topology.shard_of(self.kept.node()));
         let epoch = own.and_then(|own| own.leader).map_or(0, |leader| leader.epoch.unsigned_abs());
-        let reach = match config.cluster_durability {
-            ClusterDurability::Fsync => Reach::Fsync,
-            ClusterDurability::Memory | ClusterDurability::Quorum => Reach::Replicas(others as u32),
-        };
         let is_encrypted = config.tls_cluster && address.tls_port != 0;
         let job = Move {
             id: migration.clone(),
@@ -361,7 +354,7 @@ impl Node {
             host: address.host.clone(),
             port: if is_encrypted { address.tls_port } else { address.port },
             rate: 0,
-            reach,
+            is_synced: config.cluster_durability == ClusterDurability::Fsync,
             epoch,
             alone: false,
         };

@@ -10,17 +10,6 @@ use parking_lot::{Condvar, Mutex};
 use persist::cuts::Cuts;
 use store::SlotSet;
 
-/// How far what a target has of a move has to be before the slots change their owner.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// In the memory of the target.
-    Memory,
-    /// Synced by the target.
-    Fsync,
-    /// With so many of its replicas.
-    Replicas(u32),
-}
-
 /// A move of slots to another server.
 pub struct Move {
     /// Its name.
@@ -33,8 +22,8 @@ pub struct Move {
     pub port: u16,
     /// Bytes of the first copy that are sent a second at most; 0 for as many as possible.
     pub rate: u64,
-    /// How far it has to be at the hand-over.
-    pub reach: Reach,
+    /// The target's disk has to have everything at the hand-over, besides a quorum of its shard.
+    pub is_synced: bool,
     /// The epoch of this server as a primary: a target prefers the later of two sources.
     pub epoch: u64,
     /// No cluster decides: the slots change their owner as soon as the target has them.

@@ -24,7 +24,7 @@ use engine::engine::{Engine, random_id};
 use engine::host::SlotMove;
 use engine::session::attachment::Waiter;
 use engine::turn::Turn;
-pub use job::{Move, MoveEvent, Notify, Reach};
+pub use job::{Move, MoveEvent, Notify};
 use job::{Order, Said, Shared};
 use parking_lot::{Condvar, Mutex};
 use persist::cuts::Cuts;
@@ -121,7 +121,7 @@ impl SlotMovers {
     pub fn move_alone(&self, wanted: SlotMove, waiter: Waiter) {
         let SlotMove { slots, host, port, rate } = wanted;
         let id = random_id();
-        let job = Move { id, slots, host, port, rate, reach: Reach::Memory, epoch: 0, alone: true };
+        let job = Move { id, slots, host, port, rate, is_synced: false, epoch: 0, alone: true };
         let Some(engine) = self.shared.engine.get().cloned() else { return };
         let notify = move |event: MoveEvent| {
             let Some(engine) = engine.upgrade() else { return };

@@ -27,7 +27,7 @@ use resp::args::OwnedArguments;
 use resp::client::{Value, encode_command};
 use store::gate::Access;
 
-use super::job::{Move, MoveEvent, Order, Reach, Shared};
+use super::job::{Move, MoveEvent, Order, Shared};
 use super::wire::{Trouble, Wire};
 use crate::threads::moving::target::{Address, Patience, Target};
 
@@ -43,6 +43,8 @@ const LONGEST_HOLD: Duration = Duration::from_millis(500);
 const PAUSE_OF_HOLDS: Duration = Duration::from_millis(500);
 /// The rest while there is nothing to send.
 const REST: Duration = Duration::from_millis(1);
+/// The rest until the target is asked again whether others have what it has.
+const REST_OF_COPIES: Duration = Duration::from_micros(200);
 /// How long a target may take to connect, to answer, and to delete what it has in the slots.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_OF_BEGIN: Duration = Duration::from_secs(60);
@@ -277,7 +279,7 @@ impl Source<'_> {
                 let holds = self.job.alone || self.order.said().hold;
                 if holds && Instant::now() >= next_hold {
                     // Clients do not wait for a target that cannot make it durable.
-                    let is_fit = self.is_reached(wire)? && !self.is_over();
+                    let is_fit = self.is_sure(wire, "SURE")? && !self.is_over();
                     if is_fit && let Some(done) = self.hand_over(wire, backlog, &mut at)? {
                         return Ok(Some(done));
                     }
@@ -338,7 +340,7 @@ impl Source<'_> {
         loop {
             let end = self.engine.journal.end();
             while *at < end && self.send_records(wire, backlog, at, end)? {}
-            if !self.make_sure(wire)? || self.is_over() {
+            if !self.is_sure(wire, "READY")? || self.is_over() {
                 return Ok(false);
             }
             // Keys may have expired meanwhile, or were evicted.
@@ -351,41 +353,26 @@ impl Source<'_> {
         }
     }
 
-    /// Asks the target whether what it was sent is as durable as it has to be, and has it say that
-    /// it has everything.
-    fn make_sure(&self, wire: &mut Wire) -> Result<bool, Trouble> {
-        let is_reached = self.is_reached(wire)?;
-        if is_reached {
-            expect_ok(wire.ask(&[b"SLOTMOVE", b"READY"], LONGEST_HOLD)?)?;
-        }
-        Ok(is_reached)
-    }
-
-    /// Whether what the target was sent is as durable as it has to be, or soon is. Its replies may
-    /// wait for that too.
-    fn is_reached(&self, wire: &mut Wire) -> Result<bool, Trouble> {
+    /// Whether what the target was sent is as durable as it has to be, or soon is: asks it by this
+    /// word. Its replies may wait for that too.
+    fn is_sure(&self, wire: &mut Wire, word: &str) -> Result<bool, Trouble> {
         match wire.settle(LONGEST_HOLD) {
             Err(Trouble::Broken(_)) if wire.ahead() > 0 && wire.hear().is_ok() => return Ok(false),
             settled => settled?,
         }
-        let limit = LONGEST_HOLD.as_millis().to_string();
-        let count = match self.job.reach {
-            Reach::Memory => None,
-            Reach::Fsync => {
-                Some((1, wire.ask(&[b"WAITAOF", b"1", b"0", limit.as_bytes()], LONGEST_HOLD * 2)?))
+        let begun = Instant::now();
+        let mut words = vec![&b"SLOTMOVE"[..], word.as_bytes()];
+        words.extend(self.job.is_synced.then_some(&b"FSYNC"[..]));
+        loop {
+            match wire.ask(&words, LONGEST_HOLD)? {
+                Value::Integer(1) => return Ok(true),
+                Value::Integer(_) if self.is_over() || begun.elapsed() > LONGEST_HOLD => {
+                    return Ok(false);
+                }
+                Value::Integer(_) => self.order.wait(REST_OF_COPIES),
+                Value::Error(text) => return Err(Trouble::of_error(&text)),
+                other => return Err(Trouble::Refused(format!("ERR unexpected reply {other:?}"))),
             }
-            Reach::Replicas(count) => {
-                let text = count.to_string();
-                let words = [&b"WAIT"[..], text.as_bytes(), limit.as_bytes()];
-                Some((count, wire.ask(&words, LONGEST_HOLD * 2)?))
-            }
-        };
-        match count {
-            None => Ok(true),
-            Some((wanted, Value::Integer(count))) => Ok(count >= i64::from(wanted)),
-            Some((_, Value::Array(counts))) => Ok(counts.first() == Some(&Value::Integer(1))),
-            Some((_, Value::Error(text))) => Err(Trouble::of_error(&text)),
-            Some((_, other)) => Err(Trouble::Refused(format!("ERR {other:?}"))),
         }
     }
 
