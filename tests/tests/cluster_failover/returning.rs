@@ -1,6 +1,6 @@
 //! Nodes that come back.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::deployment::{Deployment, Writer};
 
@@ -20,4 +20,26 @@ fn a_shard_that_was_killed_as_a_whole_comes_back_with_its_data() -> Result<()> {
     }
     deployment.wait_until_whole().with_context(|| deployment.logs())?;
     written.check(&deployment, 100)
+}
+
+/// The first was stopped in order, and is far behind. It alone knows that it has all that it has
+/// confirmed.
+#[test]
+fn members_that_were_killed_have_more_than_one_that_was_stopped_before() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
+    let primary = deployment.wait_until_whole()?;
+    let behind = (primary + 1) % 3;
+    let writer = Writer::start(deployment.ports());
+    writer.wait_for_more(20)?;
+    ensure!(deployment.nodes[behind].terminate()? == Some(0), "{}", deployment.logs());
+    writer.wait_for_more(100).with_context(|| deployment.logs())?;
+    let written = writer.stop();
+    for node in [primary, (primary + 2) % 3] {
+        deployment.nodes[node].kill();
+    }
+    for node in &mut deployment.nodes {
+        node.start_again()?;
+    }
+    deployment.wait_until_whole().with_context(|| deployment.logs())?;
+    written.check(&deployment, 120)
 }

@@ -53,8 +53,11 @@ pub struct Announced {
 /// What a node knows of its own data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The epoch, as [`Action::Remember`] said last; 0: none.
+    /// The epoch for which the data count, of those that [`Action::Remember`] has said: the last
+    /// one whose start they reach; 0: none.
     pub epoch: Epoch,
+    /// Where that epoch began.
+    pub start: u64,
     /// The journal's offset up to which the data reach; 0 without data.
     pub offset: u64,
     /// Whether [`Action::Remember`] said so last, *and* the files have everything that the node
@@ -219,8 +222,10 @@ pub enum Action {
     /// It is also said once at the start, after which the files are not those of a node that was
     /// stopped in order any more.
     Remember {
-        /// The epoch of the data.
+        /// The epoch of the data; 0: none.
         epoch: Epoch,
+        /// Where that epoch began.
+        start: u64,
         /// Whether nothing is missing.
         complete: bool,
     },

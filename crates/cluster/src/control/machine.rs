@@ -23,8 +23,7 @@ impl Control {
             self.started = Some(now);
             self.heard = now;
             // What was true at the last stop is not true any more as soon as anything is confirmed.
-            let (epoch, complete) = (self.data.epoch, self.data.complete);
-            self.act(Action::Remember { epoch, complete });
+            self.say_remember(self.data);
         }
         self.hear(event);
         self.look();
@@ -159,10 +158,15 @@ impl Control {
 
     /// Has the node store what a restart must know of its data, if that has changed.
     pub(super) fn remember(&mut self, data: Data) {
-        let (epoch, complete) = (data.epoch, data.complete);
-        if (self.remembered.epoch, self.remembered.complete) != (epoch, complete) {
-            self.act(Action::Remember { epoch, complete });
+        let known = self.remembered;
+        if (known.epoch, known.complete) != (data.epoch, data.complete) {
+            self.say_remember(data);
         }
+    }
+
+    fn say_remember(&mut self, data: Data) {
+        let Data { epoch, start, complete, .. } = data;
+        self.act(Action::Remember { epoch, start, complete });
         self.remembered = data;
     }
 
@@ -171,9 +175,15 @@ impl Control {
             Role::Following { epoch, leader, is_linked, .. }
                 if (leader.data_epoch(*epoch)..=*epoch).contains(&of) =>
             {
+                let (data_epoch, is_first) = (leader.data_epoch(*epoch), !*is_linked);
                 *is_linked = true;
                 self.data.offset = offset;
                 self.catch_up();
+                if is_first && self.data.epoch != data_epoch {
+                    // Its history has another name from now on, by which a restart knows it.
+                    let complete = false;
+                    self.say_remember(Data { complete, ..self.data });
+                }
             }
             Role::Apart { is_detached: false, past: Some(past) }
                 if (past.leader.data_epoch(past.epoch)..=past.epoch).contains(&of) =>
@@ -194,7 +204,7 @@ impl Control {
     /// a node with data of the epoch before may have more of what was acknowledged.
     fn count_for(&mut self, epoch: Epoch, leader: LeaderValue) {
         if self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch) {
-            self.data.epoch = leader.data_epoch(epoch);
+            (self.data.epoch, self.data.start) = (leader.data_epoch(epoch), leader.start);
             self.data.complete = true;
             self.remember(self.data);
         }

@@ -8,6 +8,7 @@
 
 mod event;
 mod handover;
+mod lineage;
 mod machine;
 mod members;
 mod migrations;
@@ -19,6 +20,7 @@ mod session;
 mod state;
 
 pub use event::{Action, Announced, Event, Millis, Recovered, RequestId, Setup, Ticket};
+pub use lineage::Lineage;
 pub use mirror::picture;
 pub use quorum::{Group, Quorum};
 pub use state::Control;

@@ -7,6 +7,9 @@
 //! *quorum* members, so one of any *members - quorum + 1* candidates has it, and the furthest
 //! candidate has all of them. That one takes the key, in a transaction that compares that there is
 //! still no primary and that the epoch is still the last one.
+//!
+//! Of a node that was killed nobody knows whether its files have all that it had confirmed, so it
+//! does not count for that number. It may still be the furthest: what it says it has, it has.
 
 use crate::control::event::{Action, Millis};
 use crate::control::state::{Control, Past, Purpose, Role, Rule};
@@ -90,7 +93,7 @@ impl Control {
         self.leave_lead();
         self.serve_until = 0;
         self.role = Role::Leading { shard, epoch, leader };
-        self.data.epoch = leader.data_epoch(epoch);
+        (self.data.epoch, self.data.start) = (leader.data_epoch(epoch), leader.start);
         self.data.complete = true;
         self.remember(self.data);
         self.quorum = Default::default();
@@ -280,7 +283,7 @@ impl Control {
             true => voters.len() - quorum + 1,
             false => 1,
         };
-        // When no member is missing, nobody can have more.
+        // When no member is missing, nobody can have more than the furthest.
         if complete < needed && candidates.len() < voters.len() {
             return;
         }
@@ -296,7 +299,9 @@ impl Control {
         let wished = wished.map(|entry| entry.value.to);
         let furthest = candidates.iter().max_by_key(|(node, value)| {
             let epoch = if self.keeps(Rule::EpochFirst) { value.epoch } else { 0 };
-            (is_complete(value), epoch, value.offset, wished == Some(*node), *node)
+            let known = !self.keeps(Rule::Furthest) && is_complete(value);
+            let rest = (is_complete(value), wished == Some(*node), *node);
+            (known, epoch, value.offset, rest)
         });
         if furthest.is_some_and(|(node, _)| *node == self.me()) {
             self.take(shard, after, self.data.offset, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::rng::Rng;
 
-use crate::control::event::{Action, Millis, RequestId, Setup, Ticket};
+use crate::control::event::{Action, Millis, Recovered, RequestId, Setup, Ticket};
 use crate::control::mirror::{Entry, Mirror};
 use crate::control::quorum::Quorum;
 use crate::ids::{Epoch, NodeId, ShardId};
@@ -69,6 +69,8 @@ impl Lease {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Data {
     pub(super) epoch: Epoch,
+    /// Where the epoch began. Data that do not reach it are not of that epoch.
+    pub(super) start: u64,
     pub(super) offset: u64,
     /// Whether they have all that this node has ever confirmed.
     pub(super) complete: bool,
@@ -171,6 +173,8 @@ pub(crate) enum Rule {
     StartOfEpoch,
     /// A node that came back without its data does not count as a candidate.
     Completeness,
+    /// The furthest candidate is elected, even if others alone are known to have their end.
+    Furthest,
     /// A restarted node does not stand while it may have promised not to.
     PromiseBeforeRestart,
     /// The transaction that gives slots away compares both primaries and the record.
@@ -245,9 +249,8 @@ impl Control {
     /// The machine of a node that has just started. It draws from `seed` when it must not do the
     /// same as other nodes at the same time.
     pub fn new(setup: Setup, seed: u64) -> Self {
-        let recovered = setup.recovered;
-        let data =
-            Data { epoch: recovered.epoch, offset: recovered.offset, complete: recovered.complete };
+        let Recovered { epoch, start, offset, complete } = setup.recovered;
+        let data = Data { epoch, start, offset, complete };
         Control {
             keys: Keys::new(&setup.cluster),
             rng: Rng::from_seed(seed),

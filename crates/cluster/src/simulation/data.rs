@@ -7,9 +7,7 @@ use std::rc::Rc;
 use crate::control::Event;
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::simulation::host::{DataRole, Entry, Message};
-use crate::simulation::world::{
-    Happening, Keeping, SLOT_STEP, World, node_id, number_of, shard_id,
-};
+use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, number_of, shard_id};
 use crate::slots::{SLOT_COUNT, SlotRanges};
 
 impl World {
@@ -398,7 +396,7 @@ impl World {
             for node in &value.members {
                 let process = &self.hosts[number_of(*node)].process;
                 let is_complete = process.as_ref().is_some_and(|it| it.control.is_complete());
-                if self.plan.keeping != Keeping::Disk && !is_complete {
+                if self.plan.keeping.loses_data() && !is_complete {
                     continue;
                 }
                 let content = self.content_of(number_of(*node), &value.slots);
@@ -422,7 +420,7 @@ impl World {
             let content = self.content_of(number_of(*node), &value.slots);
             content.iter().any(|(_, other)| *other == id)
         };
-        if self.plan.keeping != Keeping::Disk && !value.members.iter().any(has) {
+        if self.plan.keeping.loses_data() && !value.members.iter().any(has) {
             self.clients.excused.insert(id);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::control::{Control, Event, Quorum, RequestId};
+use crate::control::{Control, Event, Lineage, Quorum, RequestId};
 use crate::ids::{Epoch, Incarnation, NodeId};
 use crate::slots::SlotRanges;
 use crate::store::Revision;
@@ -144,7 +144,9 @@ pub(super) struct Host {
     pub(super) backlog: Vec<Message>,
     pub(super) journal: Vec<Entry>,
     /// What its machine has asked it to remember.
-    pub(super) remembered: (Epoch, bool),
+    pub(super) remembered: (Lineage, bool),
+    /// Its process has ended in order, and knows so.
+    pub(super) has_ended_in_order: bool,
     pub(super) runs: u64,
     /// Nothing reaches etcd.
     pub(super) is_mute: bool,

@@ -5,17 +5,18 @@ use base::rng::Rng;
 use crate::control::Rule;
 use crate::simulation::trouble::ALL;
 use crate::simulation::trouble::Trouble::{
-    self, Cut, CutOff, EtcdDown, Failover, Kill, KillPrimaries, Members, Migrate, PartFromEtcd,
-    PartPrimariesFromEtcd, Spike, Stop,
+    self, Cut, CutOff, End, EtcdDown, Failover, Kill, KillPrimaries, Members, Migrate,
+    PartFromEtcd, PartPrimariesFromEtcd, Spike, Stop,
 };
 use crate::simulation::world::{Keeping, Plan, World};
 
 /// The plan of a world with trouble, drawn from its seed.
 fn plan(seed: u64) -> Plan {
     let mut rng = Rng::from_seed(seed ^ 0x5eed);
-    let keeping = match rng.below(4) {
+    let keeping = match rng.below(5) {
         0 => Keeping::Memory,
         1 => Keeping::Tail,
+        2 => Keeping::Files,
         _ => Keeping::Disk,
     };
     Plan {
@@ -143,6 +144,8 @@ rules! {
         |seed| two_shards(seed, &[Migrate, Migrate, PartFromEtcd, Spike, EtcdDown]);
     a_node_without_its_data_is_no_candidate: Completeness from 103 with
         |seed| Plan { keeping: Keeping::Memory, ..one_shard(seed, 3, ALL) };
+    the_furthest_candidate_is_elected: Furthest from 1 with
+        |seed| Plan { keeping: Keeping::Files, ..one_shard(seed, 3, &[Kill, KillPrimaries, End]) };
     members_change_under_both_quorums: JointQuorum from 426 with
         |seed| Plan { spares: 1, ..one_shard(seed, 3, &[Members, Members, Kill, CutOff, Cut]) };
 }

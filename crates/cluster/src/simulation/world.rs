@@ -18,12 +18,21 @@ use crate::topology::{Address, Topology};
 /// What survives the end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeping {
-    /// All data.
+    /// All data, and it is known that they are all.
     Disk,
+    /// All data, of which that is known only when the process has ended in order.
+    Files,
     /// Data without their end.
     Tail,
     /// Nothing.
     Memory,
+}
+
+impl Keeping {
+    /// Whether data may be gone after a kill.
+    pub(super) fn loses_data(self) -> bool {
+        matches!(self, Keeping::Tail | Keeping::Memory)
+    }
 }
 
 /// What a world is made of.
@@ -142,7 +151,8 @@ impl World {
                 is_stopped: false,
                 backlog: Vec::new(),
                 journal: Vec::new(),
-                remembered: (0, false),
+                remembered: Default::default(),
+                has_ended_in_order: false,
                 runs: 0,
                 is_mute: false,
                 is_deaf: false,
@@ -308,12 +318,18 @@ impl World {
             return;
         }
         let incarnation = self.rng.next_u64() >> 12;
-        let (epoch, complete) = self.hosts[host].remembered;
+        let (lineage, complete) = &self.hosts[host].remembered;
         let offset = self.hosts[host].journal.len() as u64;
-        let complete = complete && self.plan.keeping == Keeping::Disk;
+        let is_known = match self.plan.keeping {
+            Keeping::Disk => true,
+            Keeping::Files => self.hosts[host].has_ended_in_order,
+            Keeping::Tail | Keeping::Memory => false,
+        };
+        let complete = *complete && is_known;
+        let (epoch, start) = lineage.at(offset);
         let recovered = match self.plan.keeping {
             Keeping::Memory => Recovered::default(),
-            _ => Recovered { epoch, offset, complete },
+            _ => Recovered { epoch, start, offset, complete },
         };
         let setup = Setup {
             cluster: "simulated".into(),
@@ -334,6 +350,7 @@ impl World {
         let machine = &mut self.hosts[host];
         machine.runs += 1;
         machine.is_stopped = false;
+        machine.has_ended_in_order = false;
         machine.backlog.clear();
         machine.process = Some(Process {
             control,
@@ -433,7 +450,11 @@ impl World {
                 let after = self.latency();
                 self.at(after, Happening::Pump { host, run });
             }
-            Action::Remember { epoch, complete } => self.hosts[host].remembered = (epoch, complete),
+            Action::Remember { epoch, start, complete } => {
+                let (lineage, is_complete) = &mut self.hosts[host].remembered;
+                lineage.note(epoch, start);
+                *is_complete = complete;
+            }
             Action::Lead { epoch, continues } => self.lead(host, epoch, continues),
             Action::Follow { node, epoch, .. } => {
                 if let Some((epoch, offset)) = process.untold.take() {
@@ -509,6 +530,7 @@ impl World {
             Action::Reply { ticket, .. } => {
                 if process.is_stopping && ticket == 7 {
                     self.kill(host);
+                    self.hosts[host].has_ended_in_order = true;
                     let after = self.rng.below(3000);
                     self.at(after, Happening::Restart { host });
                 }
@@ -719,7 +741,7 @@ impl World {
         machine.is_stopped = false;
         machine.backlog.clear();
         match self.plan.keeping {
-            Keeping::Disk => {}
+            Keeping::Disk | Keeping::Files => {}
             Keeping::Memory => machine.journal.clear(),
             Keeping::Tail => {
                 let lost = self.rng.index(machine.journal.len().min(20) + 1);

@@ -1,4 +1,4 @@
-//! What a node keeps in `cluster-config-file`: its name, to which epoch its data belong, and the
+//! What a node keeps in `cluster-config-file`: its name, to which epochs its data belong, and the
 //! cluster as it last knew it, for a start while etcd cannot be reached.
 
 use std::fs;
@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cluster::ids::{Epoch, NodeId};
+use cluster::control::Lineage;
+use cluster::ids::NodeId;
 use cluster::topology::Topology;
 use persist::config_file;
 use process::paths::{self, reason};
@@ -26,13 +27,13 @@ pub(super) struct StoppedAt {
 pub(super) struct Kept {
     /// The node's name.
     pub(super) node: NodeId,
-    /// The epoch to which the data belong; 0: to none.
+    /// The epochs to which the data belong.
     #[serde(default)]
-    pub(super) epoch: Epoch,
+    pub(super) lineage: Lineage,
     /// Whether the data lack nothing of what the node has ever confirmed.
     #[serde(default)]
     pub(super) complete: bool,
-    /// The name that the history of the data has in that epoch.
+    /// The name that the history of the data has in the last of them.
     #[serde(default)]
     pub(super) history: String,
     /// Where the data ended when the server was stopped, if nothing has happened since.
@@ -69,7 +70,7 @@ impl Kept {
         base::rng::entropy(&mut name).map_err(|error| reason(&error))?;
         Ok(Kept {
             node: NodeId(name),
-            epoch: 0,
+            lineage: Lineage::default(),
             complete: false,
             history: String::new(),
             stopped_at: None,
@@ -136,7 +137,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("nodes.conf");
         let mut first = KeptFile::open(path.as_os_str().as_bytes()).unwrap();
-        first.kept.epoch = 7;
+        first.kept.lineage.note(7, 3);
         first.kept.complete = true;
         first.kept.stopped_at = Some(StoppedAt { history: "h".into(), offset: 9 });
         let topology = Topology::new("c".into(), 3, [], [], []);

@@ -282,12 +282,15 @@ impl Node {
                     tell(Event::WatchEnded { watch });
                 }
             }
-            Action::Remember { epoch, complete } => self.remember(epoch, complete),
+            Action::Remember { epoch, start, complete } => {
+                self.kept.kept.lineage.note(epoch, start);
+                self.kept.kept.complete = complete;
+                self.remember();
+            }
             Action::Lead { epoch, continues } => {
                 self.part.lead(epoch, continues);
                 // The history of the data may have another name now.
-                let (epoch, complete) = (self.kept.kept.epoch, self.kept.kept.complete);
-                self.remember(epoch, complete);
+                self.remember();
             }
             Action::Follow { node: _, address, epoch } => {
                 let at = setup::place_of(&address, &self.engine.config.load());
@@ -442,12 +445,11 @@ impl Node {
         self.to_keep.get_or_insert_with(Instant::now);
     }
 
-    /// Stores to which epoch the data belong.
-    fn remember(&mut self, epoch: Epoch, complete: bool) {
+    /// Stores to which epochs the data belong.
+    fn remember(&mut self) {
         let (history, _) = self.part.place();
         let kept = &mut self.kept.kept;
-        (kept.epoch, kept.complete, kept.history, kept.stopped_at) =
-            (epoch, complete, history, None);
+        (kept.history, kept.stopped_at) = (history, None);
         self.keep();
     }
 

@@ -68,8 +68,11 @@ pub(super) fn of_node(
     let stopped_here =
         kept.stopped_at.as_ref().is_some_and(|at| at.history == history && at.offset == offset);
     let recovered = match is_of_epoch {
-        true => Recovered { epoch: kept.epoch, offset, complete: kept.complete && stopped_here },
-        false => Recovered { epoch: 0, offset, complete: false },
+        true => {
+            let (epoch, start) = kept.lineage.at(offset);
+            Recovered { epoch, start, offset, complete: kept.complete && stopped_here }
+        }
+        false => Recovered { offset, ..Recovered::default() },
     };
     Ok(Setup {
         cluster: text(&config.cluster_name),
@@ -145,8 +148,8 @@ mod tests {
     use super::*;
 
     fn kept() -> Kept {
-        let text = r#"{"node": "00000000000000000000000000000000000000ff", "epoch": 7, "complete":
-            true, "history": "h", "stopped_at": {"history": "h", "offset": 9}}"#;
+        let text = r#"{"node": "00000000000000000000000000000000000000ff", "lineage":
+            [[7, 2]], "complete": true, "history": "h", "stopped_at": {"history": "h", "offset": 9}}"#;
         serde_json::from_str(text).unwrap()
     }
 
@@ -157,10 +160,12 @@ mod tests {
 
     #[test]
     fn data_are_complete_only_where_the_server_was_stopped() {
-        let all = Recovered { epoch: 7, offset: 9, complete: true };
+        let all = Recovered { epoch: 7, start: 2, offset: 9, complete: true };
         assert_eq!(recovered(&kept(), "h", 9), all);
         assert_eq!(recovered(&kept(), "h", 8), Recovered { offset: 8, complete: false, ..all });
-        let nothing = Recovered { epoch: 0, offset: 9, complete: false };
+        let before = Recovered { epoch: 0, start: 0, offset: 1, complete: false };
+        assert_eq!(recovered(&kept(), "h", 1), before, "they do not reach the epoch's start");
+        let nothing = Recovered { epoch: 0, start: 0, offset: 9, complete: false };
         assert_eq!(recovered(&kept(), "other", 9), nothing);
         let killed = Kept { stopped_at: None, ..kept() };
         assert_eq!(recovered(&killed, "h", 9), Recovered { complete: false, ..all });
