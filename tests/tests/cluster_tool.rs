@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use tests::client::Client;
+use tests::client::{Client, Reply};
 use tests::observe::wait_until;
 use tests::peers;
 use tests::process::ask_to_end;
-use tests::server::{dunlin_binary, free_port};
+use tests::server::{Server, Target, dunlin_binary, free_port};
 
 /// etcd's ports are so far behind the first node's.
 const ETCD_OFFSET: u16 = 1000;
@@ -95,6 +95,20 @@ fn a_cluster_comes_up_moves_slots_and_ends() -> Result<()> {
     ensure!(after == [before[1], before[0]], "{before:?} {after:?}");
     let text = clients[usize::from(after[1])].call_text("GET foo")?;
     ensure!(text.text() == Some(b"bar"), "{text:?}");
+    let etcd = format!("http://127.0.0.1:{}", dev.port + ETCD_OFFSET);
+    let options =
+        [("cluster-enabled", "yes"), ("cluster-etcd", &*etcd), ("enable-debug-command", "yes")];
+    let before = Server::start(Target::Dunlin, &options)?;
+    before.connect()?.call_text("DEBUG POPULATE 3")?;
+    let own = format!("127.0.0.1:{}", before.port());
+    let refused = dev.cluster(&["add", &own, "--new-shard", "--yes"])?;
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(refused.status.code() == Some(1) && text.contains("has keys"), "{refused:?}");
+    let added = dev.cluster(&["add", &own, "--new-shard", "--discard-keys", "--yes"])?;
+    ensure!(added.status.code() == Some(0), "{added:?}");
+    let mut client = before.connect()?;
+    wait_until("its keys are gone", || Ok(client.call_text("DBSIZE")? == Reply::Integer(0)))?;
+    ensure!(before.log().contains("Deleting 3 keys"), "{}", before.log());
     ask_to_end(dev.tool.id())?;
     ensure!(dev.tool.wait()?.code() == Some(0));
     ensure!(Client::connect(dev.port).is_err(), "a node is left");
@@ -109,5 +123,9 @@ fn an_etcd_that_is_not_there_is_an_error() -> Result<()> {
         Command::new(dunlin_binary()?).args(["cluster", "status", "--etcd", &etcd]).output()?;
     ensure!(output.status.code() == Some(1), "{output:?}");
     ensure!(String::from_utf8_lossy(&output.stderr).contains("etcd cannot be read"), "{output:?}");
+    let many = u64::MAX.to_string();
+    let words = ["cluster", "dev", "--replicas", &many, "--etcd", &etcd, "--dry-run"];
+    let output = Command::new(dunlin_binary()?).args(words).output()?;
+    ensure!(String::from_utf8_lossy(&output.stderr).contains("there are no"), "{output:?}");
     Ok(())
 }

@@ -60,6 +60,21 @@ pub(crate) fn call(node: &Node, access: &Access, words: &[&str]) -> Result<Value
     }
 }
 
+/// A section of what a node says of itself.
+fn info(node: &Node, access: &Access, section: &str) -> Result<String, String> {
+    match call(node, access, &["INFO", section])? {
+        Value::Bulk(page) | Value::Verbatim(_, page) => {
+            Ok(String::from_utf8_lossy(&page).into_owned())
+        }
+        other => Err(format!("{}: {}", place_of(node), in_words(&other))),
+    }
+}
+
+/// Whether a node has keys in any database.
+pub(crate) fn has_keys(node: &Node, access: &Access) -> Result<bool, String> {
+    Ok(info_fields(&info(node, access, "keyspace")?).any(|(name, _)| name.starts_with("db")))
+}
+
 /// How far a node is, as it says itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeReport {
@@ -71,11 +86,7 @@ pub(crate) struct NodeReport {
 
 /// Asks a node how far it is.
 pub(crate) fn ask(node: &Node, access: &Access) -> Result<NodeReport, String> {
-    let answer = call(node, access, &["INFO", "replication"])?;
-    let (Value::Bulk(page) | Value::Verbatim(_, page)) = answer else {
-        return Err(format!("{}: {}", place_of(node), in_words(&answer)));
-    };
-    let page = String::from_utf8_lossy(&page).into_owned();
+    let page = info(node, access, "replication")?;
     let field = |name: &str| {
         info_fields(&page).find(|(own, _)| *own == name).map(|(_, value)| value.trim().to_owned())
     };

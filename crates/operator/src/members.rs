@@ -10,7 +10,6 @@ use cluster::plan::{self, NewShard};
 use cluster::store::{Compare, Operation};
 use cluster::topology::{Node, Shard};
 
-use crate::failover;
 use crate::link::place_of;
 use crate::options::{Destination, Options};
 use crate::print::{agreed, say};
@@ -18,6 +17,7 @@ use crate::record::{Reading, Store};
 use crate::status::short;
 use crate::table::table;
 use crate::trouble::Trouble;
+use crate::{failover, link};
 
 /// So many nodes can be written in one transaction of etcd, with their shards.
 const MOST_AT_ONCE: usize = 60;
@@ -43,6 +43,9 @@ pub(crate) fn create(
             return Err(Trouble::Failed(format!(
                 "a cluster is created with {MOST_AT_ONCE} nodes at most: add the others then"
             )));
+        }
+        if nodes.len() > 1 {
+            check_empty(&nodes, options)?;
         }
         let shards = plan::create(&nodes, replicas)?;
         show_shards(&reading, &shards);
@@ -98,6 +101,25 @@ fn wait_for_nodes(
         let count = chosen(reading, words).map_or(0, |nodes| nodes.len());
         (count < needed).then(|| format!("{count} of at least {needed} nodes have come to etcd"))
     })
+}
+
+/// Makes sure that nodes have nothing to lose: a replica takes over its primary's data, and a node
+/// deletes keys in slots of other shards.
+fn check_empty(nodes: &[&Node], options: &Options) -> Result<(), Trouble> {
+    if options.discard_keys {
+        return Ok(());
+    }
+    for node in nodes {
+        if link::has_keys(node, &options.access)? {
+            return Err(Trouble::Failed(format!(
+                "node {} at {} has keys, and would lose them: --discard-keys permits that. To keep \
+                 them, create a cluster of this node alone, and add the others then",
+                short(node.id),
+                place_of(node)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn show_shards(reading: &Reading, shards: &[NewShard]) {
@@ -175,6 +197,8 @@ pub(crate) fn add(
     if nodes.len() > MOST_AT_ONCE {
         return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are added at once")));
     }
+    let new: Vec<_> = nodes.iter().copied().filter(|node| node.shard.is_none()).collect();
+    check_empty(&new, options)?;
     // Each is placed with those before it in mind.
     let mut topology = reading.topology.clone();
     let mut placed = Vec::new();

@@ -13,9 +13,9 @@ pub(crate) const USAGE: &str = "\
 Makes a cluster whose nodes go by etcd, shows it and changes it.
 
 Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory DIR] [OPTIONS]
-       dunlin cluster create [NODE...] [--replicas N]
+       dunlin cluster create [NODE...] [--replicas N] [--discard-keys]
        dunlin cluster status [--json]
-       dunlin cluster add NODE... [--shard SHARD | --new-shard]
+       dunlin cluster add NODE... [--shard SHARD | --new-shard] [--discard-keys]
        dunlin cluster remove NODE...
        dunlin cluster forget NODE...
        dunlin cluster failover NODE | --shard SHARD
@@ -44,6 +44,8 @@ A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning
   --user NAME         a user of the nodes; the password comes from REDISCLI_AUTH, or -a PASSWORD
   --tls               connects to the nodes' encrypted ports; --cacert FILE, --cert FILE, --key FILE,
                       --sni NAME and --insecure are those of dunlin cli
+  --discard-keys      takes nodes that have keys, which they lose: a replica takes over the data of
+                      its primary, and a primary deletes keys in slots of other shards
   --dry-run           shows what would be done
   --yes               does not ask
   --timeout SECONDS   how long to wait for the cluster to get there (60)
@@ -127,6 +129,8 @@ pub(crate) struct Options {
     pub(crate) etcd: Config,
     pub(crate) name: String,
     pub(crate) access: Access,
+    /// Nodes may lose the keys that they have.
+    pub(crate) discard_keys: bool,
     pub(crate) dry_run: bool,
     pub(crate) yes: bool,
     pub(crate) timeout: Duration,
@@ -162,6 +166,7 @@ impl Options {
         let mut given = Given::default();
         let (mut etcd, mut name, mut user) = (None, None, None);
         let (mut authority, mut certificate, mut key) = (None, None, None);
+        let mut discard_keys = false;
         let (mut dry_run, mut yes, mut timeout) = (false, false, Duration::from_secs(60));
         let (mut encryption, mut encrypts) = (Encryption::default(), false);
         let mut access = Access { password: variable("REDISCLI_AUTH"), ..Access::default() };
@@ -178,6 +183,7 @@ impl Options {
                 "--user" => access.user = Some(value()?),
                 "-a" | "--pass" => access.password = Some(value()?),
                 "--tls" => encrypts = true,
+                "--discard-keys" => discard_keys = true,
                 "--dry-run" => dry_run = true,
                 "--yes" => yes = true,
                 "--timeout" => timeout = Duration::from_secs(number(word, &value()?, 1)?),
@@ -234,7 +240,10 @@ impl Options {
             return Err(format!("'{name}' is no name of letters, digits, '.', '-' and '_'"));
         }
         let task = given.task(has_etcd)?;
-        Ok(Options { task, etcd, name, access, dry_run, yes, timeout })
+        if discard_keys && !matches!(task, Task::Create { .. } | Task::Add { .. }) {
+            return Err("--discard-keys is for create and add".to_owned());
+        }
+        Ok(Options { task, etcd, name, access, discard_keys, dry_run, yes, timeout })
     }
 }
 

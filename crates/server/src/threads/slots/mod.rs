@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use engine::engine::{Engine, random_id};
-use engine::host::SlotMove;
+use engine::host::{LogLevel, SlotMove};
 use engine::session::attachment::Waiter;
 use engine::turn::Turn;
 pub use job::{Move, MoveEvent, Notify};
@@ -173,6 +173,16 @@ fn run_emptying(shared: &Shared) {
             }
             let goes_on = || !shared.is_stopped();
             let part = (&job.slots, job.database);
+            let keyspace = &engine.keyspace;
+            let in_database = |own: usize| job.slots.iter().map(move |slot| (own, slot));
+            let keys: usize = (0..keyspace.databases())
+                .flat_map(in_database)
+                .map(|(own, slot)| keyspace.slot_len(own, slot))
+                .sum();
+            if keys > 0 && job.waiter.is_none() {
+                let line = format!("Deleting {keys} keys of slots that are not served here");
+                engine.host.log(LogLevel::Notice, &line);
+            }
             let is_done = engine.empty_slots(&mut turn, &gate, part, &goes_on);
             if is_done && job.database.is_none() {
                 engine.slot_moves.note_empty(&engine.keyspace.hidden, &job.slots);
