@@ -256,6 +256,10 @@ pub enum ClusterRequest {
 pub trait ClusterControl {
     /// Has another thread do this and answer the waiter. Does not wait itself.
     fn ask_cluster(&self, request: ClusterRequest, waiter: Waiter);
+
+    /// Has other threads bring a message to the primaries of the other shards, and from a replica
+    /// to its own. Does not wait itself, and nobody hears whether it has arrived.
+    fn publish_to_cluster(&self, channel: &[u8], message: &[u8]);
 }
 
 /// All questions together. Through [`Apply`], changed settings take effect in the host too

@@ -150,6 +150,8 @@ impl Migrations for NoHost {
 
 impl ClusterControl for NoHost {
     fn ask_cluster(&self, _: ClusterRequest, _: Waiter) {}
+
+    fn publish_to_cluster(&self, _: &[u8], _: &[u8]) {}
 }
 
 impl Snapshots for NoHost {

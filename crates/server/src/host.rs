@@ -243,6 +243,10 @@ impl ClusterControl for Outside {
     fn ask_cluster(&self, request: ClusterRequest, waiter: Waiter) {
         self.cluster.ask(request, waiter);
     }
+
+    fn publish_to_cluster(&self, channel: &[u8], message: &[u8]) {
+        self.cluster.publish(channel, message);
+    }
 }
 
 impl Snapshots for Outside {

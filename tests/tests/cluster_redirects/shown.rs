@@ -1,9 +1,10 @@
 //! What clients are shown of the cluster, and where HTTP sends them.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tests::client::Reply;
+use tests::client::{Received, Reply};
 use tests::peers;
 use tests::web::Web;
 
@@ -38,6 +39,7 @@ fn programs_find_their_way() -> Result<()> {
     let said = redis_cli(ports[0], &["--cluster", "call", &first, "PING"])?;
     ensure!(said.matches("PONG").count() == 3, "{said}");
     is_led_by_http(&nodes)?;
+    messages_reach_all_nodes(&nodes)?;
     clients_that_wait_are_served(&nodes)
 }
 
@@ -108,10 +110,54 @@ fn clients_that_wait_are_served(nodes: &Nodes) -> Result<()> {
     ensure!(other.call_text("RPUSH {k2}list a")? == Reply::Integer(1));
     let popped = text(&Reply::Bulk(b"a".to_vec()))?;
     match waits.receive()? {
-        tests::client::Received::Reply(Reply::Array(parts)) => {
+        Received::Reply(Reply::Array(parts)) => {
             ensure!(text(&parts[1])? == popped);
         }
         _ => ensure!(false, "it was not served"),
+    }
+    Ok(())
+}
+
+/// Each message that is published at any node comes to a subscriber of each node, once.
+fn messages_reach_all_nodes(nodes: &Nodes) -> Result<()> {
+    let mut listeners = Vec::new();
+    for node in &nodes.all {
+        let mut client = node.connect()?;
+        client.call(&["SUBSCRIBE", "news"])?;
+        listeners.push(client);
+    }
+    let mut expected = Vec::new();
+    for (number, node) in nodes.all.iter().enumerate() {
+        let mut client = node.connect()?;
+        for (way, words) in [
+            ("command", vec!["PUBLISH", "news"]),
+            ("script", vec!["EVAL", "return redis.call('publish', 'news', ARGV[1])", "0"]),
+        ] {
+            let text = format!("{way} {number}");
+            let mut words = words;
+            words.push(&text);
+            let reply = client.call(&words)?;
+            // Those of the same node alone are counted.
+            ensure!(reply == Reply::Integer(1), "{text}: {reply:?}");
+            expected.push(text);
+        }
+        client.call_text("MULTI")?;
+        client.call(&["PUBLISH", "news", &format!("transaction {number}")])?;
+        client.call_text("EXEC")?;
+        expected.push(format!("transaction {number}"));
+    }
+    expected.sort();
+    for (number, listener) in listeners.iter_mut().enumerate() {
+        let mut heard = Vec::new();
+        for _ in &expected {
+            let Received::Reply(Reply::Array(parts)) = listener.receive()? else {
+                anyhow::bail!("node {number} ends after {heard:?}");
+            };
+            heard.push(text(&parts[2])?);
+        }
+        heard.sort();
+        ensure!(heard == expected, "node {number}: {heard:?}");
+        ensure!(!listener.has_input(Duration::from_millis(100))?, "node {number} hears more");
     }
     Ok(())
 }

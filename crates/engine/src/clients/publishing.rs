@@ -6,7 +6,9 @@ use std::sync::Arc;
 use resp::reply::Reply;
 
 use crate::db::effects::Effects;
-use crate::db::notify::{Class, Notification, Promise, Publication, Published, write_message};
+use crate::db::notify::{
+    Class, Notification, Promise, Publication, Published, Spread, write_message,
+};
 use crate::engine::{Context, Engine};
 use crate::session::client::Client;
 use crate::session::pubsub::{Deliver, Kind, Message, deliver, give_up, take, write};
@@ -30,6 +32,9 @@ impl Engine {
             self.tell_replicas(&messages, effects);
         }
         let publications = effects.publications.get_mut();
+        for (channel, message) in publications.for_cluster() {
+            self.host.publish_to_cluster(channel, message);
+        }
         if !self.pubsub.has_subscribers() {
             publications.keep_lines();
         }
@@ -62,6 +67,7 @@ impl Engine {
             Publication::Event(event) => self.publish_event(&event, &mut |client, message| {
                 deliver(&*self.host, client, |resp3| message.bytes(resp3));
             }),
+            Publication::Message(Published { spread: Spread::ByPrimaries, .. }) => {}
             Publication::Message(Published { kind, channel, message, .. }) => {
                 self.publish(kind, &channel, &message);
             }
@@ -102,9 +108,10 @@ impl Engine {
             };
             match &publications {
                 Publication::Event(event) => self.publish_event(event, &mut count),
-                Publication::Message(Published { kind, channel, message, for_replicas }) => {
+                Publication::Message(own) => {
+                    let Published { kind, channel, message, for_replicas, spread } = own;
                     self.pubsub.publish_as(*kind, channel, message, &mut count);
-                    is_heard |= for_replicas;
+                    is_heard |= *for_replicas || *spread != Spread::Here;
                 }
                 Publication::Line(line) => {
                     self.pubsub.each_monitor(|client| promise(client, line.len()));
@@ -153,8 +160,11 @@ impl Context<'_> {
             return 0;
         }
         let for_replicas = self.db.effects.journaling && self.engine.tells_replicas();
+        let spread = self.spread(kind);
         if self.nested {
-            return self.publish_later(kind, channel, message, for_replicas);
+            let (channel, message) = (channel.into(), message.into());
+            let published = Published { kind, channel, message, for_replicas, spread };
+            return self.publish_later(published);
         }
         // Events of changes that this client has seen come before its message.
         self.engine.deliver_publications();
@@ -163,24 +173,44 @@ impl Context<'_> {
             write_message(kind, channel, message, &mut command);
             self.engine.tell_replicas(&command, self.db.effects);
         }
-        self.engine.publish(kind, channel, message)
+        if spread != Spread::Here {
+            self.engine.host.publish_to_cluster(channel, message);
+        }
+        match spread {
+            Spread::ByPrimaries => self.count_receivers(kind, channel, message),
+            Spread::Here | Spread::Everywhere => self.engine.publish(kind, channel, message),
+        }
+    }
+
+    /// Which nodes of a cluster are to hear what the client publishes.
+    fn spread(&self, kind: Kind) -> Spread {
+        let Some(view) = self.db.cluster.filter(|_| kind == Kind::Channel) else {
+            return Spread::Here;
+        };
+        let session = &*self.session;
+        let introduction = session.introduction.as_ref();
+        // Other nodes tell this one, and its primary does, of what their clients have published.
+        if session.link.is_some() || introduction.is_some_and(|own| own.node.is_some()) {
+            return Spread::Here;
+        }
+        match view.leads() || self.engine.replication.is_stale() {
+            true => Spread::Everywhere,
+            false => Spread::ByPrimaries,
+        }
+    }
+
+    fn count_receivers(&self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {})
     }
 
     /// A message within EXEC or a script leaves after the slots are unlocked, behind the events
     /// that the commands before it have caused. It may tell of their writes, which the journal has
     /// by then, and a script that begins again has said nothing. Returns how many clients will
     /// receive it.
-    fn publish_later(
-        &mut self,
-        kind: Kind,
-        channel: &[u8],
-        message: &[u8],
-        for_replicas: bool,
-    ) -> usize {
-        let receivers = self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {});
-        if receivers > 0 || for_replicas {
-            let (channel, message) = (channel.into(), message.into());
-            let published = Published { kind, channel, message, for_replicas };
+    fn publish_later(&mut self, published: Published) -> usize {
+        let Published { kind, channel, message, for_replicas, spread } = &published;
+        let receivers = self.count_receivers(*kind, channel, message);
+        if receivers > 0 || *for_replicas || *spread != Spread::Here {
             self.db.effects.publications.get_mut().add(Publication::Message(published));
         }
         receivers

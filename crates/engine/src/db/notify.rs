@@ -31,6 +31,17 @@ pub(crate) enum Publication {
     TooMuch(Arc<Client>),
 }
 
+/// Which nodes of a cluster are to hear a message of a client of this node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Spread {
+    /// This one and its replicas.
+    Here,
+    /// Those of all other shards too.
+    Everywhere,
+    /// All, from their primaries: this replica hears it from its own.
+    ByPrimaries,
+}
+
 /// A message to a channel.
 pub(crate) struct Published {
     pub(crate) kind: Kind,
@@ -38,6 +49,7 @@ pub(crate) struct Published {
     pub(crate) message: Box<[u8]>,
     /// It goes to replicas too.
     pub(crate) for_replicas: bool,
+    pub(crate) spread: Spread,
 }
 
 /// The command by which replicas get a message for their own subscribers.
@@ -132,6 +144,16 @@ impl OwnPublications {
             }
         }
         commands
+    }
+
+    /// The messages among them that other nodes of the cluster are to hear, in their order.
+    pub(crate) fn for_cluster(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.publications.iter().filter_map(|publication| match publication {
+            Publication::Message(own) if own.spread != Spread::Here => {
+                Some((&*own.channel, &*own.message))
+            }
+            _ => None,
+        })
     }
 
     /// Lets replicas have none of the messages after the first `first` publications.

@@ -27,3 +27,4 @@ pub mod node_reader;
 pub mod slots;
 pub mod supervision;
 pub mod views;
+mod wire;

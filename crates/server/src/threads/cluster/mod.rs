@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`part`] | what is the node at the moment, and how does it become something else? |
 //! | [`etcd`] | who asks etcd, and who hears of changes there? |
+//! | [`broadcast`] | how do other nodes hear what clients here publish? |
 //! | [`peers`] | how are the other nodes of the shard asked, and how is it seen that one is gone? |
 //! | [`kept`] | what does a node know after a start? |
 //! | [`setup`] | where is the node, and where is etcd? |
 //! | [`message`] | what does the thread hear? |
 
+mod broadcast;
 mod etcd;
 pub mod kept;
 mod message;
@@ -38,6 +40,7 @@ use parking_lot::Mutex;
 use process::log::Log;
 use process::thread;
 
+use broadcast::Broadcast;
 use etcd::Etcd;
 use kept::{KeptFile, StoppedAt};
 use message::Message;
@@ -75,6 +78,7 @@ pub struct ClusterThread(OnceLock<Started>);
 
 struct Started {
     tell: Mutex<Sender<Message>>,
+    broadcast: Broadcast,
     thread: Mutex<Option<JoinHandle<()>>>,
     stopping: Arc<AtomicBool>,
 }
@@ -87,18 +91,32 @@ impl ClusterThread {
     pub fn start(&self, means: Means, kept: KeptFile) -> Result<(), String> {
         let (tell, hear) = mpsc::channel();
         let stopping = Arc::<AtomicBool>::default();
+        let broadcast = Broadcast::new(broadcast::Means {
+            own: kept.node(),
+            engine: Arc::clone(&means.engine),
+            active: Arc::clone(&means.active),
+            log: Arc::clone(&means.log),
+            stopping: Arc::clone(&stopping),
+        });
         let node = Node::new(means, kept, &tell, &stopping)?;
         let thread = thread::start("cluster", move || node.run(&hear));
         let thread = thread.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let (tell, thread) = (Mutex::new(tell), Mutex::new(Some(thread)));
         // It is started once.
-        let _ = self.0.set(Started { tell, thread, stopping });
+        let _ = self.0.set(Started { tell, broadcast, thread, stopping });
         Ok(())
     }
 
     /// Passes on what a client asks for.
     pub fn ask(&self, request: ClusterRequest, waiter: Waiter) {
         self.tell(Message::Requested(request, waiter));
+    }
+
+    /// Passes on what a client of this node has published.
+    pub fn publish(&self, channel: &[u8], message: &[u8]) {
+        if let Some(started) = self.0.get() {
+            started.broadcast.publish(channel, message);
+        }
     }
 
     fn tell(&self, message: Message) {

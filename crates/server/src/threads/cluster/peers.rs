@@ -196,7 +196,7 @@ fn is_refused(at: &PrimaryAddress) -> bool {
 }
 
 /// The words of AUTH, which are those of replication.
-fn credentials(config: &Config) -> OwnedArguments {
+pub(super) fn credentials(config: &Config) -> OwnedArguments {
     let (user, password) = (&*config.masteruser, &*config.masterauth);
     let words: &[&[u8]] = match (user.is_empty(), password.is_empty()) {
         (_, true) => &[],

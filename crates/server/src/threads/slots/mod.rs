@@ -10,11 +10,9 @@
 //! |---|---|
 //! | `job` | what is a move, and what is it told? |
 //! | `source` | how does a move go, from the first byte to the hand-over? |
-//! | `wire` | how do commands and replies pass at once over its connection? |
 
 mod job;
 mod source;
-mod wire;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};

@@ -28,8 +28,8 @@ use resp::client::{Value, encode_command};
 use store::gate::Access;
 
 use super::job::{Move, MoveEvent, Order, Shared};
-use super::wire::{Trouble, Wire};
 use crate::threads::moving::target::{Address, Patience, Target};
+use crate::threads::wire::{Trouble, Wire};
 
 /// Records of the journal that are read at once.
 const RECORDS: usize = 512;
@@ -239,7 +239,7 @@ impl Source<'_> {
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         let target = Target::connect(self.engine, &address, credentials.view(), 0, patience);
         let target = target.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
-        Ok(Wire::new(target.into_stream(), &self.job.id)?)
+        Ok(Wire::new(target.into_stream(), &format!("slots:{}", self.job.id))?)
     }
 
     /// The right to read a cut, when others have done with it.

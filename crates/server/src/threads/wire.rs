@@ -1,7 +1,8 @@
-//! The connection of a source to its target: commands go out in a stream, and replies are read
-//! meanwhile, so that neither end waits for the other. An error among them is remembered; the
-//! others say nothing, except those to marks, which tell how far the target has come.
+//! A connection over which commands go out in a stream. Replies are read meanwhile, so that neither
+//! end waits for the other. An error among them ends it; the others say nothing, except those to
+//! marks, which tell how far the target has come.
 
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -18,11 +19,18 @@ const READ_AT_ONCE: usize = 64 * 1024;
 
 /// Why a connection is of no use any more.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(in crate::threads) enum Trouble {
     /// It has ended, or may be tried again.
     Broken(String),
     /// The target has refused something.
     Refused(String),
+}
+
+impl Display for Trouble {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let (Trouble::Broken(why) | Trouble::Refused(why)) = self;
+        to.write_str(why)
+    }
 }
 
 impl From<io::Error> for Trouble {
@@ -46,7 +54,7 @@ const PASSING: [&str; 9] = [
 
 impl Trouble {
     /// What an error of the target means.
-    pub(super) fn of_error(text: &[u8]) -> Trouble {
+    pub(in crate::threads) fn of_error(text: &[u8]) -> Trouble {
         let text = String::from_utf8_lossy(text).into_owned();
         match PASSING.iter().any(|start| text.starts_with(start)) {
             true => Trouble::Broken(text),
@@ -56,7 +64,7 @@ impl Trouble {
 }
 
 /// See the module's text.
-pub(super) struct Wire {
+pub(in crate::threads) struct Wire {
     stream: Stream,
     input: Vec<u8>,
     parser: ReplyParser,
@@ -72,15 +80,15 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// A connection at which nothing is waited for. `name` is that of the move.
-    pub(super) fn new(stream: Stream, name: &str) -> io::Result<Wire> {
+    /// A connection at which nothing is waited for. `name` is part of what its marks are called.
+    pub(in crate::threads) fn new(stream: Stream, name: &str) -> io::Result<Wire> {
         stream.socket().set_nonblocking(true)?;
         Ok(Wire {
             stream,
             input: Vec::new(),
             parser: ReplyParser::new(),
             // Values of clients are among the replies.
-            name: format!("slots:{name}:{}:", random_id()),
+            name: format!("{name}:{}:", random_id()),
             marked: 0,
             reached: 0,
             awaited: None,
@@ -90,7 +98,7 @@ impl Wire {
     }
 
     /// Sends bytes.
-    pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<(), Trouble> {
+    pub(in crate::threads) fn send(&mut self, mut bytes: &[u8]) -> Result<(), Trouble> {
         let mut moved_at = Instant::now();
         let mut is_flushed = bytes.is_empty();
         while !is_flushed {
@@ -122,7 +130,7 @@ impl Wire {
     }
 
     /// Sends a mark.
-    pub(super) fn mark(&mut self) -> Result<(), Trouble> {
+    pub(in crate::threads) fn mark(&mut self) -> Result<(), Trouble> {
         self.marked += 1;
         let (text, mut command) = (format!("{}{}", self.name, self.marked), Vec::new());
         encode_command([b"PING", text.as_bytes()].into_iter(), &mut command);
@@ -130,12 +138,12 @@ impl Wire {
     }
 
     /// How many marks the target has not reached yet.
-    pub(super) fn ahead(&self) -> u64 {
+    pub(in crate::threads) fn ahead(&self) -> u64 {
         self.marked - self.reached
     }
 
     /// Sends a mark, and waits until the target has reached it.
-    pub(super) fn settle(&mut self, patience: Duration) -> Result<(), Trouble> {
+    pub(in crate::threads) fn settle(&mut self, patience: Duration) -> Result<(), Trouble> {
         self.mark()?;
         let begun = Instant::now();
         while self.ahead() > 0 {
@@ -145,7 +153,11 @@ impl Wire {
     }
 
     /// Sends a command by itself, and waits for its reply.
-    pub(super) fn ask(&mut self, words: &[&[u8]], patience: Duration) -> Result<Value, Trouble> {
+    pub(in crate::threads) fn ask(
+        &mut self,
+        words: &[&[u8]],
+        patience: Duration,
+    ) -> Result<Value, Trouble> {
         self.settle(patience)?;
         let mut command = Vec::new();
         encode_command(words.iter(), &mut command);
@@ -171,7 +183,7 @@ impl Wire {
     }
 
     /// Takes the replies that are there. Returns whether anything has come.
-    pub(super) fn hear(&mut self) -> Result<bool, Trouble> {
+    pub(in crate::threads) fn hear(&mut self) -> Result<bool, Trouble> {
         let mut any = false;
         loop {
             match self.stream.read(&mut self.buffer) {

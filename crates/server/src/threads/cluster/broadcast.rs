@@ -1,0 +1,198 @@
+//! Messages of clients to the other shards: a connection to the primary of each, on a thread of its
+//! own, which are made when the first message is published. That primary brings a message to its
+//! subscribers and to its replicas.
+//!
+//! A message is brought once or not at all, as over Redis's own bus: what a connection has taken
+//! when it breaks is not sent again, and what comes while there is none is dropped.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use cluster::ids::NodeId;
+use config::PrimaryAddress;
+use engine::engine::Engine;
+use parking_lot::Mutex;
+use process::log::Log;
+use process::thread;
+use resp::client::encode_command;
+
+use super::peers::credentials;
+use super::setup;
+use crate::threads::moving::target::{Address, Patience, Target};
+use crate::threads::wire::Wire;
+
+/// Between two looks at a connection over which nothing goes.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long an attempt to connect may take.
+const PATIENCE: Duration = Duration::from_millis(1000);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Bytes that are sent at once.
+const AT_ONCE: usize = 256 * 1024;
+/// With so many bytes waiting for a node, further messages for it are dropped.
+const MOST_WAITING: usize = 64 << 20;
+
+/// What the threads work with.
+#[derive(Clone)]
+pub(super) struct Means {
+    /// This node.
+    pub(super) own: NodeId,
+    pub(super) engine: Arc<Engine>,
+    pub(super) active: Arc<tls::Active>,
+    pub(super) log: Arc<Log>,
+    pub(super) stopping: Arc<AtomicBool>,
+}
+
+/// A node to which messages are sent.
+struct Receiving {
+    at: PrimaryAddress,
+    /// Its thread ends with it.
+    messages: Sender<Arc<[u8]>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// See the module's text.
+pub(super) struct Broadcast {
+    means: Means,
+    all: Mutex<HashMap<NodeId, Receiving>>,
+}
+
+impl Broadcast {
+    pub(super) fn new(means: Means) -> Broadcast {
+        Broadcast { means, all: Mutex::default() }
+    }
+
+    /// Has a message brought to all other primaries.
+    pub(super) fn publish(&self, channel: &[u8], message: &[u8]) {
+        let Some(view) = self.means.engine.cluster.view() else { return };
+        let primaries =
+            view.topology.shards.keys().filter_map(|own| view.topology.primary_of(*own));
+        let others: Vec<_> = primaries.filter(|node| node.id != self.means.own).collect();
+        let mut all = self.all.lock();
+        all.retain(|id, _| others.iter().any(|node| node.id == *id));
+        if others.is_empty() {
+            return;
+        }
+        let mut command = Vec::new();
+        encode_command([b"PUBLISH", channel, message].into_iter(), &mut command);
+        let command: Arc<[u8]> = command.into();
+        let config = self.means.engine.config.load();
+        for node in others {
+            let at = setup::place_of(&node.address, &config);
+            if all.get(&node.id).is_none_or(|own| own.at != at) {
+                let Some(receiving) = self.start(node.id, at) else { continue };
+                all.insert(node.id, receiving);
+            }
+            if let Some(own) = all.get(&node.id)
+                && own.waiting.load(Relaxed) < MOST_WAITING
+                && own.messages.send(Arc::clone(&command)).is_ok()
+            {
+                own.waiting.fetch_add(command.len(), Relaxed);
+            }
+        }
+    }
+
+    fn start(&self, node: NodeId, at: PrimaryAddress) -> Option<Receiving> {
+        let (messages, given) = mpsc::channel();
+        let waiting = Arc::<AtomicUsize>::default();
+        let link = Link {
+            means: self.means.clone(),
+            node,
+            at: at.clone(),
+            waiting: Arc::clone(&waiting),
+            wire: None,
+            has_told: false,
+            next_try: Instant::now(),
+        };
+        match thread::start("cluster-publish", move || link.run(&given)) {
+            Ok(_) => Some(Receiving { at, messages, waiting }),
+            // The next message brings another attempt.
+            Err(error) => {
+                self.means.log.warning(format!("No thread for messages to a node: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// The connection to one node, and its thread's state.
+struct Link {
+    means: Means,
+    node: NodeId,
+    at: PrimaryAddress,
+    waiting: Arc<AtomicUsize>,
+    wire: Option<Wire>,
+    /// The log has why there is no connection.
+    has_told: bool,
+    next_try: Instant,
+}
+
+impl Link {
+    fn run(mut self, given: &Receiver<Arc<[u8]>>) {
+        while !self.means.stopping.load(Relaxed) {
+            match given.recv_timeout(LOOK) {
+                Ok(first) => {
+                    let mut bytes = first.to_vec();
+                    while bytes.len() < AT_ONCE
+                        && let Ok(next) = given.try_recv()
+                    {
+                        bytes.extend_from_slice(&next);
+                    }
+                    self.send(&bytes);
+                    self.waiting.fetch_sub(bytes.len(), Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(Err(_)) = self.wire.as_mut().map(Wire::hear) {
+                        self.wire = None;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            process::memory::publish();
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        if self.wire.is_none() && Instant::now() >= self.next_try {
+            match self.connect() {
+                Ok(wire) => (self.wire, self.has_told) = (Some(wire), false),
+                Err(why) => self.lose(&why),
+            }
+        }
+        let sent = self.wire.as_mut().map(|wire| wire.send(bytes));
+        if let Some(Err(trouble)) = sent {
+            self.lose(&trouble.to_string());
+        }
+    }
+
+    fn lose(&mut self, why: &str) {
+        self.wire = None;
+        self.next_try = Instant::now() + PAUSE;
+        if !std::mem::replace(&mut self.has_told, true) {
+            let node = self.node;
+            self.means
+                .log
+                .warning(format!("Messages do not reach the clients of node {node}: {why}"));
+        }
+    }
+
+    fn connect(&self) -> Result<Wire, String> {
+        let config = self.means.engine.config.snapshot();
+        let host = String::from_utf8_lossy(&self.at.host);
+        let active = config.tls_replication.then_some(&self.means.active);
+        let address = Address { host: &host, port: self.at.port, active };
+        let is_stopped = || self.means.stopping.load(Relaxed);
+        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
+        let credentials = credentials(&config);
+        let target = Target::connect(&self.means.engine, &address, credentials.view(), 0, patience);
+        let mut target = target.map_err(|trouble| trouble.to_string())?;
+        // What a node says is not passed on again.
+        let own = format!("{}:0", self.means.own);
+        let words = [&b"REPLCONF"[..], b"cluster-node", own.as_bytes()];
+        target.ask(words.into_iter(), patience).map_err(|trouble| trouble.to_string())?;
+        Wire::new(target.into_stream(), "publish").map_err(|error| error.to_string())
+    }
+}
