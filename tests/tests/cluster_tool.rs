@@ -107,12 +107,48 @@ fn a_cluster_comes_up_moves_slots_and_ends() -> Result<()> {
     let added = dev.cluster(&["add", &own, "--new-shard", "--discard-keys", "--yes"])?;
     ensure!(added.status.code() == Some(0), "{added:?}");
     let mut client = before.connect()?;
+    // All three shards have a third of the slots then, and again when one has given up all.
+    for (share, least) in [("1", 5400), ("0", 0)] {
+        let status = dev.cluster(&["status", "--json"])?;
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout)?;
+        let shards = status["shards"].as_array().context("shards")?;
+        let is_new = |shard: &&serde_json::Value| shard["nodes"][0]["port"] == before.port();
+        let id = shards.iter().find(is_new).and_then(|own| own["id"].as_str()).context("an id")?;
+        let share = format!("{id}={share}");
+        let moved = dev.cluster(&["rebalance", "--share", &share, "--yes"])?;
+        ensure!(moved.status.code() == Some(0), "{moved:?}");
+        let again = dev.cluster(&["rebalance", "--share", &share, "--yes"])?;
+        let said = String::from_utf8_lossy(&again.stdout).into_owned();
+        ensure!(said == "each shard has its share\n", "{said}");
+        wait_until("the node knows it", || {
+            let own = slots_of(&before)?;
+            Ok(own >= least && (least > 0 || own == 0))
+        })?;
+    }
     wait_until("its keys are gone", || Ok(client.call_text("DBSIZE")? == Reply::Integer(0)))?;
     ensure!(before.log().contains("Deleting 3 keys"), "{}", before.log());
     ask_to_end(dev.tool.id())?;
     ensure!(dev.tool.wait()?.code() == Some(0));
     ensure!(Client::connect(dev.port).is_err(), "a node is left");
     Ok(())
+}
+
+/// How many slots a node has, as it says itself.
+fn slots_of(node: &Server) -> Result<i64> {
+    let port = Reply::Integer(i64::from(node.port()));
+    let mut count = 0;
+    let ranges = node.connect()?.call_text("CLUSTER SLOTS")?;
+    for range in ranges.elements().unwrap_or_default() {
+        match &range.elements().unwrap_or_default()[..] {
+            [Reply::Integer(first), Reply::Integer(last), Reply::Array(primary), ..]
+                if primary.contains(&port) =>
+            {
+                count += last - first + 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(count)
 }
 
 #[test]

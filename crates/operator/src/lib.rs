@@ -11,6 +11,7 @@
 //! | `members` | which nodes make up the cluster? |
 //! | `failover` | how does a replica become primary on request? |
 //! | `moving` | how do slots go to another shard? |
+//! | `balance` | which slots go where, so that each shard has its share? |
 //! | `upgrade` | how are all nodes restarted while the cluster serves? |
 //! | `dev` | how does a cluster run on this machine? |
 //!
@@ -18,6 +19,7 @@
 //! since it was looked at. The nodes carry them out; this program waits for that, and may be
 //! interrupted.
 
+mod balance;
 mod dev;
 mod failover;
 mod link;
@@ -89,6 +91,7 @@ fn carry_out(options: &Options) -> Result<bool, Trouble> {
         Task::Forget { nodes } => members::remove(&store, options, nodes, true)?,
         Task::Failover(target) => failover::run(&store, options, target)?,
         Task::Move { slots, to } => moving::run(&store, options, slots, to)?,
+        Task::Rebalance(wanted) => balance::run(&store, options, wanted)?,
         Task::Upgrade { restart, version } => {
             upgrade::run(&store, options, restart, version.as_deref())?;
         }

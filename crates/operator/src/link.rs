@@ -97,3 +97,29 @@ pub(crate) fn ask(node: &Node, access: &Access) -> Result<NodeReport, String> {
     };
     Ok(NodeReport { offset, link: field("master_link_status").map(|status| status == "up") })
 }
+
+/// How many keys a primary has in each slot of a range, as far as it has the slot.
+pub(crate) fn count_keys(
+    node: &Node,
+    access: &Access,
+    (first, last): (u16, u16),
+) -> Result<Vec<(u16, u64)>, String> {
+    let (first, last) = (first.to_string(), last.to_string());
+    let words = ["CLUSTER", "SLOT-STATS", "SLOTSRANGE", &first, &last];
+    let answer = call(node, access, &words)?;
+    let unclear = || format!("{}: {}", place_of(node), in_words(&answer));
+    let Value::Array(rows) = &answer else { return Err(unclear()) };
+    let number = |value: &Value| match value {
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        _ => None,
+    };
+    let read = |row: &Value| {
+        let Value::Array(parts) = row else { return None };
+        let [slot, Value::Array(measures)] = &parts[..] else { return None };
+        let is_count =
+            |pair: &&[Value]| matches!(&pair[0], Value::Bulk(own) if own == b"key-count");
+        let count = measures.chunks_exact(2).find(is_count)?;
+        Some((u16::try_from(number(slot)?).ok()?, number(&count[1])?))
+    };
+    rows.iter().map(|row| read(row).ok_or_else(unclear)).collect()
+}

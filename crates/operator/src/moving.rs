@@ -3,18 +3,19 @@
 //! A record in etcd asks for it; the primaries of the shards do it, and delete the record when the
 //! slots are there. This program only waits for that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::rng;
 use cluster::ids::ShardId;
 use cluster::keys::{self, MigrationValue, Subject};
+use cluster::plan::Move;
 use cluster::slots::SlotRanges;
 use cluster::store::{Compare, Operation};
 use cluster::topology::MigrationState;
 
 use crate::options::Options;
 use crate::print::{agreed, say};
-use crate::record::Store;
+use crate::record::{Reading, Store};
 use crate::status::short;
 use crate::trouble::Trouble;
 
@@ -51,26 +52,45 @@ pub(crate) fn run(
     if !agreed(options)? {
         return Ok(());
     }
+    let moves: Vec<_> = parts.into_iter().map(|(from, slots)| Move { slots, from, to }).collect();
+    carry_out(store, options, &reading, &moves)?;
+    say(&format!("shard {} has slots {slots}", short(to)));
+    Ok(())
+}
+
+/// Asks for moves, all at once, and waits until they are over.
+pub(crate) fn carry_out(
+    store: &Store,
+    options: &Options,
+    reading: &Reading,
+    moves: &[Move],
+) -> Result<(), Trouble> {
     let (mut compares, mut operations) = (Vec::new(), Vec::new());
-    for (from, slots) in parts {
-        let key = store.keys.of(&Subject::Migration(new_name()));
+    let sources: BTreeSet<_> = moves.iter().map(|own| own.from).collect();
+    compares.extend(sources.into_iter().map(|id| store.unchanged(reading, &Subject::Shard(id))));
+    let mut names = Vec::new();
+    for Move { slots, from, to } in moves {
+        let (name, from, to, slots) = (new_name(), *from, *to, slots.clone());
+        let key = store.keys.of(&Subject::Migration(name.clone()));
         let value = MigrationValue { slots, from, to, state: MigrationState::Wanted };
         compares.push(Compare::is_absent(key.clone()));
-        compares.push(store.unchanged(&reading, &Subject::Shard(from)));
         operations.push(Operation::Put { key, value: keys::encode(&value), lease: 0 });
+        names.push(name);
     }
-    store.write(&reading, compares, operations)?;
+    store.write(reading, compares, operations)?;
     let reading = store.wait(options.timeout, &mut |reading| {
-        let own = reading.topology.migrations.values().filter(|own| own.to == to);
-        let left = own.filter(|own| !own.slots.is_apart_from(slots)).count();
+        let is_under_way = |name: &&String| reading.topology.migrations.contains_key(*name);
+        let left = names.iter().filter(is_under_way).count();
         (left > 0).then(|| format!("{left} parts are under way"))
     })?;
-    let owned = reading.topology.shards.get(&to).map(|shard| &shard.slots);
-    if !owned.is_some_and(|owned| owned.contains_all(slots)) {
+    let has_moved = |own: &Move| {
+        let shard = reading.topology.shards.get(&own.to);
+        shard.is_some_and(|shard| shard.slots.contains_all(&own.slots))
+    };
+    if !moves.iter().all(has_moved) {
         let text = "not all slots have moved; the logs of their primaries say why".to_owned();
         return Err(Trouble::Failed(text));
     }
-    say(&format!("shard {} has slots {slots}", short(to)));
     Ok(())
 }
 

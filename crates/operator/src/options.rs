@@ -20,6 +20,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
        dunlin cluster forget NODE...
        dunlin cluster failover NODE | --shard SHARD
        dunlin cluster move SLOTS --shard SHARD
+       dunlin cluster rebalance [--weigh slots|keys] [--share SHARD=N ...] [--tolerance PERCENT]
        dunlin cluster upgrade --restart COMMAND [--to VERSION]
 
   dev        brings up an etcd and the nodes of a cluster on this machine, keeps their data in DIR
@@ -31,6 +32,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
   forget     takes nodes out that are gone for ever
   failover   makes a replica the primary of its shard; nothing is lost
   move       gives slots, as in 0-1023,2048, to SHARD while clients use them
+  rebalance  moves slots until each shard has its share of them
   upgrade    restarts one node after the other, the replicas of a shard first, by a COMMAND of yours
 
 A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning of an id.
@@ -55,6 +57,12 @@ For dev:
   --port PORT         the first node's port (7000); the others have the next ones
   --etcd-program FILE etcd, if it is not in PATH; with --etcd one that runs is used
   -- OPTIONS...       options of the nodes, as dunlin serve takes them
+
+For rebalance:
+  --weigh keys        goes by the keys in the slots, not by the number of slots
+  --share SHARD=N     gives a shard N times the share of one that is not named; with 0 it gives away
+                      all that it has, so that its nodes can be removed (1)
+  --tolerance PERCENT moves nothing while no shard differs more from its share (2)
 
 For upgrade:
   --restart COMMAND   what restarts a node, run by sh; it finds DUNLIN_NODE, DUNLIN_NODE_HOST,
@@ -82,7 +90,19 @@ pub(crate) enum Task {
     Forget { nodes: Vec<Word> },
     Failover(Target),
     Move { slots: SlotRanges, to: Word },
+    Rebalance(Rebalance),
     Upgrade { restart: String, version: Option<String> },
+}
+
+/// How slots are shared out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rebalance {
+    /// Slots weigh as much as they have keys, not all the same.
+    pub(crate) by_keys: bool,
+    /// Shards whose share is another one than 1.
+    pub(crate) shares: Vec<(Word, u64)>,
+    /// How far shards may be from their shares, in percent.
+    pub(crate) tolerance: u64,
 }
 
 /// Where added nodes go.
@@ -149,6 +169,9 @@ struct Given {
     shard: Option<Word>,
     new_shard: bool,
     json: bool,
+    weigh: Option<String>,
+    shares: Vec<(Word, u64)>,
+    tolerance: Option<u64>,
     restart: Option<String>,
     version: Option<String>,
 }
@@ -195,6 +218,9 @@ impl Options {
                 "--shard" => given.shard = Some(value()?),
                 "--new-shard" => given.new_shard = true,
                 "--json" => given.json = true,
+                "--weigh" => given.weigh = Some(value()?),
+                "--share" => given.shares.push(share(word, &value()?)?),
+                "--tolerance" => given.tolerance = Some(number(word, &value()?, 0)?),
                 "--restart" => given.restart = Some(value()?),
                 "--to" => given.version = Some(value()?),
                 "--" => given.options = words.by_ref().cloned().collect(),
@@ -296,6 +322,19 @@ impl Given {
                 }
                 _ => return Err("move takes slots, as in 0-1023,2048, and --shard".to_owned()),
             },
+            "rebalance" => {
+                self.refuse_words(&nodes)?;
+                let by_keys = match self.weigh.take().as_deref() {
+                    None | Some("slots") => false,
+                    Some("keys") => true,
+                    Some(other) => return Err(format!("--weigh: slots or keys, not '{other}'")),
+                };
+                Task::Rebalance(Rebalance {
+                    by_keys,
+                    shares: std::mem::take(&mut self.shares),
+                    tolerance: self.tolerance.take().unwrap_or(2),
+                })
+            }
             "upgrade" => {
                 self.refuse_words(&nodes)?;
                 let restart = self.restart.take().ok_or("--restart is missing")?;
@@ -326,6 +365,9 @@ impl Given {
             ("--shard", self.shard.is_some()),
             ("--new-shard", self.new_shard),
             ("--json", self.json),
+            ("--weigh", self.weigh.is_some()),
+            ("--share", !self.shares.is_empty()),
+            ("--tolerance", self.tolerance.is_some()),
             ("--restart", self.restart.is_some()),
             ("--to", self.version.is_some()),
         ];
@@ -334,6 +376,11 @@ impl Given {
             None => Ok(()),
         }
     }
+}
+
+fn share(option: &str, text: &str) -> Result<(Word, u64), String> {
+    let (shard, count) = text.split_once('=').ok_or_else(|| format!("{option}: SHARD=N"))?;
+    Ok((shard.to_owned(), number(option, count, 0)?))
 }
 
 fn some(nodes: Vec<Word>) -> Result<Vec<Word>, String> {
@@ -375,8 +422,14 @@ mod tests {
         assert_eq!(user, Some(("u".to_owned(), "word".to_owned())));
         let target = parsed("failover --shard ab").unwrap().task;
         assert_eq!(target, Task::Failover(Target::AnyOf("ab".to_owned())));
+        let rebalance = parsed("rebalance --weigh keys --share ab=0 --share c=3").unwrap().task;
+        let shares = vec![("ab".to_owned(), 0), ("c".to_owned(), 3)];
+        assert_eq!(rebalance, Task::Rebalance(Rebalance { by_keys: true, shares, tolerance: 2 }));
         for wrong in [
             "",
+            "rebalance --weigh bytes",
+            "rebalance --share ab",
+            "move 1 --shard s --tolerance 3",
             "other",
             "status x",
             "status --replicas 1",
