@@ -12,7 +12,7 @@ use mlua::ffi::{self, lua_State};
 
 use crate::current::{Current, current};
 use crate::errors::{push_error, raise};
-use crate::from_reply::push_value;
+use crate::from_reply::push_reply;
 use crate::memory::keep_room;
 use crate::stack::{bytes, push, set_raw_field};
 use crate::watch::end;
@@ -143,8 +143,7 @@ unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
                 if reply.len() > LONG_REPLY {
                     keep_room(l);
                 }
-                push_value(l, reply);
-                reply.first() == Some(&b'-')
+                push_reply(l, reply)
             }
             Outcome::Failed(counted) => {
                 push_error(l, &current.error, counted);

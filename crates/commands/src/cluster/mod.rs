@@ -122,10 +122,17 @@ fn failover(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     ask(cx, ClusterRequest::Failover { force })
 }
 
-/// Asks the cluster for something, and lets the client wait for the answer.
+/// Asks the cluster for something, and lets the client wait for the answer. A script or a
+/// transaction does not wait: it hears that the cluster was asked, which is all that Redis ever
+/// says.
 fn ask(cx: &mut Context<'_>, request: ClusterRequest) -> CommandResult {
-    let waiter = cx.wait_for_host();
-    cx.engine.host.ask_cluster(request, waiter);
+    if cx.may_block() {
+        let waiter = cx.wait_for_host();
+        cx.engine.host.ask_cluster(request, waiter);
+    } else {
+        cx.engine.host.ask_cluster(request, cx.waiter_of_nobody());
+        cx.reply.ok();
+    }
     Ok(())
 }
 

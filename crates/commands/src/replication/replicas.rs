@@ -18,6 +18,9 @@ use engine::session::replicas::introduction::{
 /// An address that a replica announces is shorter than this, as in Redis.
 const LONGEST_ADDRESS: usize = 256;
 
+const IN_A_TRANSACTION: CommandError =
+    CommandError::text("ERR this option of REPLCONF is not allowed in transactions");
+
 /// REPLCONF [option value ...]
 fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if !args.len().is_multiple_of(2) {
@@ -25,12 +28,18 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     while !args.is_empty() {
         let option = args.bytes()?;
+        let is_one_of =
+            |words: &[&[u8]]| words.iter().any(|word| option.eq_ignore_ascii_case(word));
+        if is_one_of(&[b"ack", b"getack", b"cluster-promise"]) && !cx.may_block() {
+            // A transaction has one answer for each of its commands, and has it at once.
+            return Err(IN_A_TRANSACTION);
+        }
         // Only a replica says how far it is, and it says that to another thread. Nobody is
         // answered.
-        if option.eq_ignore_ascii_case(b"ack") || option.eq_ignore_ascii_case(b"getack") {
+        if is_one_of(&[b"ack", b"getack"]) {
             return Ok(());
         }
-        if option.eq_ignore_ascii_case(b"cluster-promise") {
+        if is_one_of(&[b"cluster-promise"]) {
             return ask_for_promise(cx, args.bytes()?);
         }
         let introduction = cx.session.introduction.get_or_insert_default();
@@ -54,8 +63,9 @@ fn ask_for_promise(cx: &mut Context<'_>, words: &[u8]) -> CommandResult {
     let from = from.parse().map_err(|_| no_question())?;
     let epoch = number(epoch)?.cast_signed();
     let (round, duration_ms) = (number(round)?, number(duration_ms)?);
+    let request = ClusterRequest::Promise { from, epoch, round, duration_ms };
     let waiter = cx.wait_for_host();
-    cx.engine.host.ask_cluster(ClusterRequest::Promise { from, epoch, round, duration_ms }, waiter);
+    cx.engine.host.ask_cluster(request, waiter);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 mod client_eviction;
 mod durability;
+mod every_command;
 mod eviction;
 mod expire;
 mod expiry;
@@ -13,6 +14,8 @@ mod redaction;
 mod replay;
 mod users;
 mod watch;
+
+use std::sync::Arc;
 
 use config::Config;
 
@@ -26,6 +29,14 @@ pub(crate) fn server() -> TestServer {
 /// An empty server.
 pub(crate) fn server_with(config: Config) -> TestServer {
     TestServer::with(crate::registry(), config)
+}
+
+/// An empty server that runs scripts.
+pub(crate) fn server_with_scripts(config: Config) -> TestServer {
+    let mut server = server_with(config);
+    let engine = Arc::get_mut(&mut server.engine).expect("no other thread has it");
+    engine.scripts.interpreter = Arc::new(script::Lua::default());
+    server
 }
 
 #[test]

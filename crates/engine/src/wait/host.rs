@@ -44,6 +44,14 @@ impl Context<'_> {
         waiter.wait.ask();
         waiter
     }
+
+    /// For a command that asks the host for something and does not wait: the answer is dropped.
+    pub fn waiter_of_nobody(&self) -> Waiter {
+        let wait = Wait::new(Awaited::Host, self.db.index, self.session.resp3, None);
+        // Whoever answers finds that somebody else has done so.
+        wait.claim();
+        Waiter::new(&self.session.client, wait)
+    }
 }
 
 impl Context<'_> {
