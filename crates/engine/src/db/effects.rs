@@ -136,9 +136,9 @@ pub struct Effects {
     /// A handler has set what goes into the journal for the running command.
     pub(crate) explicit: bool,
     pub(crate) ready: ReadyKeys,
-    /// Clients that were served, with their replies. They get the replies after the slots are
-    /// unlocked, and so after the journal got the effects on which the replies depend.
-    pub(crate) woken: Vec<(Waiter, Output)>,
+    /// Clients that were served. They get their replies after the slots are unlocked, and so after
+    /// the journal got the effects on which the replies depend.
+    pub(crate) woken: Vec<Woken>,
     /// In a cell, since a read that misses records an event too.
     pub(crate) publications: RefCell<OwnPublications>,
     /// Publications were added to the engine's queue, and have to be delivered when the slots are
@@ -164,6 +164,22 @@ pub struct Effects {
     pub(crate) script_output: Output,
     /// Scripts that this thread has looked up.
     pub scripts: Lookups,
+}
+
+/// A client that was served.
+pub(crate) struct Woken {
+    pub(crate) waiter: Waiter,
+    pub(crate) reply: Output,
+    /// The journal's offset on which the reply depends. Absent where it depends on what the running
+    /// command does.
+    pub(crate) write_offset: Option<u64>,
+}
+
+impl Woken {
+    /// One whose reply tells of what the running command does.
+    pub(crate) fn by_command(waiter: Waiter, reply: Output) -> Woken {
+        Woken { waiter, reply, write_offset: None }
+    }
 }
 
 impl Effects {

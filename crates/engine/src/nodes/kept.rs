@@ -14,6 +14,7 @@ use store::{Entry, HashView, Key, Stream, StreamId, Value, ValueMut, ValueRef};
 
 use crate::command::error::CommandError;
 use crate::db::Db;
+use crate::db::effects::Woken;
 use crate::db::notify::{Class, Event as KeyEvent};
 use crate::nodes::hub::{Hub, event_reply};
 
@@ -93,8 +94,8 @@ impl Kept<'_, '_> {
         let Some((last, others)) = claimed.split_last() else { return };
         let reply = event_reply(&change.event);
         let woken = &mut self.db.effects.woken;
-        woken.extend(others.iter().map(|waiter| (waiter.clone(), reply.clone())));
-        woken.push((last.clone(), reply));
+        woken.extend(others.iter().map(|waiter| Woken::by_command(waiter.clone(), reply.clone())));
+        woken.push(Woken::by_command(last.clone(), reply));
     }
 
     fn journal(&mut self, words: &[&[u8]]) {

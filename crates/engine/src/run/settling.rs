@@ -5,7 +5,7 @@ use store::gate::Pinned;
 use store::{Entry, Key, LockedSlots, garbage};
 
 use crate::db::Db;
-use crate::db::effects::{Effects, Expired};
+use crate::db::effects::{Effects, Expired, Woken};
 use crate::engine::Engine;
 use crate::session::attachment::Attachment;
 use crate::turn::Turn;
@@ -89,8 +89,9 @@ impl Engine {
 
     fn finish_effects(&self, pinned: Pinned<'_>, turn: &mut Turn) {
         let effects = &mut turn.effects;
-        for (waiter, reply) in effects.woken.drain(..) {
-            waiter.leave(reply, self.journal.end().max(effects.applied_to));
+        for Woken { waiter, reply, write_offset } in effects.woken.drain(..) {
+            let by_command = || self.journal.end().max(effects.applied_to);
+            waiter.leave(reply, write_offset.unwrap_or_else(by_command));
             self.host.wake(&waiter.client);
         }
         for watch in effects.forgotten_watches.drain(..) {

@@ -107,8 +107,9 @@ pub struct Wait {
     /// How many parts of the host's answer have not come yet. The command counts as one until its
     /// end: it may ask for more.
     answers_pending: AtomicU32,
-    /// The host's answer, when more is due than that.
-    answer: Mutex<Option<Output>>,
+    /// The host's answer, when more is due than that, and the offset of the journal on which the
+    /// answers so far depend.
+    answer: Mutex<(Option<Output>, u64)>,
     state: AtomicU8,
 }
 
@@ -157,19 +158,24 @@ impl Wait {
     }
 
     /// The host has answered, or the command has ended. Claims the wait and returns the client's
-    /// reply, if nothing more is due.
-    pub(crate) fn take_answer(&self, answer: Output) -> Option<Output> {
+    /// reply, and the offset of the journal on which it depends, if nothing more is due.
+    pub(crate) fn take_answer(&self, answer: Output, write_offset: u64) -> Option<(Output, u64)> {
         let mut answer = Some(answer);
-        if self.answers_pending.load(Acquire) > 1
-            && answer.as_ref().is_some_and(|own| !own.is_empty())
-        {
-            *self.answer.lock() = answer.take();
+        if self.answers_pending.load(Acquire) > 1 {
+            let mut kept = self.answer.lock();
+            kept.1 = kept.1.max(write_offset);
+            if answer.as_ref().is_some_and(|own| !own.is_empty()) {
+                kept.0 = answer.take();
+            }
         }
         let pending =
             self.answers_pending.fetch_update(AcqRel, Acquire, |pending| pending.checked_sub(1));
         let is_last = pending.is_err() || pending == Ok(1);
         let claimed = is_last && self.claim();
-        claimed.then(|| self.answer.lock().take().or(answer).unwrap_or_default())
+        claimed.then(|| {
+            let (kept, before) = std::mem::take(&mut *self.answer.lock());
+            (kept.or(answer).unwrap_or_default(), write_offset.max(before))
+        })
     }
 
     /// Whether no thread has claimed it yet.

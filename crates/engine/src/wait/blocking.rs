@@ -17,6 +17,7 @@ use store::{Entry, Key, LockedSlots, ValueRef};
 
 use crate::admission;
 use crate::db::Db;
+use crate::db::effects::Woken;
 use crate::db::slot_access::SlotAccess;
 use crate::engine::{Context, Engine};
 use crate::session::Session;
@@ -166,7 +167,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Waiter) {
     cx.db.index = own_database;
     cx.nested = own_nested;
     cx.db.effects.journaling = journaling;
-    cx.db.effects.woken.push((waiter.clone(), output));
+    cx.db.effects.woken.push(Woken::by_command(waiter.clone(), output));
 }
 
 impl Context<'_> {
@@ -234,10 +235,11 @@ pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
     *cx.session.client.wait.lock() = Some(Arc::clone(&wait));
     cx.engine.blocked_clients.fetch_add(1, Relaxed);
     if matches!(wait.awaited, Awaited::Host)
-        && let Some(answer) = wait.take_answer(Output::new())
+        && let Some((reply, write_offset)) = wait.take_answer(Output::new(), 0)
     {
-        // The host was quicker than the command.
-        cx.db.effects.woken.push((waiter, answer));
+        // The host was quicker than the command. What the command itself has written, the session
+        // notes.
+        cx.db.effects.woken.push(Woken { waiter, reply, write_offset: Some(write_offset) });
     }
     Outcome::Blocked(wait)
 }
