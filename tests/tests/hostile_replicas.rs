@@ -235,3 +235,29 @@ fn a_primary_that_follows_another_lets_no_client_wait_for_replicas() -> Result<(
     }
     Ok(())
 }
+
+#[test]
+fn a_silent_link_of_a_node_ends_when_the_node_has_connected_again() -> Result<()> {
+    let server = primary(&[])?;
+    let mut client = server.connect()?;
+    // A process that stands still keeps its connection, and its node is started elsewhere.
+    let of_node = |node: u8| -> Result<TcpStream> {
+        let mut socket = TcpStream::connect(("127.0.0.1", server.port()))?;
+        socket.set_read_timeout(Some(tests::observe::PATIENCE))?;
+        let node = format!("{node:02x}").repeat(20);
+        socket.write_all(format!("REPLCONF capa eof cluster-node {node}:1\r\n").as_bytes())?;
+        let mut answer = [0; 5];
+        socket.read_exact(&mut answer)?;
+        ensure!(answer == *b"+OK\r\n", "{answer:?}");
+        socket.write_all(b"PSYNC ? -1\r\n")?;
+        Ok(socket)
+    };
+    let mut before = of_node(7)?;
+    let _other = of_node(8)?;
+    let _after = of_node(7)?;
+    let mut buffer = [0; 4096];
+    while before.read(&mut buffer)? > 0 {}
+    wait_until("the other two are left", || {
+        Ok(shown(&mut client, "INFO replication")?.contains("connected_slaves:2"))
+    })
+}

@@ -28,6 +28,10 @@ use crate::session::replicas::quorum::Quorum;
 use crate::session::replicas::slowing::Slowing;
 use crate::session::sync::SyncWait;
 
+/// A replica says every second how far it is. One that says nothing for so many milliseconds may be
+/// gone.
+const SILENCE_MS: u64 = 1500;
+
 /// How a replica stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -257,13 +261,36 @@ impl Replicas {
     }
 
     /// The nodes of a cluster that follow in the present epoch, and how far each has applied the
-    /// stream.
+    /// stream. A node with several links, as after its process was started again elsewhere, is as
+    /// far as the slowest of them: nobody knows here which of them stands for election. See
+    /// [`Replicas::is_replaced`].
     pub fn nodes(&self) -> Vec<(NodeId, u64)> {
-        let all = self.all();
         let epoch = self.quorum.epoch();
-        let counts = |own: &&Arc<Replica>| own.is_online() && own.introduction.epoch >= epoch;
-        let online = all.iter().filter(counts);
-        online.filter_map(|own| Some((own.introduction.node?, own.acknowledged()))).collect()
+        let mut nodes: Vec<(NodeId, Option<u64>)> = Vec::new();
+        for own in self.all() {
+            let Some(node) = own.introduction.node else { continue };
+            let counts = own.is_online() && own.introduction.epoch >= epoch;
+            let offset = counts.then(|| own.acknowledged());
+            match nodes.iter_mut().find(|(other, _)| *other == node) {
+                // Nothing is less than any offset.
+                Some((_, least)) => *least = offset.min(*least),
+                None => nodes.push((node, offset)),
+            }
+        }
+        nodes.into_iter().filter_map(|(node, offset)| Some((node, offset?))).collect()
+    }
+
+    /// Whether the link of a node of a cluster may end: the node has connected once more since, and
+    /// says nothing here. The other side may be a machine that is gone, or a process that stands
+    /// still.
+    pub fn is_replaced(&self, replica: &Replica, monotonic: u64) -> bool {
+        let Some(node) = replica.introduction.node else { return false };
+        replica.silent_for(monotonic) > SILENCE_MS && {
+            let is_later = |own: &Arc<Replica>| {
+                own.introduction.node == Some(node) && own.client.id > replica.client.id
+            };
+            self.all.lock().iter().any(is_later)
+        }
     }
 
     /// How many of the members that a quorum needs have what a client waits for.
@@ -347,6 +374,32 @@ mod tests {
         assert!(!replicas.are_enough(&config, 12_000));
         replicas.remove(&own);
         assert!(replicas.is_empty() && !replicas.are_enough(&config, 1000));
+    }
+
+    #[test]
+    fn a_node_with_two_links_is_as_far_as_the_slower_one_until_that_is_silent() {
+        let (node, replicas) = (NodeId([7; 20]), Replicas::default());
+        let link = |id: u64, offset: u64, heard: u64| {
+            let client = Client::new(id, 0, String::new(), String::new(), 0, 0);
+            let introduction = Introduction { node: Some(node), ..Introduction::default() };
+            let link = Arc::new(Replica::new(Arc::new(client), introduction, false));
+            link.acknowledge(offset, None, heard);
+            replicas.add(&link);
+            link
+        };
+        let earlier = link(1, 10, 1000);
+        earlier.stand(Standing::Online);
+        assert_eq!(replicas.nodes(), [(node, 10)]);
+        assert!(!replicas.is_replaced(&earlier, 90_000), "it has no other");
+        let later = link(2, 14, 3000);
+        assert_eq!(replicas.nodes(), [], "it gets its copy");
+        later.stand(Standing::Online);
+        assert_eq!(replicas.nodes(), [(node, 10)]);
+        assert!(!replicas.is_replaced(&earlier, 1000 + SILENCE_MS), "it may live");
+        assert!(replicas.is_replaced(&earlier, 1001 + SILENCE_MS));
+        assert!(!replicas.is_replaced(&later, 90_000), "it is the last");
+        replicas.remove(&earlier);
+        assert_eq!(replicas.nodes(), [(node, 14)]);
     }
 
     #[test]

@@ -323,6 +323,9 @@ impl Serving {
             if link.replica.client.is_killed() {
                 link.close("it was killed");
             }
+            if self.engine.replicas.is_replaced(&link.replica, now) {
+                link.close("its node has connected again, and is silent here");
+            }
             link.look_at_limits(&self.engine, end, now);
             match &link.stage {
                 Stage::Waits | Stage::Copy { source: Source::Unfinished, .. } if says => {
