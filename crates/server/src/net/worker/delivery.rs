@@ -279,9 +279,7 @@ impl Worker {
         }
         let Worker { connections, engine, turn, .. } = self;
         let mut left: Vec<_> = connections.iter_mut().flatten().collect();
-        left.retain(|connection| {
-            connection.has_output() && !is_fenced(engine, turn, false, connection)
-        });
+        left.retain(|connection| connection.has_output());
         loop {
             let (mut sent, now) = (0, base::clock::monotonic_ms());
             left.retain_mut(|connection| {
@@ -290,7 +288,13 @@ impl Worker {
                 connection.settle_held((engine, turn), end);
                 connection.release_replies(engine.journal.released(), &turn.stats);
                 connection.go_on(turn.now);
+                // The right to serve may have ended since the last part was sent.
+                if is_fenced(engine, turn, false, connection) {
+                    connection.close_reason = Some(FENCED);
+                    return false;
+                }
                 sent += connection.send(limits::WRITE_PER_TURN);
+                connection.note_told();
                 let is_to_be_sent = connection.has_output();
                 connection.close_reason.is_none() && (is_to_be_sent || connection.lingers(now))
             });
