@@ -131,12 +131,16 @@ pub(super) fn slot_stats(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
     }
     let order = Order::parse(args, cx.db.config.cluster_slot_stats_enabled)?;
     let mut all: Vec<_> = own(0, SLOTS as u16 - 1).map(|slot| Shown::of(cx, slot)).collect();
-    all.sort_by(|one, other| {
+    let compare = |one: &Shown, other: &Shown| {
         let by = one.measure(order.metric).cmp(&other.measure(order.metric));
         let by = if order.ascending { by } else { by.reverse() };
         by.then(one.slot.cmp(&other.slot))
-    });
-    all.truncate(order.limit);
+    };
+    if order.limit < all.len() {
+        all.select_nth_unstable_by(order.limit, compare);
+        all.truncate(order.limit);
+    }
+    all.sort_unstable_by(compare);
     reply_stats(cx, &all);
     Ok(())
 }
