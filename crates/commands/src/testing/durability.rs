@@ -11,7 +11,9 @@ use engine::persistence::durability::{self, PRESSURE_PAUSE};
 use engine::reclaim::expire::ExpireCycle;
 use engine::turn::Turn;
 
-use super::{TestServer, server};
+use config::Config;
+
+use super::{TestServer, server, server_with_scripts};
 
 fn holding() -> TestServer {
     let server = server();
@@ -327,4 +329,16 @@ fn waitaof_answers_when_the_own_writes_are_durable() {
     assert_eq!(server.text("WAITAOF 0 0 -1"), "-ERR timeout is negative\r\n");
     server.journal.set_listening(false);
     assert!(server.text("WAITAOF 1 0 0").starts_with("-ERR WAITAOF cannot be used"));
+}
+
+#[test]
+fn what_a_replica_reads_by_a_script_waits_for_nobody() {
+    let mut server = server_with_scripts(Config::default());
+    assert_eq!(server.text("CLIENT DURABILITY REPLICAS 1"), "+OK\r\n");
+    let script = ["EVAL", "return 1", "0"];
+    assert_eq!(server.run(&script), b":1\r\n");
+    assert!(server.session.owed.take().is_some(), "it may tell of what others have written");
+    assert_eq!(server.text("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
+    assert_eq!(server.run(&script), b":1\r\n");
+    assert!(server.session.owed.is_none(), "no replica would ever confirm it");
 }

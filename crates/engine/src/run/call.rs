@@ -198,7 +198,10 @@ impl Engine {
         // A primary's own commands, and those of the server, answer nobody.
         let is_heard = session.link.is_none() && !session.replays;
         let holds = is_heard && session.durability.or_default(parts.config).holds_replies();
-        let may_write = holds && self.may_write_data(session, (&row.command.spec, request.argv));
+        // A replica writes nothing that a reply could wait for.
+        let may_write = holds
+            && !self.replication.is_replica()
+            && self.may_write_data(session, (&row.command.spec, request.argv));
         let mut db = Db::new(parts, effects, session.database, locked, touch, imports);
         if brings_slots {
             db.expiry = Expiry::Elsewhere;
