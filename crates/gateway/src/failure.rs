@@ -11,6 +11,23 @@ pub(crate) const NOT_FOUND: i64 = 5;
 pub(crate) const FAILED_PRECONDITION: i64 = 9;
 const UNAVAILABLE: i64 = 14;
 const UNAUTHENTICATED: i64 = 16;
+/// Codes of answers that say that nothing was done.
+const OF_REFUSALS: [i64; 9] = [
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    ALREADY_EXISTS,
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    FAILED_PRECONDITION,
+    OUT_OF_RANGE,
+    UNIMPLEMENTED,
+    UNAUTHENTICATED,
+];
+const ALREADY_EXISTS: i64 = 6;
+const PERMISSION_DENIED: i64 = 7;
+const RESOURCE_EXHAUSTED: i64 = 8;
+const OUT_OF_RANGE: i64 = 11;
+const UNIMPLEMENTED: i64 = 12;
 
 /// What is known of a request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +71,9 @@ impl Failure {
         match (code, text) {
             // A member without a leader refuses before it proposes anything.
             (UNAVAILABLE, "etcdserver: no leader") => Failure::Unsent(said),
+            (code, _) if OF_REFUSALS.contains(&code) => Failure::Refused { code, text: said },
             // A proposal may be carried out after the member has stopped waiting for it.
-            (UNAVAILABLE, _) | (1 | 2 | 4 | 13, _) => Failure::Unknown(said),
-            _ => Failure::Refused { code, text: said },
+            _ => Failure::Unknown(said),
         }
     }
 

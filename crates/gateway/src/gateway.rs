@@ -1,6 +1,6 @@
 //! What a user of etcd calls: each call is tried at one member after the other.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub struct Gateway {
     pub(crate) preferred: AtomicUsize,
     pub(crate) config: Config,
     token: Mutex<Option<String>>,
+    /// How often in a row members have refused a watch.
+    pub(crate) refusals: AtomicU32,
 }
 
 impl Gateway {
@@ -42,7 +44,7 @@ impl Gateway {
             .map(|text| Ok(Member::new(endpoint(text)?, client.config.clone())));
         let members = members.collect::<Result<_, String>>()?;
         let (preferred, token) = (AtomicUsize::new(0), Mutex::new(None));
-        Ok(Gateway { members, preferred, config, token })
+        Ok(Gateway { members, preferred, config, token, refusals: AtomicU32::new(0) })
     }
 
     /// Asks etcd, for so long at most. A transaction is sent to another member only as long as it

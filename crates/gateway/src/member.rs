@@ -1,8 +1,10 @@
 //! One member of etcd: requests to it, and what it says.
 
+use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base::clock::monotonic_ms;
 use rustls::ClientConfig;
 use serde::Deserialize;
 use ureq::unversioned::resolver::DefaultResolver;
@@ -14,6 +16,8 @@ use crate::stop::Stop;
 
 /// Longer answers are not read. etcd takes requests of 1.5 MB at most.
 const LONGEST_ANSWER: u64 = 64 << 20;
+/// No more is read of what is no answer.
+const LONGEST_PROBLEM: usize = 64 << 10;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -103,19 +107,22 @@ impl Member {
             return Ok(unlimited.reader());
         }
         let status = answer.status().as_u16();
-        let whole = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec();
-        Err(self.problem(status, &whole.unwrap_or_default()))
+        Err(self.problem(status, &beginning(answer.body_mut().as_reader(), limit)))
     }
 
     fn problem(&self, status: u16, body: &[u8]) -> Failure {
         match serde_json::from_slice::<Problem>(body) {
-            Ok(problem) if problem.message.is_some() => self.refusal(&problem),
+            // Whoever is between may answer in JSON as well, but not with a code of gRPC.
+            Ok(problem) if problem.code != 0 && problem.message.is_some() => self.refusal(&problem),
             _ => {
                 let words = String::from_utf8_lossy(body);
                 let words = words.lines().next().unwrap_or_default().chars().take(200);
                 let said: String = words.collect();
                 let text = format!("{}: HTTP status {status}: {said}", self.url);
                 match status {
+                    // The time was up, or this client was gone for whoever is between: etcd may
+                    // have the request.
+                    408 | 499 => Failure::Unknown(text),
                     400..500 => Failure::Refused { code: INVALID_ARGUMENT, text },
                     _ => Failure::Unknown(text),
                 }
@@ -139,6 +146,20 @@ impl Member {
         };
         if is_unsent { Failure::Unsent(text) } else { Failure::Unknown(text) }
     }
+}
+
+/// The beginning of what a stranger says instead of an answer, as far as it comes within a time.
+/// The reader itself bounds each read.
+fn beginning(mut reader: impl Read, limit: Duration) -> Vec<u8> {
+    let (end, mut read) = (monotonic_ms() + limit.as_millis() as u64, Vec::new());
+    let mut buffer = [0; 4096];
+    while read.len() < LONGEST_PROBLEM && monotonic_ms() < end {
+        match reader.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => read.extend_from_slice(&buffer[..count]),
+        }
+    }
+    read
 }
 
 fn new_agent(config: &Arc<ClientConfig>) -> Agent {
@@ -171,5 +192,63 @@ fn in_words(error: &Error) -> String {
         Error::Io(inner) => inner.to_string(),
         Error::Timeout(_) => "no answer in time".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::thread::sleep;
+
+    use crate::place::Config;
+
+    use super::*;
+
+    #[test]
+    fn only_etcd_itself_says_that_nothing_was_done() {
+        let config = Config::default().tls.read().unwrap().config;
+        let member = Member::new("http://h:1".to_owned(), config);
+        let of_proxy = r#"{"message":"upstream request timeout"}"#;
+        for (status, body) in [
+            (408, "Request Timeout"),
+            (499, ""),
+            (500, "<html>"),
+            (502, of_proxy),
+            (504, of_proxy),
+            (408, r#"{"code":0,"message":"the time is up"}"#),
+            (503, r#"{"code":14,"message":"etcdserver: request timed out"}"#),
+            (500, r#"{"code":10,"message":"aborted"}"#),
+        ] {
+            let failure = member.problem(status, body.as_bytes());
+            assert!(matches!(failure, Failure::Unknown(_)), "{status} {body}: {failure:?}");
+        }
+        for (status, body) in [
+            (400, r#"{"code":3,"message":"etcdserver: user name is empty"}"#),
+            (403, r#"{"code":7,"message":"etcdserver: permission denied"}"#),
+            (404, "no such page"),
+            (413, "<html>"),
+        ] {
+            let failure = member.problem(status, body.as_bytes());
+            assert!(matches!(failure, Failure::Refused { .. }), "{status} {body}: {failure:?}");
+        }
+    }
+
+    /// Says a little, again and again, without an end.
+    struct Drip;
+
+    impl io::Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            sleep(Duration::from_millis(1));
+            buffer[0] = b'x';
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_not_listened_to_for_ever() {
+        assert!(!beginning(Drip, Duration::from_millis(20)).is_empty());
+        assert_eq!(beginning(&b"all of it"[..], Duration::from_secs(60)), b"all of it");
+        let read = beginning(io::repeat(b'x'), Duration::from_secs(60));
+        assert_eq!(read.len(), LONGEST_PROBLEM);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::sync::atomic::Ordering;
-use std::thread::sleep;
 use std::time::Duration;
 
 use base::clock::monotonic_ms;
@@ -18,6 +17,9 @@ use crate::wire::{self, Message};
 const LONGEST_MESSAGE: u64 = 64 << 20;
 /// How long it waits after a break, before it is opened anew.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The same at most, where members answer and refuse: only somebody who changes rights at etcd
+/// helps, and each attempt costs etcd the check of a password.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// After so long without a member that can be watched it is lost. Members choose a leader in less.
 const LOST_AFTER_MS: u64 = 3000;
 
@@ -64,7 +66,15 @@ enum Break {
     End(WatchEnd),
     /// Nothing was said for some time: all may be well.
     Silent,
+    /// The member has answered that it may not be.
+    Refused(Failure),
     Failed(Failure),
+}
+
+/// How long a watch waits before its next attempt, after so many in a row that were refused.
+fn pause_after(refusals: u32) -> Duration {
+    let doubled = PAUSE.saturating_mul(1 << refusals.saturating_sub(1).min(16));
+    doubled.min(LONGEST_PAUSE)
 }
 
 impl Gateway {
@@ -91,12 +101,22 @@ impl Gateway {
             is_told |= opened;
             if opened {
                 (failed, since) = (0, monotonic_ms());
+                self.refusals.store(0, Ordering::Relaxed);
             }
             match end {
                 Break::End(end) => return end,
                 Break::Silent => {}
-                Break::Failed(_) if stop.is_stopped() => return WatchEnd::Stopped,
-                Break::Failed(failure) => {
+                Break::Failed(_) | Break::Refused(_) if stop.is_stopped() => {
+                    return WatchEnd::Stopped;
+                }
+                Break::Failed(ref failure) | Break::Refused(ref failure) => {
+                    let pause = match end {
+                        // The next watch goes on at that pace.
+                        Break::Refused(_) => {
+                            pause_after(self.refusals.fetch_add(1, Ordering::Relaxed) + 1)
+                        }
+                        _ => PAUSE,
+                    };
                     self.pass_over(place);
                     failed += 1;
                     if failed >= self.members.len() && monotonic_ms() - since > LOST_AFTER_MS {
@@ -106,9 +126,18 @@ impl Gateway {
                         (watch.tell)(Watched::Broken(failure.to_string()));
                         is_told = false;
                     }
-                    sleep(PAUSE);
+                    stop.wait(pause);
                 }
             }
+        }
+    }
+}
+
+impl Break {
+    fn of(failure: Failure) -> Break {
+        match failure {
+            Failure::Refused { .. } => Break::Refused(failure),
+            Failure::Unsent(_) | Failure::Unknown(_) => Break::Failed(failure),
         }
     }
 }
@@ -130,7 +159,7 @@ impl Watch<'_> {
         let (limit, silence) = (gateway.config.attempt(), gateway.config.silence());
         let token = match gateway.token(member, limit) {
             Ok(token) => token,
-            Err(failure) => return Break::Failed(failure),
+            Err(failure) => return Break::of(failure),
         };
         let body = wire::watch(self.prefix, self.next);
         let request = ("/v3/watch", body.as_bytes());
@@ -141,7 +170,7 @@ impl Watch<'_> {
                 if failure.is_of_token() {
                     gateway.forget_token(token.as_deref());
                 }
-                return Break::Failed(failure);
+                return Break::of(failure);
             }
         };
         loop {
@@ -152,7 +181,7 @@ impl Watch<'_> {
             };
             let message = match wire::message(&line) {
                 Ok(Ok(message)) => message,
-                Ok(Err(problem)) => return Break::Failed(member.refusal(&problem)),
+                Ok(Err(problem)) => return Break::of(member.refusal(&problem)),
                 Err(text) => return Break::Failed(Failure::Unknown(text)),
             };
             match message {
@@ -178,7 +207,7 @@ impl Watch<'_> {
                     gateway.forget_token(token.as_deref());
                     *opened = false;
                     let text = format!("{}: the watch was ended: {reason}", member.url());
-                    return Break::Failed(Failure::Unknown(text));
+                    return Break::Refused(Failure::Unknown(text));
                 }
             }
         }
@@ -192,5 +221,17 @@ fn line(lines: &mut BufReader<BodyReader<'static>>) -> Result<Vec<u8>, Error> {
     match line.ends_with(b"\n") {
         true => Ok(line),
         false => Err(Error::Io(ErrorKind::UnexpectedEof.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_refused_again_and_again_asks_less_often() {
+        let pauses: Vec<_> = (1..=10).map(|times| pause_after(times).as_millis()).collect();
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
+        assert_eq!(pause_after(u32::MAX), LONGEST_PAUSE);
     }
 }
