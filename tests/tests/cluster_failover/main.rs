@@ -1,6 +1,7 @@
 //! Nodes of a cluster with a real etcd: who takes over when a primary is killed, stopped or told to
 //! let go, and what happens to writes meanwhile. Slots move between shards.
 
+mod announcing;
 mod deployment;
 mod failing;
 mod many;
