@@ -1,6 +1,7 @@
 //! What etcd is asked: two threads carry requests out, one for leases and one for all else, so that
 //! no lease waits for a transaction; and a thread for each watch.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 use cluster::control::{Event, RequestId};
 use cluster::store::{Failure, Request, Revision};
 use gateway::{Gateway, Stop, WatchEnd, Watched};
+use parking_lot::Mutex;
+use process::log::Log;
 use process::thread;
 
 use super::message::Message;
@@ -18,6 +21,9 @@ use super::message::Message;
 const STALE: Duration = Duration::from_secs(1);
 /// How long a watch that was lost rests before it says so.
 const REST: Duration = Duration::from_millis(100);
+
+/// So many texts of failures are told apart: each member has its own.
+const TEXTS: usize = 16;
 
 /// A request, and since when it waits.
 type Waiting = (RequestId, Request, Instant);
@@ -29,6 +35,36 @@ pub(super) struct Etcd {
     leases: Sender<Waiting>,
     others: Sender<Waiting>,
     watch: Arc<Stop>,
+    complaints: Arc<Complaints>,
+}
+
+/// What the log says of failures of one kind: each text once, until something succeeds.
+struct Complaints {
+    log: Arc<Log>,
+    /// How lines begin.
+    about: &'static str,
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl Complaints {
+    fn new(log: &Arc<Log>, about: &'static str) -> Arc<Complaints> {
+        Arc::new(Complaints { log: Arc::clone(log), about, said: Mutex::default() })
+    }
+
+    fn say(&self, text: &str) {
+        let mut said = self.said.lock();
+        if said.len() < TEXTS && said.insert(text.to_owned()) {
+            self.log.warning(format!("{}: {text}", self.about));
+        }
+    }
+
+    fn end(&self) {
+        let mut said = self.said.lock();
+        if !said.is_empty() {
+            said.clear();
+            self.log.notice(format!("{}: that is over", self.about));
+        }
+    }
 }
 
 impl Etcd {
@@ -40,11 +76,15 @@ impl Etcd {
         gateway: Gateway,
         limit: Duration,
         tell: &Sender<Message>,
+        log: &Arc<Log>,
     ) -> io::Result<Etcd> {
         let gateway = Arc::new(gateway);
-        let leases = worker("cluster-leases", &gateway, limit, tell)?;
-        let others = worker("cluster-etcd", &gateway, limit, tell)?;
-        Ok(Etcd { gateway, tell: tell.clone(), leases, others, watch: Arc::default() })
+        let of_leases = Complaints::new(log, "etcd does nothing for the lease");
+        let leases = worker("cluster-leases", &gateway, limit, tell, of_leases)?;
+        let of_others = Complaints::new(log, "etcd does not do what it is asked");
+        let others = worker("cluster-etcd", &gateway, limit, tell, of_others)?;
+        let complaints = Complaints::new(log, "etcd cannot be watched");
+        Ok(Etcd { gateway, tell: tell.clone(), leases, others, watch: Arc::default(), complaints })
     }
 
     /// Asks it. The answer comes as an event.
@@ -69,6 +109,7 @@ impl Etcd {
         let stop = Arc::<Stop>::default();
         self.watch = Arc::clone(&stop);
         let (gateway, tell) = (Arc::clone(&self.gateway), self.tell.clone());
+        let complaints = Arc::clone(&self.complaints);
         let hear = move || {
             let say = |event| {
                 // Nobody hears it when the server has stopped.
@@ -81,10 +122,12 @@ impl Etcd {
                 Watched::Progress { revision } => {
                     say(Event::Watched { watch, revision, events: Vec::new() });
                 }
-                Watched::Open { .. } | Watched::Broken(_) => {}
+                Watched::Open { .. } => complaints.end(),
+                Watched::Broken(_) => {}
             };
             let end = gateway.watch(&prefix, from, &stop, &mut hear);
-            if matches!(end, WatchEnd::Lost(_)) {
+            if let WatchEnd::Lost(reason) = &end {
+                complaints.say(reason);
                 std::thread::sleep(REST);
             }
             if !matches!(end, WatchEnd::Stopped) {
@@ -107,13 +150,23 @@ fn worker(
     gateway: &Arc<Gateway>,
     limit: Duration,
     tell: &Sender<Message>,
+    complaints: Arc<Complaints>,
 ) -> io::Result<Sender<Waiting>> {
     let (sender, receiver) = mpsc::channel::<Waiting>();
     let (gateway, tell) = (Arc::clone(gateway), tell.clone());
     thread::start(name, move || {
         for (request, what, since) in receiver {
             let result = match since.elapsed() < STALE {
-                true => gateway.ask(&what, limit),
+                true => {
+                    let result = gateway.ask(&what, limit);
+                    match &result {
+                        Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
+                            complaints.say(text);
+                        }
+                        Ok(_) => complaints.end(),
+                    }
+                    result
+                }
                 false => Err(Failure::NotDone("etcd has not answered earlier requests".into())),
             };
             if tell.send(Message::Heard(Event::Answered { request, result })).is_err() {

@@ -194,7 +194,7 @@ impl Node {
         // What it confirms from now on, the files may lack after a kill.
         kept.kept.stopped_at = None;
         kept.store().map_err(|error| format!("{}: {error}", kept.path().display()))?;
-        let etcd = Etcd::start(gateway, setup::patience(&config), tell);
+        let etcd = Etcd::start(gateway, setup::patience(&config), tell, &log);
         let etcd = etcd.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let peers = Peers::new(peers::Means {
             own: kept.node(),
