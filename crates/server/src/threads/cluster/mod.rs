@@ -73,11 +73,22 @@ pub struct Means {
 }
 
 /// The thread, which is started once.
-#[derive(Default)]
-pub struct ClusterThread(OnceLock<Started>);
+pub struct ClusterThread {
+    tell: Mutex<Sender<Message>>,
+    /// What it is told before it starts, while data is loaded, it hears when it does.
+    hear: Mutex<Option<Receiver<Message>>>,
+    started: OnceLock<Started>,
+}
+
+impl Default for ClusterThread {
+    fn default() -> ClusterThread {
+        let (tell, hear) = mpsc::channel();
+        let (tell, hear) = (Mutex::new(tell), Mutex::new(Some(hear)));
+        ClusterThread { tell, hear, started: OnceLock::new() }
+    }
+}
 
 struct Started {
-    tell: Mutex<Sender<Message>>,
     broadcast: Broadcast,
     thread: Mutex<Option<JoinHandle<()>>>,
     stopping: Arc<AtomicBool>,
@@ -89,7 +100,7 @@ impl ClusterThread {
     /// # Errors
     /// What the settings say is of no use, or a thread cannot be made.
     pub fn start(&self, means: Means, kept: KeptFile) -> Result<(), String> {
-        let (tell, hear) = mpsc::channel();
+        let Some(hear) = self.hear.lock().take() else { return Ok(()) };
         let stopping = Arc::<AtomicBool>::default();
         let broadcast = Broadcast::new(broadcast::Means {
             own: kept.node(),
@@ -98,12 +109,10 @@ impl ClusterThread {
             log: Arc::clone(&means.log),
             stopping: Arc::clone(&stopping),
         });
-        let node = Node::new(means, kept, &tell, &stopping)?;
+        let node = Node::new(means, kept, &self.tell.lock(), &stopping)?;
         let thread = thread::start("cluster", move || node.run(&hear));
         let thread = thread.map_err(|error| format!("a thread cannot be started: {error}"))?;
-        let (tell, thread) = (Mutex::new(tell), Mutex::new(Some(thread)));
-        // It is started once.
-        let _ = self.0.set(Started { tell, broadcast, thread, stopping });
+        let _ = self.started.set(Started { broadcast, thread: Mutex::new(Some(thread)), stopping });
         Ok(())
     }
 
@@ -114,23 +123,21 @@ impl ClusterThread {
 
     /// Passes on what a client of this node has published.
     pub fn publish(&self, channel: &[u8], message: &[u8]) {
-        if let Some(started) = self.0.get() {
+        if let Some(started) = self.started.get() {
             started.broadcast.publish(channel, message);
         }
     }
 
     fn tell(&self, message: Message) {
-        if let Some(started) = self.0.get() {
-            // It ends after all clients are gone.
-            let _ = started.tell.lock().send(message);
-        }
+        // It ends after all clients are gone.
+        let _ = self.tell.lock().send(message);
     }
 
     /// Gives up what the node is to the cluster, because the server is to stop: a primary hands
     /// over to a replica that has everything, if there is one. It has so much time.
     pub fn hand_over(&self, longest: Duration) {
         let (done, is_done) = mpsc::channel();
-        if self.0.get().is_some() {
+        if self.started.get().is_some() {
             self.tell(Message::Stop(done));
             // What it could not do in time, others find out.
             let _ = is_done.recv_timeout(longest);
@@ -139,7 +146,7 @@ impl ClusterThread {
 
     /// Ends it.
     pub fn stop(&self) {
-        let Some(started) = self.0.get() else { return };
+        let Some(started) = self.started.get() else { return };
         started.stopping.store(true, Relaxed);
         self.tell(Message::End);
         if let Some(thread) = started.thread.lock().take() {
