@@ -6,8 +6,8 @@ use super::registry;
 use engine::command::{
     Argument, BLOCKING, ChangeForm, Countdown, FLAG_NAMES, FOLLOWS, Flags, GOES_SHORT, INTERNAL,
     LOADING, NEEDS_MODULES, NEVER_QUEUED, NO_AUTH, NOSCRIPT, NOT_KEY, OF_CONNECTION, PROTECTED,
-    READONLY, RUNS_QUEUED, SCRIPT, SELECTS, SET_ASIDE, STALE, STOPS_THE_WORLD, VARIABLE_FLAGS,
-    WAKES_ON_REMOVAL, WHILE_SUBSCRIBED, WHOLE_KEYSPACE, WRITE,
+    READONLY, RUNS_QUEUED, SCRIPT, SELECTS, SET_ASIDE, SKIP_MONITOR, STALE, STOPS_THE_WORLD,
+    VARIABLE_FLAGS, WAKES_ON_REMOVAL, WHILE_SUBSCRIBED, WHOLE_KEYSPACE, WRITE,
 };
 use engine::engine::Row;
 use engine::script::emptying;
@@ -153,6 +153,11 @@ fn commands_about_a_connection_change_no_data() {
     assert_eq!(names_of(RUNS_QUEUED), ["exec"]);
     all(have(RUNS_QUEUED), have_all(OF_CONNECTION | NOSCRIPT | NEVER_QUEUED));
     all(have(NEVER_QUEUED), have(NOSCRIPT | INTERNAL));
+}
+
+#[test]
+fn what_the_server_becomes_by_itself_is_not_shown_as_a_command_of_a_client() {
+    all(have_all(INTERNAL | STOPS_THE_WORLD), have(SKIP_MONITOR));
 }
 
 #[test]

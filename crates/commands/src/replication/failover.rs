@@ -6,7 +6,7 @@ use config::PrimaryAddress;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ADMIN, Argument, ArgumentKind, Docs, Group, INTERNAL, NO_KEYS, NOSCRIPT, STALE,
+    ADMIN, Argument, ArgumentKind, Docs, Group, INTERNAL, NO_KEYS, NOSCRIPT, SKIP_MONITOR, STALE,
     STOPS_THE_WORLD, argument, block, docs, word,
 };
 use engine::engine::{Command, Context, Family, Row, row};
@@ -187,7 +187,7 @@ const INTERNAL_COMMANDS: &[Command] = &Group::Server.under("replication").rows([
     "handover",
     hand_over,
     2,
-    INTERNAL | NOSCRIPT | STALE | STOPS_THE_WORLD,
+    INTERNAL | SKIP_MONITOR | NOSCRIPT | STALE | STOPS_THE_WORLD,
     NO_KEYS,
 )]);
 

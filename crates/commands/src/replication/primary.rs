@@ -7,8 +7,8 @@ use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
     ADMIN, Argument, ArgumentKind, Docs, FAST, Flags, Group, IN_DANGEROUS, INTERNAL, LOADING,
-    NO_ASYNC_LOADING, NO_KEYS, NOSCRIPT, STALE, STOPS_THE_WORLD, argument, block, docs, one_of,
-    word,
+    NO_ASYNC_LOADING, NO_KEYS, NOSCRIPT, SKIP_MONITOR, STALE, STOPS_THE_WORLD, argument, block,
+    docs, one_of, word,
 };
 use engine::engine::{Command, Context, Family, Row, random_id, row};
 use engine::handler::flush::{replace_all, stopped_world};
@@ -209,7 +209,7 @@ const COMMANDS: &[Command] = &Group::Server.rows([
         .categories(&["admin"]),
 ]);
 
-const WITHIN: Flags = INTERNAL | NOSCRIPT | STALE | STOPS_THE_WORLD;
+const WITHIN: Flags = INTERNAL | SKIP_MONITOR | NOSCRIPT | STALE | STOPS_THE_WORLD;
 
 const INTERNAL_COMMANDS: &[Command] = &Group::Server
     .under("replication")
