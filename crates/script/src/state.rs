@@ -402,6 +402,8 @@ unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
 
 #[cfg(test)]
 mod tests {
+    use crate::from_reply::push_reply;
+
     use super::*;
 
     #[test]
@@ -424,6 +426,38 @@ mod tests {
         unsafe {
             push(state.bounded.l, b"lost");
             ffi::lua_error(state.bounded.l);
+        }
+    }
+
+    #[test]
+    fn a_reply_that_is_not_there_as_a_whole_is_an_error() {
+        let state = State::new(Arc::default());
+        let l = state.bounded.l;
+        for whole in [
+            "+OK\r\n",
+            ":1\r\n",
+            "_\r\n",
+            "#t\r\n",
+            ",1.5\r\n",
+            "(12\r\n",
+            "$3\r\nabc\r\n",
+            "=7\r\ntxt:abc\r\n",
+            "*2\r\n:1\r\n$-1\r\n",
+            "%1\r\n+a\r\n*1\r\n:2\r\n",
+            "~2\r\n:1\r\n:2\r\n",
+        ] {
+            let is_error = |reply: &str| {
+                // SAFETY: nothing is owned here, and memory is not bounded.
+                unsafe {
+                    let is_error = push_reply(l, reply.as_bytes());
+                    assert_eq!(ffi::lua_gettop(l), 1, "{reply:?}: one value");
+                    ffi::lua_settop(l, 0);
+                    is_error
+                }
+            };
+            assert!(!is_error(whole), "{whole:?}");
+            assert!((0..whole.len()).all(|length| is_error(&whole[..length])), "{whole:?} cut");
+            assert!(is_error(&[whole, whole].concat()), "two of {whole:?}");
         }
     }
 }
