@@ -81,12 +81,12 @@ impl Control {
     /// Writes down what a client has asked this replica for.
     fn step_wish(&mut self) {
         let Some((ticket, force, deadline)) = self.failover else { return };
-        let (Some(shard), Some(lease)) = (self.shard(), self.lease) else { return };
         if self.now >= deadline {
             self.failover = None;
             let result = Err("The failover could not be written down at etcd".to_owned());
             return self.act(Action::Reply { ticket, result });
         }
+        let (Some(shard), Some(lease)) = (self.shard(), self.lease) else { return };
         let epoch = self.mirror.last_epoch(shard);
         let subject = Subject::Failover(shard);
         let before = self.mirror.failovers.get(&shard).map_or(0, |entry| entry.modified);

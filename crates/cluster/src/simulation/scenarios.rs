@@ -4,7 +4,7 @@ use crate::control::Event;
 use crate::ids::{Epoch, ShardId};
 use crate::keys::{MigrationValue, Subject, encode};
 use crate::simulation::host::Message;
-use crate::simulation::world::{Happening, Keeping, Plan, World, shard_id};
+use crate::simulation::world::{Happening, Keeping, Plan, World, node_id, shard_id};
 use crate::slots::SlotRanges;
 use crate::store::Operation;
 use crate::topology::MigrationState;
@@ -191,6 +191,28 @@ fn members_that_were_killed_count_with_what_they_have() {
         world.run_until(world.now + 3000);
         world.check_end();
         assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
+}
+
+/// The replica is taken out of the cluster before its wish is at etcd.
+#[test]
+fn a_failover_that_cannot_be_is_answered() {
+    for seed in 0..10 {
+        let mut world = calm(seed, 1, 2);
+        let replica = 1 - leader(&world, shard_id(0));
+        world.hosts[replica].is_mute = true;
+        for ticket in [1, 2] {
+            world.tell(replica, Event::FailoverAsked { ticket, force: true });
+            world.run_until(world.now + 100);
+        }
+        let refused = Err("A failover is already in progress".to_owned());
+        assert_eq!(world.replies, [(replica, 2, refused)]);
+        let subjects = [Subject::Shard(shard_id(0)), Subject::Member(node_id(replica))];
+        let keys = subjects.map(|subject| world.keys.of(&subject));
+        world.operate(Vec::new(), keys.map(|key| Operation::Delete { key }).into());
+        world.run_until(world.now + 6000);
+        let refused = Err("The failover could not be written down at etcd".to_owned());
+        assert_eq!(world.replies[1..], [(replica, 1, refused)], "{:?}", world.plan);
     }
 }
 

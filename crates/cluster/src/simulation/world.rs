@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::rng::Rng;
 
-use crate::control::{Action, Announced, Control, Event, Recovered, Rule, Setup};
+use crate::control::{Action, Announced, Control, Event, Recovered, Rule, Setup, Ticket};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{Keys, LeaderValue, MemberValue, ShardValue, Subject, decode, encode};
 use crate::simulation::etcd::Etcd;
@@ -115,6 +115,8 @@ pub(super) struct World {
     pub(super) truth: Truth,
     pub(super) last_number: u64,
     pub(super) violation: Option<String>,
+    /// What clients of nodes were answered: node, ticket, answer.
+    pub(super) replies: Vec<(usize, Ticket, Result<(), String>)>,
     pub(super) is_traced: bool,
     pub(super) spike_until: u64,
     /// Until when new links are slow.
@@ -173,6 +175,7 @@ impl World {
             truth: Truth::default(),
             last_number: 0,
             violation: None,
+            replies: Vec::new(),
             is_traced: std::env::var_os("TRACE").is_some(),
             spike_until: 0,
             slow_links: BTreeMap::new(),
@@ -527,8 +530,10 @@ impl World {
                 }
             }
             Action::Finish { migration, .. } => drop(process.sends.remove(&migration)),
-            Action::Reply { ticket, .. } => {
-                if process.is_stopping && ticket == 7 {
+            Action::Reply { ticket, result } => {
+                let ends = process.is_stopping && ticket == 7;
+                self.replies.push((host, ticket, result));
+                if ends {
                     self.kill(host);
                     self.hosts[host].has_ended_in_order = true;
                     let after = self.rng.below(3000);
