@@ -645,6 +645,7 @@ impl Running {
             self.stop.signals.fetch_sub(signals, Ordering::Relaxed);
             let log = &self.outside.log;
             self.engine.scripts.slow.go_on();
+            self.outside.cluster.stay();
             self.supervision.note_serving_on();
             log.warning(
                 "Errors trying to shut down the server. Check the logs for more information.",

@@ -4,6 +4,7 @@
 mod announcing;
 mod deployment;
 mod failing;
+mod keeping;
 mod many;
 mod moving;
 mod returning;

@@ -172,6 +172,8 @@ pub enum Event {
         /// Where the answer goes: the process may end then.
         ticket: Ticket,
     },
+    /// The process does not end after all: it takes its place again.
+    StopRefused,
     /// As the source of a migration: the target has nearly all data of the slots.
     CaughtUp {
         /// Which migration.

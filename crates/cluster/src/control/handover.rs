@@ -54,6 +54,22 @@ impl Control {
         self.stop = Some(Stop { ticket, deadline: self.now + STOP_MS, is_revoking: false });
     }
 
+    /// The process goes on.
+    pub(super) fn hear_stop_refused(&mut self) {
+        let Some(Stop { ticket, deadline, is_revoking }) = self.stop.take() else { return };
+        if deadline != u64::MAX {
+            self.act(Action::Reply { ticket, result: Ok(()) });
+        }
+        if is_revoking {
+            // Whether it has ended is not known: another takes its place.
+            self.lease = None;
+        }
+        if self.handover.as_ref().is_some_and(|it| it.is_own_wish && !it.is_releasing) {
+            self.drop_handover();
+        }
+        self.log("The process goes on, and takes its place in the cluster again".into());
+    }
+
     pub(super) fn step_handover(&mut self) {
         self.step_wish();
         let Role::Leading { shard, epoch, .. } = self.role else { return };

@@ -88,6 +88,7 @@ impl Control {
             }
             Event::FailoverAsked { ticket, force } => self.hear_failover(ticket, force),
             Event::StopAsked { ticket } => self.hear_stop(ticket),
+            Event::StopRefused => self.hear_stop_refused(),
             Event::CaughtUp { migration, to_epoch } => self.hear_caught_up(&migration, to_epoch),
             Event::Delivered { migration, to_epoch } => self.hear_delivered(&migration, to_epoch),
             Event::MigrationFailed { migration, reason } => self.give_up(&migration, &reason),

@@ -194,6 +194,38 @@ fn members_that_were_killed_count_with_what_they_have() {
     }
 }
 
+#[test]
+fn a_primary_that_does_not_end_after_all_leads_again() {
+    for (seed, after) in (0..30).flat_map(|seed| [(seed, 1), (seed, 2500)]) {
+        let mut world = calm(seed, 1, 1);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        world.tell(0, Event::StopAsked { ticket: 1 });
+        world.run_until(world.now + after);
+        world.tell(0, Event::StopRefused);
+        until_written_after(&mut world, shard, before, 1500);
+        world.run_until(world.now + 500);
+        assert!(has_all(&world, shard), "{:?}", world.plan);
+        assert_eq!(world.replies, [(0, 1, Ok(()))]);
+    }
+}
+
+#[test]
+fn a_replica_that_stays_takes_part_again() {
+    for seed in 0..30 {
+        let mut world = calm(seed, 1, 2);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        let primary = leader(&world, shard);
+        world.tell(primary, Event::StopAsked { ticket: 1 });
+        until_written_after(&mut world, shard, before, 1500);
+        world.tell(primary, Event::StopRefused);
+        world.run_until(world.now + 1000);
+        let before = epoch(&world, shard);
+        world.tell(primary, Event::FailoverAsked { ticket: 2, force: false });
+        until_written_after(&mut world, shard, before, 1500);
+        assert_eq!(leader(&world, shard), primary);
+    }
+}
+
 /// The replica is taken out of the cluster before its wish is at etcd.
 #[test]
 fn a_failover_that_cannot_be_is_answered() {

@@ -14,6 +14,8 @@ pub(super) enum Message {
     Requested(ClusterRequest, Waiter),
     /// The server is to stop: it may when the sender is used.
     Stop(Sender<()>),
+    /// The server does not stop after all.
+    StopRefused,
     /// The server stops now.
     End,
 }

@@ -144,6 +144,11 @@ impl ClusterThread {
         }
     }
 
+    /// The server does not stop after all: the node takes its place in the cluster again.
+    pub fn stay(&self) {
+        self.tell(Message::StopRefused);
+    }
+
     /// Ends it.
     pub fn stop(&self) {
         let Some(started) = self.started.get() else { return };
@@ -262,6 +267,7 @@ impl Node {
                         let ticket = self.ticket(Asker::Stop(done));
                         self.hear(Event::StopAsked { ticket });
                     }
+                    Some(Message::StopRefused) => self.hear(Event::StopRefused),
                     None => break,
                 }
                 message = hear.try_recv().ok();
