@@ -120,6 +120,9 @@ pub struct MemberValue {
 pub struct AliveValue {
     /// The run of the node's process.
     pub incarnation: Incarnation,
+    /// The run of the node before, if it is known to be gone; else 0.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub replaces: Incarnation,
     /// The version of its program.
     pub version: String,
 }
@@ -146,6 +149,10 @@ pub struct LeaderValue {
     /// 0: a new one begins, at `start`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub continues: Epoch,
+}
+
+fn is_nothing(incarnation: &Incarnation) -> bool {
+    *incarnation == 0
 }
 
 fn is_zero(epoch: &Epoch) -> bool {

@@ -99,7 +99,8 @@ impl Deployment {
         Ok(deployment)
     }
 
-    fn start_nodes(&mut self, count: usize, options: &[(&str, &str)]) -> Result<()> {
+    /// Starts nodes that belong to no shard yet.
+    pub(crate) fn start_nodes(&mut self, count: usize, options: &[(&str, &str)]) -> Result<()> {
         let address = format!("http://127.0.0.1:{}", self.etcd.port);
         let timeout = NODE_TIMEOUT.to_string();
         let mut all = vec![
@@ -242,7 +243,8 @@ fn without_shard(value: &str) -> String {
     }
 }
 
-fn takes_writes(port: u16) -> bool {
+/// Whether a node takes writes.
+pub(crate) fn takes_writes(port: u16) -> bool {
     let written = Client::connect(port).and_then(|mut client| write(&mut client, "{w}"));
     written.is_ok_and(|reply| reply == Reply::Status(b"OK".to_vec()))
 }

@@ -3,8 +3,9 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use tests::observe::wait_until;
 
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, takes_writes};
 
 #[test]
 fn a_refused_shutdown_leaves_a_node_in_its_place() -> Result<()> {
@@ -14,5 +15,25 @@ fn a_refused_shutdown_leaves_a_node_in_its_place() -> Result<()> {
     let reply = node.connect()?.call_text("SHUTDOWN SAVE")?;
     ensure!(reply.is_error(), "{reply:?}");
     deployment.wait_for_primary().with_context(|| node.log_tail())?;
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_a_node_takes_its_place_only_when_it_is_gone() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    let copied = tempfile::tempdir()?;
+    let file = copied.path().join("nodes.conf");
+    fs::copy(deployment.nodes[0].directory().join("nodes.conf"), &file)?;
+    let file = file.to_string_lossy().into_owned();
+    deployment.start_nodes(1, &[("cluster-config-file", &*file)])?;
+    let (node, copy) = (&deployment.nodes[0], &deployment.nodes[1]);
+    wait_until("the copy has seen the node", || {
+        Ok(copy.log().contains("Another process has had this node's name"))
+    })
+    .with_context(|| copy.log_tail())?;
+    ensure!(takes_writes(node.port()) && !takes_writes(copy.port()), "{}", deployment.logs());
+    ensure!(!copy.log().contains("Primary of shard"), "{}", copy.log());
+    deployment.nodes[0].kill();
+    ensure!(deployment.wait_for_primary()? == 1);
     Ok(())
 }

@@ -138,6 +138,11 @@ pub enum Event {
         /// The time right before the attempt that was refused.
         since: Millis,
     },
+    /// The answer to [`Action::Probe`]: that process is gone for certain.
+    PredecessorGone {
+        /// Which run of this node.
+        incarnation: Incarnation,
+    },
     /// A primary asks over the replication link that this node does not stand for election.
     PromiseAsked {
         /// Who.
@@ -276,6 +281,14 @@ pub enum Action {
     ReleaseWrites {
         /// The epoch.
         epoch: Epoch,
+    },
+    /// See whether the process of this node that was there before is gone. It is if connecting to
+    /// it is refused, or leads to this process. The answer is [`Event::PredecessorGone`], or none.
+    Probe {
+        /// Its run.
+        incarnation: Incarnation,
+        /// Where it was.
+        address: Address,
     },
     /// Ask these nodes over their replication links for a promise. It may get lost.
     AskPromises {

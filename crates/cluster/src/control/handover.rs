@@ -103,6 +103,9 @@ impl Control {
             return self.act(Action::Reply { ticket, result });
         }
         let (Some(shard), Some(lease)) = (self.shard(), self.lease) else { return };
+        if !self.has_name() {
+            return;
+        }
         let epoch = self.mirror.last_epoch(shard);
         let subject = Subject::Failover(shard);
         let before = self.mirror.failovers.get(&shard).map_or(0, |entry| entry.modified);

@@ -77,6 +77,7 @@ impl Control {
             }
             Event::WritesHeld { epoch, offset } => self.hear_held(epoch, offset),
             Event::Gone { node, since } => self.hear_gone(node, since),
+            Event::PredecessorGone { incarnation } => self.gone_predecessor = Some(incarnation),
             Event::PromiseAsked { from, epoch, round, duration_ms } => {
                 self.hear_question(from, epoch, round, duration_ms);
             }

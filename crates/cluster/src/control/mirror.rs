@@ -132,10 +132,10 @@ impl Mirror {
     }
 
     /// Whether the process that was the last primary of a shard has been followed by another one
-    /// of the same node, so that it is gone.
+    /// of the same node, which knows that it is gone.
     pub(super) fn was_succeeded(&self, leader: &LeaderValue) -> bool {
         let alive = self.alive.get(&leader.node);
-        alive.is_some_and(|alive| alive.value.incarnation != leader.incarnation)
+        alive.is_some_and(|alive| alive.value.replaces == leader.incarnation)
     }
 
     /// The picture for all who do not decide.

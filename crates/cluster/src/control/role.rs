@@ -25,6 +25,9 @@ impl Control {
         if !self.mirror.is_loaded() {
             return;
         }
+        if self.is_name_taken() {
+            return self.stand_apart();
+        }
         let Some(shard) = self.shard() else { return self.stand_apart() };
         let Some(entry) = self.mirror.leaders.get(&shard) else { return self.seek(shard) };
         let (leader, epoch, lease) = (entry.value, entry.created, entry.lease);
@@ -39,8 +42,10 @@ impl Control {
                 self.unseat(shard, epoch);
             }
         } else if leader.node == self.me() {
-            // This node's process before: it is gone.
-            self.unseat(shard, epoch);
+            // This node's process before. It is gone, or has lost its name with its lease.
+            if self.has_name() {
+                self.unseat(shard, epoch);
+            }
         } else {
             self.follow(epoch, leader);
             if self.gone == Some(epoch) {
@@ -185,7 +190,7 @@ impl Control {
             Role::Leading { .. } => return self.stand_apart(),
             _ => {}
         }
-        if self.stop.is_some() || self.is_displaced || self.lease.is_none() {
+        if self.stop.is_some() || self.lease.is_none() {
             return;
         }
         if !self.mirror.voters(shard).contains(&self.me()) {
@@ -224,7 +229,10 @@ impl Control {
     /// Whether this node may stand for election: not while it may have promised not to.
     fn may_stand(&self, last: Option<(LeaderValue, Epoch)>) -> bool {
         let Some((leader, epoch)) = last else { return true };
-        if leader.node == self.me()
+        let own = self.setup.incarnation;
+        let was_own = leader.node == self.me()
+            && (leader.incarnation == own || self.gone_predecessor == Some(leader.incarnation));
+        if was_own
             || self.gone == Some(epoch)
             || self.mirror.was_succeeded(&leader)
             || !self.keeps(Rule::Promise)
@@ -354,8 +362,13 @@ impl Control {
         );
         let shard = self.shard();
         let last = shard.map_or(0, |shard| self.mirror.last_epoch(shard));
+        // Its name may be another process's.
+        let leader = shard.and_then(|shard| self.mirror.epochs.get(&shard)).map(|it| it.value);
+        let alive = self.mirror.alive.get(&from).map(|entry| entry.value.incarnation);
+        let has_name = leader.is_some_and(|it| alive.is_none_or(|alive| alive == it.incarnation));
         // A longer time would not be kept over a restart.
-        let given = is_its_replica && last == of && duration_ms <= self.setup.node_timeout_ms;
+        let is_short = duration_ms <= self.setup.node_timeout_ms;
+        let given = is_its_replica && last == of && has_name && is_short;
         if given {
             let until: Millis = self.now + duration_ms;
             self.promised_until = self.promised_until.max(until);

@@ -1,5 +1,6 @@
 //! This node at etcd: what it reads, its lease, and the keys that say that it is there.
 
+use crate::control::event::Action;
 use crate::control::state::{Control, Purpose};
 use crate::keys::{AliveValue, MemberValue, Subject, encode};
 use crate::store::{Operation, Request};
@@ -11,6 +12,9 @@ const SILENCE_MS: u64 = 30_000;
 /// After which time a request counts as unanswered for ever, in milliseconds.
 const FORGOTTEN_MS: u64 = 60_000;
 
+/// How often it is looked whether the process before is gone, in milliseconds.
+const PROBE_MS: u64 = 500;
+
 impl Control {
     pub(super) fn step_session(&mut self) {
         let now = self.now;
@@ -19,8 +23,11 @@ impl Control {
         self.step_lease();
         let is_ending = self.stop.is_some_and(|stop| stop.is_revoking);
         if self.mirror.is_loaded() && self.watch.is_some() && !is_ending && !self.is_displaced {
-            self.step_member();
-            self.step_alive();
+            self.step_name();
+            if !self.is_name_taken() {
+                self.step_member();
+                self.step_alive();
+            }
         }
     }
 
@@ -34,7 +41,8 @@ impl Control {
     }
 
     fn step_lease(&mut self) {
-        if self.stop.is_some_and(|stop| stop.is_revoking) {
+        // What another process has taken the name of, it leaves to end.
+        if self.stop.is_some_and(|stop| stop.is_revoking) || self.is_displaced {
             return;
         }
         let now = self.now;
@@ -49,6 +57,42 @@ impl Control {
             lease.next = now + lease.ttl_ms / 3;
             let lease = lease.id;
             self.ask(Purpose::KeepAlive(lease), Request::KeepAlive { lease });
+        }
+    }
+
+    /// Another process may have this node's name: one that was there before, which may be gone, or
+    /// one that was started with a copy of this one's files.
+    fn step_name(&mut self) {
+        let me = self.me();
+        let own = self.setup.incarnation;
+        if !self.has_registered && !self.has_shown_alive && self.found_at.is_none() {
+            let member = self.mirror.members.get(&me);
+            self.found_at = member.map(|entry| entry.value.address.clone());
+        }
+        let alive = self.mirror.alive.get(&me).map(|entry| entry.value.incarnation);
+        if alive == Some(own) {
+            self.has_shown_alive = true;
+        } else if alive.is_some() && self.has_shown_alive {
+            self.is_displaced = true;
+            return self.warn(format!(
+                "Another process has taken this node's name {me}: this one serves no more, and \
+                 should be ended"
+            ));
+        }
+        // Also when its key has ended: what others have promised it is void once it is gone.
+        let shard = self.shard().filter(|shard| !self.mirror.leaders.contains_key(shard));
+        let last = shard.and_then(|shard| self.mirror.epochs.get(&shard)).map(|it| it.value);
+        let last = last.filter(|last| last.node == me).map(|last| last.incarnation);
+        let Some(before) = alive.or(last).filter(|it| *it != own) else { return };
+        if self.gone_predecessor == Some(before) || self.now < self.next_probe {
+            return;
+        }
+        if alive == Some(before) && self.next_probe == 0 {
+            self.log(format!("Another process has had this node's name {me}: is it gone?"));
+        }
+        self.next_probe = self.now + PROBE_MS;
+        if let Some(address) = self.found_at.clone() {
+            self.act(Action::Probe { incarnation: before, address });
         }
     }
 
@@ -82,24 +126,17 @@ impl Control {
     fn step_alive(&mut self) {
         let me = self.me();
         let Some(lease) = self.lease else { return };
-        let value =
-            AliveValue { incarnation: self.setup.incarnation, version: self.setup.version.clone() };
+        let value = AliveValue {
+            incarnation: self.setup.incarnation,
+            replaces: self.gone_predecessor.unwrap_or_default(),
+            version: self.setup.version.clone(),
+        };
         let entry = self.mirror.alive.get(&me);
         if entry.is_none() && self.has_shown_alive && self.may_ask(&Purpose::KeepAlive(lease.id)) {
             // It has ended with its lease, if nobody has deleted it.
             self.ask(Purpose::KeepAlive(lease.id), Request::KeepAlive { lease: lease.id });
         }
         let entry = self.mirror.alive.get(&me);
-        let is_own = entry.is_some_and(|entry| entry.value.incarnation == value.incarnation);
-        if is_own {
-            self.has_shown_alive = true;
-        } else if entry.is_some() && self.has_shown_alive {
-            self.is_displaced = true;
-            self.warn(format!(
-                "Another process has taken this node's name {me}: this one serves no more"
-            ));
-            return;
-        }
         if entry.is_some_and(|entry| entry.value == value && entry.lease == lease.id) {
             return;
         }

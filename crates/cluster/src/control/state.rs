@@ -8,7 +8,7 @@ use base::rng::Rng;
 use crate::control::event::{Action, Millis, Recovered, RequestId, Setup, Ticket};
 use crate::control::mirror::{Entry, Mirror};
 use crate::control::quorum::Quorum;
-use crate::ids::{Epoch, NodeId, ShardId};
+use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
 use crate::keys::{Keys, LeaderValue, Subject};
 use crate::slots::SlotRanges;
 use crate::store::{Compare, LeaseId, Operation, Request, Revision, Transaction};
@@ -211,6 +211,11 @@ pub struct Control {
     pub(super) has_shown_alive: bool,
     /// Another process has this node's name.
     pub(super) is_displaced: bool,
+    /// Where etcd said that this node is, before this process has written anything.
+    pub(super) found_at: Option<Address>,
+    /// The run of this node that is known to be gone.
+    pub(super) gone_predecessor: Option<Incarnation>,
+    pub(super) next_probe: Millis,
 
     pub(super) role: Role,
     pub(super) data: Data,
@@ -270,6 +275,9 @@ impl Control {
             has_registered: false,
             has_shown_alive: false,
             is_displaced: false,
+            found_at: None,
+            gone_predecessor: None,
+            next_probe: 0,
             role: Role::Apart { is_detached: true, past: None },
             data,
             remembered: data,
@@ -352,6 +360,19 @@ impl Control {
     /// Whether a value names this process, not just this node.
     pub(super) fn is_this_process(&self, leader: &LeaderValue) -> bool {
         leader.node == self.me() && leader.incarnation == self.setup.incarnation
+    }
+
+    /// Whether this node's name is this process's.
+    pub(super) fn has_name(&self) -> bool {
+        let own = self.mirror.alive.get(&self.me());
+        !self.is_displaced && own.is_some_and(|it| it.value.incarnation == self.setup.incarnation)
+    }
+
+    /// Whether another process has this node's name, of which it is not known that it is gone.
+    pub(super) fn is_name_taken(&self) -> bool {
+        let other = self.mirror.alive.get(&self.me()).map(|entry| entry.value.incarnation);
+        let other = other.filter(|it| *it != self.setup.incarnation);
+        self.is_displaced || (other.is_some() && other != self.gone_predecessor)
     }
 
     /// How much sooner than etcd this node ends a lease of `ttl_ms`: clocks run apart a little,

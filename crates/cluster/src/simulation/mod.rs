@@ -7,4 +7,5 @@ mod host;
 mod scenarios;
 mod tests;
 mod trouble;
+mod twins;
 mod world;

@@ -497,6 +497,12 @@ impl World {
                 self.at(1, Happening::Arrives { host, run, message });
             }
             Action::ReleaseWrites { .. } => process.holds_writes = false,
+            Action::Probe { incarnation, .. } => {
+                // The process is the only one of its node, so that the one before is gone.
+                let message = Message::Event(Event::PredecessorGone { incarnation });
+                let after = self.latency();
+                self.at(after, Happening::Arrives { host, run, message });
+            }
             Action::AskPromises { nodes, epoch, round, duration_ms } => {
                 let from = node_id(host);
                 for node in nodes {

@@ -340,6 +340,10 @@ impl Node {
                     self.part.release_writes();
                 }
             }
+            Action::Probe { incarnation, address } => {
+                let at = setup::place_of(&address, &self.engine.config.load());
+                self.peers.probe(incarnation, at);
+            }
             Action::AskPromises { nodes, epoch, round, duration_ms } => {
                 for node in nodes {
                     self.peers.ask(node, Question { epoch, round, duration_ms });

@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use cluster::control::Event;
-use cluster::ids::{Epoch, NodeId};
+use cluster::ids::{Epoch, Incarnation, NodeId};
 use config::{Config, PrimaryAddress};
 use engine::engine::Engine;
 use process::log::Log;
@@ -85,6 +85,19 @@ impl Peers {
                 // The next topology brings another attempt.
                 Err(error) => self.means.log.warning(format!("No thread for a peer: {error}")),
             }
+        }
+    }
+
+    /// Looks whether the process of this node that was at this place is gone.
+    pub(super) fn probe(&self, incarnation: Incarnation, at: PrimaryAddress) {
+        let means = self.means.clone();
+        let look = move || {
+            if is_refused(&at) || leads_here(&at, &means.engine.config.snapshot()) {
+                let _ = means.tell.send(Message::Heard(Event::PredecessorGone { incarnation }));
+            }
+        };
+        if let Err(error) = thread::start("cluster-probe", look) {
+            self.means.log.warning(format!("No thread to look for a process: {error}"));
         }
     }
 
@@ -193,6 +206,31 @@ fn is_refused(at: &PrimaryAddress) -> bool {
         }
     }
     some
+}
+
+/// Whether connections to a place come to this very process: the place is on this machine, and at a
+/// port on which this process listens.
+fn leads_here(at: &PrimaryAddress, config: &Config) -> bool {
+    let host = String::from_utf8_lossy(&at.host);
+    let Ok(addresses) = (&*host, at.port).to_socket_addrs() else { return false };
+    let addresses: Vec<_> = addresses.collect();
+    let is_own = |at: &SocketAddr| {
+        let Ok(tried) = TcpStream::connect_timeout(at, PATIENCE) else { return false };
+        let (from, to) = (tried.local_addr(), tried.peer_addr());
+        from.is_ok_and(|from| to.is_ok_and(|to| from.ip() == to.ip()))
+            && config.bind.iter().any(|word| binds(word, at.ip()))
+    };
+    let is_own_port = [config.port, config.tls_port].contains(&at.port);
+    is_own_port && !addresses.is_empty() && addresses.iter().all(is_own)
+}
+
+/// Whether a word of `bind` means this address.
+fn binds(word: &[u8], address: IpAddr) -> bool {
+    let word = String::from_utf8_lossy(word.strip_prefix(b"-").unwrap_or(word));
+    match word.parse::<IpAddr>() {
+        Ok(own) => own == address || own.is_unspecified() && own.is_ipv4() == address.is_ipv4(),
+        Err(_) => word == if address.is_ipv4() { "*" } else { "::*" },
+    }
 }
 
 /// The words of AUTH, which are those of replication.

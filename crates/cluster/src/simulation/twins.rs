@@ -1,0 +1,193 @@
+//! Two processes of one node: one that was there before, and one with a copy of its files.
+
+use crate::control::{Action, Announced, Control, Event, Recovered, RequestId, Setup};
+use crate::ids::{Epoch, Incarnation};
+use crate::keys::{Keys, MemberValue, ShardValue, Subject, decode, encode};
+use crate::simulation::etcd::Etcd;
+use crate::simulation::world::{address, node_id, shard_id};
+use crate::slots::SlotRanges;
+use crate::store::{Operation, Request, Revision, Transaction};
+
+const LEASE_MS: u64 = 2000;
+
+struct Process {
+    control: Control,
+    watch: Option<(RequestId, Revision)>,
+    serve_until: u64,
+    /// How often it has become primary.
+    led: usize,
+    warnings: usize,
+    is_stopped: bool,
+}
+
+/// A shard of one, whose only node has several processes.
+struct Shard {
+    now: u64,
+    etcd: Etcd,
+    keys: Keys,
+    processes: Vec<Process>,
+    /// The first one's process is gone, as others can see.
+    is_first_gone: bool,
+}
+
+impl Shard {
+    fn new() -> Shard {
+        let mut etcd = Etcd::new();
+        let keys = Keys::new("twins");
+        let (node, slots) = (node_id(0), SlotRanges::all());
+        let member = MemberValue {
+            shard: Some(shard_id(0)),
+            address: address(0),
+            zone: String::new(),
+            name: String::new(),
+        };
+        let shard = ShardValue { slots, members: vec![node] };
+        let put = |subject, value| Operation::Put { key: keys.of(&subject), value, lease: 0 };
+        let operations = vec![
+            put(Subject::Member(node), encode(&member)),
+            put(Subject::Shard(shard_id(0)), encode(&shard)),
+        ];
+        let compares = Vec::new();
+        let found = Request::Transaction(Transaction { compares, operations });
+        etcd.carry_out(0, &found).expect("it is up");
+        let mut all = Shard { now: 1000, etcd, keys, processes: Vec::new(), is_first_gone: false };
+        all.start();
+        all.run(500);
+        assert!(all.serves(0));
+        all
+    }
+
+    /// Starts a process at an address of its own.
+    fn start(&mut self) {
+        let number = self.processes.len();
+        let setup = Setup {
+            cluster: "twins".into(),
+            node: node_id(0),
+            incarnation: number as Incarnation + 1,
+            announced: Announced {
+                address: address(number),
+                zone: String::new(),
+                name: String::new(),
+            },
+            version: "1".into(),
+            node_timeout_ms: LEASE_MS,
+            recovered: Recovered::default(),
+            cached: None,
+        };
+        self.processes.push(Process {
+            control: Control::new(setup, number as u64),
+            watch: None,
+            serve_until: 0,
+            led: 0,
+            warnings: 0,
+            is_stopped: false,
+        });
+    }
+
+    fn serves(&self, process: usize) -> bool {
+        self.now < self.processes[process].serve_until
+    }
+
+    /// The epoch, and where etcd says that the node is.
+    fn record(&self) -> (Epoch, u16) {
+        let pair = |subject| &self.etcd.pairs[&self.keys.of(&subject)];
+        let member: MemberValue =
+            decode(&pair(Subject::Member(node_id(0))).value).expect("a member");
+        (pair(Subject::Epoch(shard_id(0))).modified, member.address.port)
+    }
+
+    fn run(&mut self, time: u64) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += 20;
+            self.etcd.expire(self.now);
+            for process in 0..self.processes.len() {
+                if !self.processes[process].is_stopped {
+                    self.tell_changes(process);
+                    self.tell(process, Event::Tick);
+                }
+            }
+            let serving = (0..self.processes.len()).filter(|process| self.serves(*process));
+            assert!(serving.count() < 2, "two serve at {}", self.now);
+        }
+    }
+
+    fn tell_changes(&mut self, process: usize) {
+        let Some((watch, from)) = self.processes[process].watch else { return };
+        let revision = self.etcd.revision;
+        let events = self.etcd.changes_after(from).expect("all of them");
+        self.processes[process].watch = Some((watch, revision));
+        self.tell(process, Event::Watched { watch, revision, events });
+    }
+
+    fn tell(&mut self, process: usize, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            let mut actions = Vec::new();
+            let own = &mut self.processes[process];
+            own.control.handle(self.now, event, &mut actions);
+            for action in actions {
+                match action {
+                    Action::Ask { request, what } => {
+                        let result = self.etcd.carry_out(self.now, &what);
+                        events.insert(0, Event::Answered { request, result });
+                    }
+                    Action::Watch { watch, from, .. } => own.watch = Some((watch, from - 1)),
+                    Action::Detach => events.insert(0, Event::Detached { offset: 0 }),
+                    Action::Lead { .. } => own.led += 1,
+                    Action::ServeUntil { until, .. } => own.serve_until = until,
+                    Action::Probe { incarnation, .. } if self.is_first_gone => {
+                        events.insert(0, Event::PredecessorGone { incarnation });
+                    }
+                    Action::Log { is_warning: true, .. } => own.warnings += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_node_waits_until_the_node_is_gone() {
+    let mut shard = Shard::new();
+    let before = shard.record();
+    shard.start();
+    shard.run(10_000);
+    assert_eq!(shard.record(), before);
+    assert!(shard.serves(0) && shard.processes[1].led == 0);
+    // Its lease ends without it.
+    shard.processes[0].is_stopped = true;
+    shard.run(2 * LEASE_MS + 500);
+    assert!(shard.serves(1) && shard.record().1 == address(1).port);
+}
+
+#[test]
+fn a_node_that_goes_on_after_another_has_its_name_stands_apart() {
+    let mut shard = Shard::new();
+    shard.processes[0].is_stopped = true;
+    shard.start();
+    shard.run(2 * LEASE_MS + 500);
+    assert!(shard.serves(1));
+    let before = shard.record();
+    shard.processes[0].is_stopped = false;
+    shard.run(10_000);
+    assert_eq!(shard.record(), before);
+    assert!(shard.serves(1) && !shard.serves(0));
+    assert_eq!((shard.processes[0].led, shard.processes[1].led), (1, 1));
+    assert_eq!((shard.processes[0].warnings, shard.processes[1].warnings), (2, 0));
+    // Nor does it take the name back.
+    shard.processes[1].is_stopped = true;
+    shard.run(10_000);
+    assert_eq!(shard.record(), before);
+}
+
+#[test]
+fn a_node_that_is_known_to_be_gone_is_replaced_at_once() {
+    let mut shard = Shard::new();
+    (shard.processes[0].is_stopped, shard.processes[0].serve_until) = (true, 0);
+    shard.is_first_gone = true;
+    shard.start();
+    shard.run(200);
+    assert_eq!(shard.processes[1].led, 1);
+    assert!(shard.serves(1));
+}
