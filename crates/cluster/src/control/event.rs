@@ -33,6 +33,9 @@ pub struct Setup {
     pub version: String,
     /// How long a silent node keeps its place (`cluster-node-timeout`), in milliseconds.
     pub node_timeout_ms: u64,
+    /// For how long the processes of this node before have promised things at most, in
+    /// milliseconds.
+    pub promised_ms: u64,
     /// What the node's files have brought back.
     pub recovered: Recovered,
     /// The topology that the node has kept on disk, if it has.

@@ -241,8 +241,9 @@ impl Control {
         }
         let mut until = self.promised_until;
         if self.keeps(Rule::PromiseBeforeRestart) {
-            // Promises of the process before are not remembered.
-            until = until.max(self.started.unwrap_or(0) + self.setup.node_timeout_ms);
+            // Promises of the processes before are not remembered, but for how long they were.
+            let longest = self.setup.node_timeout_ms.max(self.setup.promised_ms);
+            until = until.max(self.started.unwrap_or(0) + longest);
         }
         self.now >= until
     }

@@ -148,6 +148,8 @@ pub(super) struct Host {
     /// Its process has ended in order, and knows so.
     pub(super) has_ended_in_order: bool,
     pub(super) runs: u64,
+    /// How long a silent node keeps its place, as the node's settings say.
+    pub(super) node_timeout_ms: u64,
     /// Nothing reaches etcd.
     pub(super) is_mute: bool,
     /// Nothing comes back from etcd.

@@ -226,6 +226,34 @@ fn a_replica_that_stays_takes_part_again() {
     }
 }
 
+/// A replica that has promised starts anew with a shorter timeout, while its primary goes on
+/// without etcd.
+#[test]
+fn promises_are_kept_for_as_long_as_they_were_given() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 2);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        let primary = leader(&world, shard);
+        (world.hosts[primary].is_mute, world.hosts[primary].is_deaf) = (true, true);
+        world.run_until(world.now + 2 * LEASE_MS);
+        assert_eq!(epoch(&world, shard), before);
+        // It cannot be asked again.
+        world.cuts.extend([(primary, 1 - primary), (1 - primary, primary)]);
+        world.kill(1 - primary);
+        world.hosts[1 - primary].node_timeout_ms = 1000;
+        let promised = world.now;
+        world.start(1 - primary);
+        while epoch(&world, shard) == before {
+            world.run_until(world.now + 10);
+            assert!(world.now < promised + LEASE_MS + 1000, "{:?}", world.plan);
+        }
+        let clock = world.hosts[primary].clock(world.now);
+        let serves_until = world.process(primary).expect("it runs").serve_until;
+        assert!(clock >= serves_until, "two primaries: {:?}", world.plan);
+        assert_eq!(world.violation, None);
+    }
+}
+
 /// The replica is taken out of the cluster before its wish is at etcd.
 #[test]
 fn a_failover_that_cannot_be_is_answered() {

@@ -71,6 +71,7 @@ impl Shard {
             },
             version: "1".into(),
             node_timeout_ms: LEASE_MS,
+            promised_ms: 0,
             recovered: Recovered::default(),
             cached: None,
         };

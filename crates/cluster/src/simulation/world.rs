@@ -155,6 +155,7 @@ impl World {
                 journal: Vec::new(),
                 remembered: Default::default(),
                 has_ended_in_order: false,
+                node_timeout_ms: plan.node_timeout_ms,
                 runs: 0,
                 is_mute: false,
                 is_deaf: false,
@@ -344,7 +345,8 @@ impl World {
                 name: String::new(),
             },
             version: "1".into(),
-            node_timeout_ms: self.plan.node_timeout_ms,
+            node_timeout_ms: self.hosts[host].node_timeout_ms,
+            promised_ms: self.plan.node_timeout_ms,
             recovered,
             cached: None,
         };

@@ -27,6 +27,9 @@ pub(super) struct StoppedAt {
 pub(super) struct Kept {
     /// The node's name.
     pub(super) node: NodeId,
+    /// For how long it has promised things at most, in milliseconds.
+    #[serde(default)]
+    pub(super) promised_ms: u64,
     /// The epochs to which the data belong.
     #[serde(default)]
     pub(super) lineage: Lineage,
@@ -70,6 +73,7 @@ impl Kept {
         base::rng::entropy(&mut name).map_err(|error| reason(&error))?;
         Ok(Kept {
             node: NodeId(name),
+            promised_ms: 0,
             lineage: Lineage::default(),
             complete: false,
             history: String::new(),

@@ -178,6 +178,8 @@ struct Node {
     kept: KeptFile,
     /// A topology that is not on disk yet, and since when.
     to_keep: Option<Instant>,
+    /// How long promises last, and when the promises of processes before are over.
+    promises_last: (u64, Instant),
     askers: HashMap<Ticket, Asker>,
     next_ticket: Ticket,
     /// Nodes that wait for a promise, by whom, the epoch and the round.
@@ -203,6 +205,9 @@ impl Node {
         let part = Part::new(&engine);
         let (history, offset) = part.place();
         let setup = setup::of_node(&config, &kept.kept, (&history, offset))?;
+        let last = setup.node_timeout_ms;
+        kept.kept.promised_ms = last.max(kept.kept.promised_ms);
+        let until = Instant::now() + Duration::from_millis(kept.kept.promised_ms);
         // What it confirms from now on, the files may lack after a kill.
         kept.kept.stopped_at = None;
         kept.store().map_err(|error| format!("{}: {error}", kept.path().display()))?;
@@ -231,6 +236,7 @@ impl Node {
             peers,
             kept,
             to_keep: None,
+            promises_last: (last, until),
             askers: HashMap::new(),
             next_ticket: 1,
             promises: HashMap::new(),
@@ -283,6 +289,11 @@ impl Node {
         events.push(Event::Tick);
         for event in events {
             self.hear(event);
+        }
+        let (last, until) = self.promises_last;
+        if self.kept.kept.promised_ms > last && Instant::now() > until {
+            self.kept.kept.promised_ms = last;
+            self.to_keep.get_or_insert_with(Instant::now);
         }
         if self.to_keep.is_some_and(|since| since.elapsed() >= KEEP_AFTER) {
             self.keep();

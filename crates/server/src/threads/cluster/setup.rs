@@ -81,6 +81,7 @@ pub(super) fn of_node(
         announced: announced(config)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         node_timeout_ms: config.cluster_node_timeout,
+        promised_ms: kept.promised_ms,
         recovered,
         cached: kept.topology.clone(),
     })
