@@ -37,3 +37,26 @@ fn a_copy_of_a_node_takes_its_place_only_when_it_is_gone() -> Result<()> {
     ensure!(deployment.wait_for_primary()? == 1);
     Ok(())
 }
+
+#[test]
+fn a_node_of_another_cluster_forgets_the_one_before() -> Result<()> {
+    let mut deployment = Deployment::start(2, &[])?;
+    let primary = deployment.wait_until_whole()?;
+    let replica = &mut deployment.nodes[1 - primary];
+    wait_until("it has kept what it knows", || {
+        let text = fs::read_to_string(replica.directory().join("nodes.conf"))?;
+        Ok(text.contains("\"leader\""))
+    })?;
+    replica.terminate()?;
+    deployment.etcd.kill()?;
+    replica.set_options(&[
+        ("cluster-enabled", "yes"),
+        ("cluster-etcd", "http://127.0.0.1:1"),
+        ("cluster-name", "another"),
+    ]);
+    replica.start_again()?;
+    let reply = replica.connect()?.call(&["GET", "{w}"])?;
+    let text = String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned();
+    ensure!(text.starts_with("CLUSTERDOWN"), "{text}");
+    Ok(())
+}

@@ -27,6 +27,9 @@ pub(super) struct StoppedAt {
 pub(super) struct Kept {
     /// The node's name.
     pub(super) node: NodeId,
+    /// The name of the cluster of which it is a node; empty when that is not known.
+    #[serde(default)]
+    pub(super) cluster: String,
     /// For how long it has promised things at most, in milliseconds.
     #[serde(default)]
     pub(super) promised_ms: u64,
@@ -73,6 +76,7 @@ impl Kept {
         base::rng::entropy(&mut name).map_err(|error| reason(&error))?;
         Ok(Kept {
             node: NodeId(name),
+            cluster: String::new(),
             promised_ms: 0,
             lineage: Lineage::default(),
             complete: false,
@@ -80,6 +84,20 @@ impl Kept {
             stopped_at: None,
             topology: None,
         })
+    }
+
+    /// The node is to be one of this cluster. Returns the name of the one that it was a node of
+    /// before, if it is another one: nothing that it knew of that is of use.
+    pub(super) fn enter(&mut self, cluster: &str) -> Option<String> {
+        let known = self.topology.as_ref().map(|topology| topology.name.clone());
+        let before = Some(self.cluster.clone()).filter(|name| !name.is_empty()).or(known);
+        let before = before.filter(|name| name != cluster);
+        if before.is_some() {
+            (self.topology, self.lineage) = (None, Lineage::default());
+            (self.complete, self.stopped_at) = (false, None);
+        }
+        cluster.clone_into(&mut self.cluster);
+        before
     }
 }
 
@@ -152,6 +170,23 @@ mod tests {
         let other = directory.path().join("other.conf");
         let other = KeptFile::open(other.as_os_str().as_bytes()).unwrap();
         assert_ne!(other.kept.node, first.kept.node);
+    }
+
+    #[test]
+    fn what_a_node_knew_of_another_cluster_is_forgotten() {
+        let mut kept = Kept::of_new_node().unwrap();
+        assert_eq!(kept.enter("one"), None);
+        kept.lineage.note(7, 3);
+        kept.complete = true;
+        kept.topology = Some(Arc::new(Topology::new("one".into(), 3, [], [], [])));
+        let known = kept.clone();
+        assert_eq!(kept.enter("one"), None);
+        assert_eq!(kept, known);
+        // As written before the name was kept.
+        kept.cluster.clear();
+        assert_eq!(kept.enter("two"), Some("one".into()));
+        assert_eq!((kept.lineage.last(), kept.complete, kept.topology), (0, false, None));
+        assert_eq!((kept.node, &*kept.cluster), (known.node, "two"));
     }
 
     #[test]

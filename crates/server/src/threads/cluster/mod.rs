@@ -204,6 +204,10 @@ impl Node {
         let gateway = Gateway::open(setup::of_etcd(&config))?;
         let part = Part::new(&engine);
         let (history, offset) = part.place();
+        let own_name = String::from_utf8_lossy(&config.cluster_name);
+        if let Some(before) = kept.kept.enter(&own_name) {
+            log.warning(format!("This was a node of the cluster {before}: that is forgotten"));
+        }
         let setup = setup::of_node(&config, &kept.kept, (&history, offset))?;
         let last = setup.node_timeout_ms;
         kept.kept.promised_ms = last.max(kept.kept.promised_ms);
