@@ -39,6 +39,29 @@ fn a_copy_of_a_node_takes_its_place_only_when_it_is_gone() -> Result<()> {
 }
 
 #[test]
+fn a_node_that_cannot_write_its_file_gives_its_place_to_another() -> Result<()> {
+    let deployment = Deployment::start(2, &[("cluster-durability", "memory")])?;
+    let old = deployment.wait_until_whole()?;
+    let replica = &deployment.nodes[1 - old];
+    let file = replica.directory().join("nodes.conf");
+    wait_until("it has kept that it has everything", || {
+        Ok(fs::read_to_string(&file)?.contains("\"complete\": true"))
+    })?;
+    fs::remove_file(&file)?;
+    fs::create_dir(&file)?;
+    replica.connect()?.call_text("CLUSTER FAILOVER")?;
+    let says = "This node serves and confirms nothing until it can be written";
+    wait_until("it says so", || Ok(replica.log().contains(says)))?;
+    ensure!(!takes_writes(replica.port()), "{}", replica.log());
+    ensure!(deployment.wait_for_primary()? == old, "{}", deployment.logs());
+    ensure!(replica.log().matches(says).count() == 1, "{}", replica.log());
+    fs::remove_dir(&file)?;
+    ensure!(deployment.wait_until_whole()? == old, "{}", deployment.logs());
+    ensure!(file.is_file());
+    Ok(())
+}
+
+#[test]
 fn a_node_of_another_cluster_forgets_the_one_before() -> Result<()> {
     let mut deployment = Deployment::start(2, &[])?;
     let primary = deployment.wait_until_whole()?;

@@ -242,6 +242,7 @@ impl Control {
                 let ttl_ms = u64::try_from(ttl_s).unwrap_or(0) * 1000;
                 let renewed = if self.keeps(Rule::Margin) { asked } else { self.now };
                 self.lease = Some(Lease { id: lease, ttl_ms, renewed, next: asked + ttl_ms / 3 });
+                self.not_before.retain(|purpose, _| !matches!(purpose, Purpose::KeepAlive(_)));
             }
             (Purpose::KeepAlive(lease), Answer::KeptAlive { ttl_s }) => {
                 let renewed = if self.keeps(Rule::Margin) { asked } else { self.now };
@@ -275,6 +276,7 @@ impl Control {
         match purpose {
             Purpose::KeepAlive(lease) => {
                 let soon = self.now + RETRY_MS;
+                self.not_before.insert(Purpose::KeepAlive(lease), soon);
                 if let Some(own) = self.lease.as_mut().filter(|own| own.id == lease) {
                     own.next = own.next.min(soon);
                 }

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use cluster::control::{Action, Control, Event, Ticket};
 use cluster::ids::{Epoch, NodeId};
+use cluster::store::Failure;
 use cluster::topology::{Address, Topology};
 use config::{ClusterDurability, Config, PrimaryAddress};
 use engine::engine::Engine;
@@ -178,6 +179,9 @@ struct Node {
     kept: KeptFile,
     /// A topology that is not on disk yet, and since when.
     to_keep: Option<Instant>,
+    /// What is to be done once it is on disk to which epochs the data belong, if that could not be
+    /// written.
+    unwritten: Option<Vec<Action>>,
     /// How long promises last, and when the promises of processes before are over.
     promises_last: (u64, Instant),
     askers: HashMap<Ticket, Asker>,
@@ -240,6 +244,7 @@ impl Node {
             peers,
             kept,
             to_keep: None,
+            unwritten: None,
             promises_last: (last, until),
             askers: HashMap::new(),
             next_ticket: 1,
@@ -299,7 +304,9 @@ impl Node {
             self.kept.kept.promised_ms = last;
             self.to_keep.get_or_insert_with(Instant::now);
         }
-        if self.to_keep.is_some_and(|since| since.elapsed() >= KEEP_AFTER) {
+        if self.unwritten.is_some() {
+            self.write_again();
+        } else if self.to_keep.is_some_and(|since| since.elapsed() >= KEEP_AFTER) {
             self.keep();
         }
     }
@@ -320,6 +327,7 @@ impl Node {
 
     /// Does something, and tells what follows at once.
     fn act(&mut self, action: Action, tell: &mut dyn FnMut(Event)) {
+        let Some(action) = self.put_off(action) else { return };
         match action {
             Action::Ask { request, what } => self.etcd.ask(request, what),
             Action::Watch { watch, prefix, from } => {
@@ -385,6 +393,44 @@ impl Node {
             Action::HoldSlots { migration } => self.movers.hold(&migration),
             Action::Finish { migration, moved } => self.movers.finish(&migration, moved),
         }
+    }
+
+    /// Puts off what must not be done before that is on disk which had to be stored. What etcd
+    /// would be asked for is not: others shall have this node's place if that takes long.
+    fn put_off(&mut self, action: Action) -> Option<Action> {
+        let Some(later) = &mut self.unwritten else { return Some(action) };
+        match action {
+            Action::Ask { request, .. } => {
+                let reason = "the node cannot write its own file".to_owned();
+                let result = Err(Failure::NotDone(reason));
+                // This thread hears it after all else that has happened.
+                let _ = self.tell.send(Message::Heard(Event::Answered { request, result }));
+            }
+            Action::Probe { .. } | Action::AskPromises { .. } => {}
+            Action::Watch { .. }
+            | Action::Publish(_)
+            | Action::Reply { .. }
+            | Action::AnswerPromise { .. }
+            | Action::Log { .. } => return Some(action),
+            _ => later.push(action),
+        }
+        None
+    }
+
+    /// Tries again to write what had to be stored, and does what waits for it.
+    fn write_again(&mut self) {
+        if self.kept.store().is_err() {
+            return;
+        }
+        self.log.notice(format!("{} could be written", self.kept.path().display()));
+        self.to_keep = None;
+        let later = self.unwritten.take().unwrap_or_default();
+        self.part.go_on();
+        let mut events = Vec::new();
+        for action in later {
+            self.act(action, &mut |event| events.push(event));
+        }
+        events.into_iter().for_each(|event| self.hear(event));
     }
 
     /// Begins to send slots to a primary of another shard. They change their owner when a quorum of
@@ -500,15 +546,21 @@ impl Node {
         let (history, _) = self.part.place();
         let kept = &mut self.kept.kept;
         (kept.history, kept.stopped_at) = (history, None);
-        self.keep();
+        if !self.keep() {
+            self.log.warning("This node serves and confirms nothing until it can be written");
+            self.unwritten = Some(Vec::new());
+            self.part.stand_still();
+        }
     }
 
-    fn keep(&mut self) {
+    fn keep(&mut self) -> bool {
         self.to_keep = None;
-        if let Err(error) = self.kept.store() {
+        let stored = self.kept.store();
+        if let Err(error) = &stored {
             let path = self.kept.path().display();
             self.log.warning(format!("{path} cannot be written: {error}"));
         }
+        stored.is_ok()
     }
 
     /// The server stops: it serves no client any more, and follows nobody.

@@ -23,6 +23,8 @@ enum Role {
     Replica {
         /// In which epoch its primary is one.
         epoch: Epoch,
+        /// Where it is.
+        at: PrimaryAddress,
         /// The history of the data when it began to follow.
         before: Option<String>,
         /// The machine knows that the data are its primary's.
@@ -107,7 +109,24 @@ impl Part {
         let before = self.engine.replication.resumes_at().map(|(history, _)| history);
         self.say(&[b"follow", &at.host, at.port.to_string().as_bytes()]);
         self.release_writes();
-        self.role = Role::Replica { epoch, before, is_linked: false, told: None };
+        let (at, is_linked, told) = (at.clone(), false, None);
+        self.role = Role::Replica { epoch, at, before, is_linked, told };
+    }
+
+    /// Acknowledges and confirms nothing for now, whatever it is.
+    pub(super) fn stand_still(&mut self) {
+        self.fence();
+        if matches!(self.role, Role::Replica { .. }) {
+            self.say(&NOBODY);
+        }
+    }
+
+    /// Is again what it was. As a primary it waits for [`Part::serve_until`].
+    pub(super) fn go_on(&mut self) {
+        if let Role::Replica { epoch, at, .. } = &self.role {
+            let (epoch, at) = (*epoch, at.clone());
+            self.follow(&at, epoch);
+        }
     }
 
     /// Becomes the replica of nobody. Before it says how far the data reach, it says of whom they
@@ -192,7 +211,7 @@ impl Part {
         let engine = &self.engine;
         match &mut self.role {
             Role::Nobody => {}
-            Role::Replica { epoch, before, is_linked, told } => {
+            Role::Replica { epoch, before, is_linked, told, .. } => {
                 let replication = &engine.replication;
                 let Some((history, offset)) = replication.resumes_at() else { return };
                 let is_up = replication.view().is_some_and(|view| view.link == LinkState::Up);
