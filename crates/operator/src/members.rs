@@ -63,20 +63,29 @@ pub(crate) fn create(
 
 /// The nodes that are named, or all that are alive and have no shard.
 fn chosen<'r>(reading: &'r Reading, words: &[String]) -> Result<Vec<&'r Node>, Trouble> {
-    if words.is_empty() {
-        let mut free: Vec<_> = reading
-            .topology
-            .nodes
-            .values()
-            .filter(|node| node.shard.is_none() && node.is_alive())
-            .collect();
-        free.sort_by_key(|node| (node.address.host.clone(), node.address.port));
-        return Ok(free);
+    if !words.is_empty() {
+        return named(reading, words, true);
     }
+    let mut free: Vec<_> = reading
+        .topology
+        .nodes
+        .values()
+        .filter(|node| node.shard.is_none() && node.is_alive())
+        .collect();
+    free.sort_by_key(|node| (node.address.host.clone(), node.address.port));
+    Ok(free)
+}
+
+/// The nodes that are named: of several at one address rather one that is alive, or that is not.
+fn named<'r>(
+    reading: &'r Reading,
+    words: &[String],
+    is_alive: bool,
+) -> Result<Vec<&'r Node>, Trouble> {
     let mut seen = BTreeSet::new();
     let mut nodes = Vec::new();
     for word in words {
-        let node = reading.node(word)?;
+        let node = reading.node_in(word, is_alive)?;
         if !seen.insert(node.id) {
             return Err(Trouble::Failed(format!("node '{word}' is named twice")));
         }
@@ -269,7 +278,7 @@ pub(crate) fn remove(
     gone: bool,
 ) -> Result<(), Trouble> {
     let reading = store.read()?;
-    let nodes = chosen(&reading, words)?;
+    let nodes = named(&reading, words, !gone)?;
     let out: BTreeSet<_> = nodes.iter().map(|node| node.id).collect();
     for node in &nodes {
         check_removal(&reading, node, &out, gone)?;

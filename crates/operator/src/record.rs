@@ -163,14 +163,25 @@ impl Reading {
         self.topology.revision
     }
 
-    /// The node that a user means.
+    /// The node that a user means. Where one was replaced by another at its address, the one that
+    /// is alive.
     pub(crate) fn node(&self, word: &str) -> Result<&Node, Trouble> {
+        self.node_in(word, true)
+    }
+
+    /// The node that a user means, of several rather one that is alive or that is not.
+    pub(crate) fn node_in(&self, word: &str, is_alive: bool) -> Result<&Node, Trouble> {
         let is_meant = |node: &&Node| {
             node.name == word && !word.is_empty()
                 || places(node).iter().any(|place| place == word)
                 || is_beginning(&node.id.to_string(), word)
         };
-        one(self.topology.nodes.values().filter(is_meant), "node", word)
+        let meant = || self.topology.nodes.values().filter(is_meant);
+        let rather = || meant().filter(|node| node.is_alive() == is_alive);
+        match rather().next() {
+            Some(_) => one(rather(), "node", word),
+            None => one(meant(), "node", word),
+        }
     }
 
     /// The shard that a user means.
@@ -212,5 +223,39 @@ fn one<'t, T>(
         (Some(only), None) => Ok(only),
         (None, _) => Err(Trouble::Failed(format!("there is no {kind} '{word}'"))),
         _ => Err(Trouble::Failed(format!("'{word}' is more than one {kind}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::topology::Address;
+
+    use super::*;
+
+    fn node(number: u8, is_alive: bool) -> Node {
+        let address = Address { host: "h".to_owned(), port: 7, ..Address::default() };
+        Node {
+            id: NodeId([number; 20]),
+            shard: None,
+            address,
+            zone: String::new(),
+            alive: is_alive.then_some(1),
+            version: String::new(),
+            name: String::new(),
+        }
+    }
+
+    #[test]
+    fn of_nodes_at_one_address_the_live_one_is_meant_unless_it_is_to_be_forgotten() {
+        let found = |nodes: Vec<Node>, is_alive| {
+            let topology = Topology::new("c".to_owned(), 1, nodes, [], []);
+            let reading = Reading { topology, pairs: BTreeMap::new() };
+            reading.node_in("h:7", is_alive).map(|node| node.id.0[0]).map_err(|it| it.to_string())
+        };
+        let both = || vec![node(1, false), node(2, true)];
+        assert_eq!((found(both(), true), found(both(), false)), (Ok(2), Ok(1)));
+        assert_eq!(found(vec![node(1, false)], true), Ok(1));
+        let several = Err("'h:7' is more than one node".to_owned());
+        assert_eq!(found(vec![node(1, true), node(2, true), node(3, false)], true), several);
     }
 }
