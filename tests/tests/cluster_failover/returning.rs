@@ -1,6 +1,7 @@
 //! Nodes that come back.
 
 use anyhow::{Context, Result, ensure};
+use tests::observe::wait_until;
 
 use crate::deployment::{Deployment, Writer};
 
@@ -31,6 +32,11 @@ fn members_that_were_killed_have_more_than_one_that_was_stopped_before() -> Resu
     let behind = (primary + 1) % 3;
     let writer = Writer::start(deployment.ports());
     writer.wait_for_more(20)?;
+    // A server that writes its first append-only file refuses to stop.
+    let file_is_written = "Background AOF rewrite finished successfully";
+    wait_until("the replica may be stopped", || {
+        Ok(deployment.nodes[behind].log().contains(file_is_written))
+    })?;
     ensure!(deployment.nodes[behind].terminate()? == Some(0), "{}", deployment.logs());
     writer.wait_for_more(100).with_context(|| deployment.logs())?;
     let written = writer.stop();
