@@ -7,44 +7,29 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use cluster::ids::NodeId;
 use config::PrimaryAddress;
-use engine::engine::Engine;
 use parking_lot::Mutex;
-use process::log::Log;
 use process::thread;
 use resp::client::encode_command;
 
-use super::peers::credentials;
+use super::reach::{PATIENCE, Reach};
 use super::setup;
-use crate::threads::moving::target::{Address, Patience, Target};
+use crate::threads::moving::target::Patience;
 use crate::threads::wire::Wire;
 
 /// Between two looks at a connection over which nothing goes.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long an attempt to connect may take.
-const PATIENCE: Duration = Duration::from_millis(1000);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Bytes that are sent at once.
 const AT_ONCE: usize = 256 * 1024;
 /// With so many bytes waiting for a node, further messages for it are dropped.
 const MOST_WAITING: usize = 64 << 20;
-
-/// What the threads work with.
-#[derive(Clone)]
-pub(super) struct Means {
-    /// This node.
-    pub(super) own: NodeId,
-    pub(super) engine: Arc<Engine>,
-    pub(super) active: Arc<tls::Active>,
-    pub(super) log: Arc<Log>,
-    pub(super) stopping: Arc<AtomicBool>,
-}
 
 /// A node to which messages are sent.
 struct Receiving {
@@ -56,21 +41,21 @@ struct Receiving {
 
 /// See the module's text.
 pub(super) struct Broadcast {
-    means: Means,
+    reach: Reach,
     all: Mutex<HashMap<NodeId, Receiving>>,
 }
 
 impl Broadcast {
-    pub(super) fn new(means: Means) -> Broadcast {
-        Broadcast { means, all: Mutex::default() }
+    pub(super) fn new(reach: Reach) -> Broadcast {
+        Broadcast { reach, all: Mutex::default() }
     }
 
     /// Has a message brought to all other primaries.
     pub(super) fn publish(&self, channel: &[u8], message: &[u8]) {
-        let Some(view) = self.means.engine.cluster.view() else { return };
+        let Some(view) = self.reach.engine.cluster.view() else { return };
         let primaries =
             view.topology.shards.keys().filter_map(|own| view.topology.primary_of(*own));
-        let others: Vec<_> = primaries.filter(|node| node.id != self.means.own).collect();
+        let others: Vec<_> = primaries.filter(|node| node.id != self.reach.own).collect();
         let mut all = self.all.lock();
         all.retain(|id, _| others.iter().any(|node| node.id == *id));
         if others.is_empty() {
@@ -79,7 +64,7 @@ impl Broadcast {
         let mut command = Vec::new();
         encode_command([b"PUBLISH", channel, message].into_iter(), &mut command);
         let command: Arc<[u8]> = command.into();
-        let config = self.means.engine.config.load();
+        let config = self.reach.engine.config.load();
         for node in others {
             let at = setup::place_of(&node.address, &config);
             if all.get(&node.id).is_none_or(|own| own.at != at) {
@@ -99,7 +84,7 @@ impl Broadcast {
         let (messages, given) = mpsc::channel();
         let waiting = Arc::<AtomicUsize>::default();
         let link = Link {
-            means: self.means.clone(),
+            reach: self.reach.clone(),
             node,
             at: at.clone(),
             waiting: Arc::clone(&waiting),
@@ -111,7 +96,7 @@ impl Broadcast {
             Ok(_) => Some(Receiving { at, messages, waiting }),
             // The next message brings another attempt.
             Err(error) => {
-                self.means.log.warning(format!("No thread for messages to a node: {error}"));
+                self.reach.log.warning(format!("No thread for messages to a node: {error}"));
                 None
             }
         }
@@ -120,7 +105,7 @@ impl Broadcast {
 
 /// The connection to one node, and its thread's state.
 struct Link {
-    means: Means,
+    reach: Reach,
     node: NodeId,
     at: PrimaryAddress,
     waiting: Arc<AtomicUsize>,
@@ -132,7 +117,7 @@ struct Link {
 
 impl Link {
     fn run(mut self, given: &Receiver<Arc<[u8]>>) {
-        while !self.means.stopping.load(Relaxed) {
+        while !self.reach.stopping.load(Relaxed) {
             match given.recv_timeout(LOOK) {
                 Ok(first) => {
                     let mut bytes = first.to_vec();
@@ -173,25 +158,20 @@ impl Link {
         self.next_try = Instant::now() + PAUSE;
         if !std::mem::replace(&mut self.has_told, true) {
             let node = self.node;
-            self.means
+            self.reach
                 .log
                 .warning(format!("Messages do not reach the clients of node {node}: {why}"));
         }
     }
 
     fn connect(&self) -> Result<Wire, String> {
-        let config = self.means.engine.config.snapshot();
-        let host = String::from_utf8_lossy(&self.at.host);
-        let active = config.tls_replication.then_some(&self.means.active);
-        let address = Address { host: &host, port: self.at.port, active };
-        let is_stopped = || self.means.stopping.load(Relaxed);
-        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
-        let credentials = credentials(&config);
-        let target = Target::connect(&self.means.engine, &address, credentials.view(), 0, patience);
+        let target = self.reach.connect(&self.at);
         let mut target = target.map_err(|trouble| trouble.to_string())?;
         // What a node says is not passed on again.
-        let own = format!("{}:0", self.means.own);
+        let own = format!("{}:0", self.reach.own);
         let words = [&b"REPLCONF"[..], b"cluster-node", own.as_bytes()];
+        let is_stopped = || self.reach.stopping.load(Relaxed);
+        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         target.ask(words.into_iter(), patience).map_err(|trouble| trouble.to_string())?;
         Wire::new(target.into_stream(), "publish").map_err(|error| error.to_string())
     }

@@ -9,6 +9,7 @@
 //! | [`etcd`] | who asks etcd, and who hears of changes there? |
 //! | [`broadcast`] | how do other nodes hear what clients here publish? |
 //! | [`peers`] | how are the other nodes of the shard asked, and how is it seen that one is gone? |
+//! | [`reach`] | how is another node reached? |
 //! | [`kept`] | what does a node know after a start? |
 //! | [`setup`] | where is the node, and where is etcd? |
 //! | [`message`] | what does the thread hear? |
@@ -19,6 +20,7 @@ pub mod kept;
 mod message;
 mod part;
 mod peers;
+mod reach;
 mod setup;
 
 use std::collections::HashMap;
@@ -47,6 +49,7 @@ use kept::{KeptFile, StoppedAt};
 use message::Message;
 use part::Part;
 use peers::{Peers, Question};
+use reach::Reach;
 
 use crate::threads::slots::{Move, MoveEvent, SlotMovers};
 
@@ -103,14 +106,15 @@ impl ClusterThread {
     pub fn start(&self, means: Means, kept: KeptFile) -> Result<(), String> {
         let Some(hear) = self.hear.lock().take() else { return Ok(()) };
         let stopping = Arc::<AtomicBool>::default();
-        let broadcast = Broadcast::new(broadcast::Means {
+        let reach = Reach {
             own: kept.node(),
             engine: Arc::clone(&means.engine),
             active: Arc::clone(&means.active),
             log: Arc::clone(&means.log),
             stopping: Arc::clone(&stopping),
-        });
-        let node = Node::new(means, kept, &self.tell.lock(), &stopping)?;
+        };
+        let broadcast = Broadcast::new(reach.clone());
+        let node = Node::new(means, kept, &self.tell.lock(), reach)?;
         let thread = thread::start("cluster", move || node.run(&hear));
         let thread = thread.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let _ = self.started.set(Started { broadcast, thread: Mutex::new(Some(thread)), stopping });
@@ -182,6 +186,8 @@ struct Node {
     /// What is to be done once it is on disk to which epochs the data belong, if that could not be
     /// written.
     unwritten: Option<Vec<Action>>,
+    /// The answers to what etcd is not asked meanwhile.
+    refused: Vec<Event>,
     /// How long promises last, and when the promises of processes before are over.
     promises_last: (u64, Instant),
     askers: HashMap<Ticket, Asker>,
@@ -201,9 +207,9 @@ impl Node {
         means: Means,
         mut kept: KeptFile,
         tell: &Sender<Message>,
-        stopping: &Arc<AtomicBool>,
+        reach: Reach,
     ) -> Result<Node, String> {
-        let Means { engine, log, active, movers } = means;
+        let Means { engine, log, movers, .. } = means;
         let config = engine.config.snapshot();
         let gateway = Gateway::open(setup::of_etcd(&config))?;
         let part = Part::new(&engine);
@@ -221,14 +227,7 @@ impl Node {
         kept.store().map_err(|error| format!("{}: {error}", kept.path().display()))?;
         let etcd = Etcd::start(gateway, setup::patience(&config), tell, &log);
         let etcd = etcd.map_err(|error| format!("a thread cannot be started: {error}"))?;
-        let peers = Peers::new(peers::Means {
-            own: kept.node(),
-            engine: Arc::clone(&engine),
-            active,
-            log: Arc::clone(&log),
-            tell: tell.clone(),
-            stopping: Arc::clone(stopping),
-        });
+        let peers = Peers::new(reach, tell.clone());
         log.notice(format!(
             "Node {} of the cluster {}, as {} says",
             kept.node(),
@@ -245,6 +244,7 @@ impl Node {
             kept,
             to_keep: None,
             unwritten: None,
+            refused: Vec::new(),
             promises_last: (last, until),
             askers: HashMap::new(),
             next_ticket: 1,
@@ -295,6 +295,7 @@ impl Node {
         let mut events = Vec::new();
         self.part.look(&mut |event| events.push(event));
         events.extend(self.announcement());
+        events.append(&mut self.refused);
         events.push(Event::Tick);
         for event in events {
             self.hear(event);
@@ -403,8 +404,8 @@ impl Node {
             Action::Ask { request, .. } => {
                 let reason = "the node cannot write its own file".to_owned();
                 let result = Err(Failure::NotDone(reason));
-                // This thread hears it after all else that has happened.
-                let _ = self.tell.send(Message::Heard(Event::Answered { request, result }));
+                // It asks again as soon as it hears that, so it hears it at the next look.
+                self.refused.push(Event::Answered { request, result });
             }
             Action::Probe { .. } | Action::AskPromises { .. } => {}
             Action::Watch { .. }

@@ -8,25 +8,21 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use cluster::control::Event;
 use cluster::ids::{Epoch, Incarnation, NodeId};
 use config::{Config, PrimaryAddress};
-use engine::engine::Engine;
-use process::log::Log;
 use process::thread;
-use resp::args::OwnedArguments;
 
 use super::message::Message;
-use crate::threads::moving::target::{Address, Patience, Target, Trouble};
+use super::reach::{PATIENCE, Reach};
+use crate::threads::moving::target::{Patience, Target, Trouble};
 
 /// Between two looks whether the connection still stands.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long an attempt to connect or a question may take.
-const PATIENCE: Duration = Duration::from_millis(1000);
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -47,25 +43,15 @@ struct Peer {
 
 /// See the module's text.
 pub(super) struct Peers {
-    means: Means,
+    reach: Reach,
+    /// How the node's thread hears what has happened.
+    tell: Sender<Message>,
     all: HashMap<NodeId, Peer>,
 }
 
-/// What the threads work with.
-#[derive(Clone)]
-pub(super) struct Means {
-    /// This node.
-    pub(super) own: NodeId,
-    pub(super) engine: Arc<Engine>,
-    pub(super) active: Arc<tls::Active>,
-    pub(super) log: Arc<Log>,
-    pub(super) tell: Sender<Message>,
-    pub(super) stopping: Arc<AtomicBool>,
-}
-
 impl Peers {
-    pub(super) fn new(means: Means) -> Peers {
-        Peers { means, all: HashMap::new() }
+    pub(super) fn new(reach: Reach, tell: Sender<Message>) -> Peers {
+        Peers { reach, tell, all: HashMap::new() }
     }
 
     /// Sets who they are, and where.
@@ -79,25 +65,25 @@ impl Peers {
                 continue;
             }
             let (questions, asked) = mpsc::channel();
-            let link = Link::new(self.means.clone(), *node, at.clone());
+            let link = Link::new(self.reach.clone(), self.tell.clone(), *node, at.clone());
             match thread::start("cluster-peer", move || link.run(&asked)) {
                 Ok(_) => drop(self.all.insert(*node, Peer { at: at.clone(), questions })),
                 // The next topology brings another attempt.
-                Err(error) => self.means.log.warning(format!("No thread for a peer: {error}")),
+                Err(error) => self.reach.log.warning(format!("No thread for a peer: {error}")),
             }
         }
     }
 
     /// Looks whether the process of this node that was at this place is gone.
     pub(super) fn probe(&self, incarnation: Incarnation, at: PrimaryAddress) {
-        let means = self.means.clone();
+        let (engine, tell) = (Arc::clone(&self.reach.engine), self.tell.clone());
         let look = move || {
-            if is_refused(&at) || leads_here(&at, &means.engine.config.snapshot()) {
-                let _ = means.tell.send(Message::Heard(Event::PredecessorGone { incarnation }));
+            if is_refused(&at) || leads_here(&at, &engine.config.snapshot()) {
+                let _ = tell.send(Message::Heard(Event::PredecessorGone { incarnation }));
             }
         };
         if let Err(error) = thread::start("cluster-probe", look) {
-            self.means.log.warning(format!("No thread to look for a process: {error}"));
+            self.reach.log.warning(format!("No thread to look for a process: {error}"));
         }
     }
 
@@ -111,7 +97,8 @@ impl Peers {
 
 /// The connection to one node, and its thread's state.
 struct Link {
-    means: Means,
+    reach: Reach,
+    tell: Sender<Message>,
     node: NodeId,
     at: PrimaryAddress,
     target: Option<Target>,
@@ -121,12 +108,12 @@ struct Link {
 }
 
 impl Link {
-    fn new(means: Means, node: NodeId, at: PrimaryAddress) -> Link {
-        Link { means, node, at, target: None, stood: false, next_try: Instant::now() }
+    fn new(reach: Reach, tell: Sender<Message>, node: NodeId, at: PrimaryAddress) -> Link {
+        Link { reach, tell, node, at, target: None, stood: false, next_try: Instant::now() }
     }
 
     fn run(mut self, asked: &Receiver<Question>) {
-        while !self.means.stopping.load(Relaxed) {
+        while !self.reach.stopping.load(Relaxed) {
             match asked.recv_timeout(LOOK) {
                 Ok(question) => self.ask(question),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -153,20 +140,11 @@ impl Link {
         self.next_try = Instant::now() + PAUSE;
         if is_refused(&self.at) {
             if std::mem::replace(&mut self.stood, false) {
-                let _ =
-                    self.means.tell.send(Message::Heard(Event::Gone { node: self.node, since }));
+                let _ = self.tell.send(Message::Heard(Event::Gone { node: self.node, since }));
             }
             return;
         }
-        let config = self.means.engine.config.snapshot();
-        let host = String::from_utf8_lossy(&self.at.host);
-        let active = config.tls_replication.then_some(&self.means.active);
-        let address = Address { host: &host, port: self.at.port, active };
-        let credentials = credentials(&config);
-        let is_stopped = || self.means.stopping.load(Relaxed);
-        let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
-        let connected =
-            Target::connect(&self.means.engine, &address, credentials.view(), 0, patience);
+        let connected = self.reach.connect(&self.at);
         if let Ok(target) = connected {
             (self.target, self.stood) = (Some(target), true);
         }
@@ -176,9 +154,9 @@ impl Link {
     fn ask(&mut self, question: Question) {
         let Some(target) = &mut self.target else { return };
         let Question { epoch, round, duration_ms } = question;
-        let promise = format!("{} {epoch} {round} {duration_ms}", self.means.own);
+        let promise = format!("{} {epoch} {round} {duration_ms}", self.reach.own);
         let words = [&b"REPLCONF"[..], b"cluster-promise", promise.as_bytes()];
-        let is_stopped = || self.means.stopping.load(Relaxed);
+        let is_stopped = || self.reach.stopping.load(Relaxed);
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         let given = match target.ask(words.into_iter(), patience) {
             Ok(()) => true,
@@ -186,7 +164,7 @@ impl Link {
             Err(_) => return self.lose(),
         };
         let node = self.node;
-        let _ = self.means.tell.send(Message::Heard(Event::Promised { node, epoch, round, given }));
+        let _ = self.tell.send(Message::Heard(Event::Promised { node, epoch, round, given }));
     }
 }
 
@@ -231,15 +209,4 @@ fn binds(word: &[u8], address: IpAddr) -> bool {
         Ok(own) => own == address || own.is_unspecified() && own.is_ipv4() == address.is_ipv4(),
         Err(_) => word == if address.is_ipv4() { "*" } else { "::*" },
     }
-}
-
-/// The words of AUTH, which are those of replication.
-pub(super) fn credentials(config: &Config) -> OwnedArguments {
-    let (user, password) = (&*config.masteruser, &*config.masterauth);
-    let words: &[&[u8]] = match (user.is_empty(), password.is_empty()) {
-        (_, true) => &[],
-        (true, false) => &[password],
-        (false, false) => &[user, password],
-    };
-    words.iter().copied().collect()
 }
