@@ -48,7 +48,9 @@ pub fn monotonic_us() -> u64 {
     then + (since_boot_us() - begun)
 }
 
-/// Microseconds since the machine was started. It costs what [`Instant::now`] does.
+/// Microseconds since the machine was started. It costs what [`Instant::now`] does. It asks the C
+/// library, which asks the system where `crates/simulation` has taken away the quick way. rustix
+/// finds that way nevertheless.
 #[inline]
 fn since_boot_us() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

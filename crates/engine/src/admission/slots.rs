@@ -216,9 +216,7 @@ impl Engine {
         let misplaced = locate(view, (config, true), purpose, &slots).err();
         misplaced.filter(|own| !own.is_down()).map(|own| own.error(config, client))
     }
-}
 
-impl Engine {
     /// The error for a client that follows changes of one key, if this node does not serve it.
     pub fn refusal_of_follower(&self, client: &Client, filter: &Filter) -> Option<CommandError> {
         let view = self.cluster.view()?;

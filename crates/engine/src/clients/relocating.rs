@@ -120,8 +120,8 @@ impl Engine {
         Some((wait, error))
     }
 
-    /// Ends that clients follow changes of keys which this node does not serve any more. They hear
-    /// nothing of the deletion of these keys, which have gone nowhere.
+    /// Ends the streams of clients that follow a key which this node does not serve any more. They
+    /// do not hear that it is deleted here: it lives on elsewhere.
     fn send_followers_away(&self) {
         let mut leaving = Vec::new();
         self.followers.each(|own| leaving.push(Arc::clone(own)));

@@ -56,15 +56,14 @@ impl Broadcast {
         let primaries =
             view.topology.shards.keys().filter_map(|own| view.topology.primary_of(*own));
         let others: Vec<_> = primaries.filter(|node| node.id != self.reach.own).collect();
-        let mut all = self.all.lock();
-        all.retain(|id, _| others.iter().any(|node| node.id == *id));
-        if others.is_empty() {
-            return;
-        }
         let mut command = Vec::new();
-        encode_command([b"PUBLISH", channel, message].into_iter(), &mut command);
+        if !others.is_empty() {
+            encode_command([b"PUBLISH", channel, message].into_iter(), &mut command);
+        }
         let command: Arc<[u8]> = command.into();
         let config = self.reach.engine.config.load();
+        let mut all = self.all.lock();
+        all.retain(|id, _| others.iter().any(|node| node.id == *id));
         for node in others {
             let at = setup::place_of(&node.address, &config);
             if all.get(&node.id).is_none_or(|own| own.at != at) {
@@ -73,9 +72,10 @@ impl Broadcast {
             }
             if let Some(own) = all.get(&node.id)
                 && own.waiting.load(Relaxed) < MOST_WAITING
-                && own.messages.send(Arc::clone(&command)).is_ok()
             {
                 own.waiting.fetch_add(command.len(), Relaxed);
+                // Its thread ends with the server alone.
+                let _ = own.messages.send(Arc::clone(&command));
             }
         }
     }
