@@ -126,6 +126,8 @@ fn start(certificates: &Certificates) -> Result<(Server, Ports)> {
             ("client-output-buffer-limit", "normal 1mb 0 0"),
             ("client-query-buffer-limit", "1mb"),
             ("maxmemory-clients", "64mb"),
+            // A follower of changes leaves this much behind, for others that go on where it was.
+            ("changes-backlog-size", "4mb"),
             ("http-port", &http),
             ("tls-port", &tls),
             ("https-port", &https),
