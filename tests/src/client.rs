@@ -16,6 +16,9 @@ use crate::certificates::Encryption;
 /// second takes ten where ten processes share a processor.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Longer than that no client waits for a node of a cluster that says nothing.
+pub const SILENCE: Duration = Duration::from_millis(300);
+
 /// One reply, with its wire type kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -212,10 +215,40 @@ impl Client {
     /// The connection is broken or closed, silent for too long, or sends what is not RESP.
     pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Reply> {
         self.send(words)?;
+        self.next_reply()
+    }
+
+    /// Waits for a reply that has to come.
+    fn next_reply(&mut self) -> Result<Reply> {
         match self.receive()? {
             Received::Reply(reply) => Ok(reply),
             Received::Closed => bail!("the server closed the connection instead of replying"),
         }
+    }
+
+    /// Sends one command and returns its reply, unless nothing of that comes for so long. What
+    /// becomes of the command is not known then, and the connection is of no more use.
+    ///
+    /// # Errors
+    /// As [`Client::call`], or nothing comes.
+    pub fn call_within<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+        patience: Duration,
+    ) -> Result<Reply> {
+        self.send(words)?;
+        self.receive_within(patience)
+    }
+
+    /// Waits so long for the next reply.
+    ///
+    /// # Errors
+    /// Nothing comes, or the connection ends.
+    pub fn receive_within(&mut self, patience: Duration) -> Result<Reply> {
+        if !self.has_input(patience)? {
+            bail!("silence");
+        }
+        self.next_reply()
     }
 
     /// Sends one command written as text, split at blanks.

@@ -9,25 +9,26 @@
 
 use anyhow::{Context, Result, ensure};
 use tests::client::Reply;
+use tests::cluster::Deployment;
 use tests::etcd_members::EtcdMembers;
 use tests::observe::wait_until;
 use tests::server::{Server, Target, free_port};
 
-const PREFIX: &str = "/dunlin/dunlin/";
 /// The slots of each shard, and its nodes.
 const SHARDS: [(&str, &[usize]); 2] = [("0-8000", &[0, 2]), ("8001-16000", &[1])];
 
 /// See the module's text.
 pub(crate) struct Nodes {
     pub(crate) all: Vec<Server>,
-    etcd: Option<EtcdMembers>,
+    /// It ends with them.
+    _etcd: Option<EtcdMembers>,
 }
 
 impl Nodes {
     /// Starts nodes of Dunlin.
     pub(crate) fn start(options: &[(&str, &str)]) -> Result<Nodes> {
-        let etcd = EtcdMembers::start(1)?;
-        let address = etcd.url(0);
+        let mut deployment = Deployment::empty()?;
+        let address = deployment.etcd.url(0);
         let mut usual = vec![
             ("cluster-enabled", "yes"),
             ("cluster-etcd", &*address),
@@ -35,59 +36,13 @@ impl Nodes {
             ("repl-diskless-sync-delay", "0"),
         ];
         usual.extend(options);
-        let mut all = Vec::new();
         for _ in 0..3 {
-            all.push(Server::start_with_http(&usual)?.0);
+            deployment.nodes.push(Server::start_with_http(&usual)?.0);
         }
-        let nodes = Nodes { all, etcd: Some(etcd) };
-        nodes.form_shards()?;
+        form_shards(&deployment)?;
+        let nodes = Nodes { all: deployment.nodes, _etcd: Some(deployment.etcd) };
         nodes.wait_until_served()?;
         Ok(nodes)
-    }
-
-    /// Makes the first node of each shard its primary, and gives it its replicas then.
-    fn form_shards(&self) -> Result<()> {
-        for (number, (slots, members)) in SHARDS.iter().enumerate() {
-            let shard = format!("{number:040}");
-            for (at, member) in members.iter().enumerate() {
-                let name = self.join(&shard, *member)?;
-                if at > 0 {
-                    continue;
-                }
-                let value = format!("{{\"slots\":\"{slots}\",\"members\":[\"{name}\"]}}");
-                self.put(&format!("shards/{shard}"), &value)?;
-                let key = if number == 0 { "k2" } else { "k0" };
-                wait_until("it is the primary", || {
-                    let reply = self.all[*member].connect()?.call(&["SET", key, "v"])?;
-                    Ok(reply == Reply::Status(b"OK".to_vec()))
-                })
-                .with_context(|| self.all[*member].log_tail())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn put(&self, key: &str, value: &str) -> Result<()> {
-        let etcd = self.etcd.as_ref().context("it has an etcd")?;
-        etcd.control(&["put", &format!("{PREFIX}{key}"), value]).map(drop)
-    }
-
-    /// Has a node belong to a shard. Returns its name.
-    fn join(&self, shard: &str, member: usize) -> Result<String> {
-        let etcd = self.etcd.as_ref().context("it has an etcd")?;
-        let node = &self.all[member];
-        let name = text(&node.connect()?.call_text("CLUSTER MYID")?)?;
-        let key = format!("{PREFIX}members/{name}");
-        let mut value = String::new();
-        wait_until("the node has made itself known", || {
-            value = etcd.control(&["get", "--print-value-only", &key])?;
-            Ok(value.starts_with('{'))
-        })
-        .with_context(|| node.log_tail())?;
-        let rest = value.trim().trim_start_matches('{');
-        let rest = rest.strip_prefix("\"shard\":null,").unwrap_or(rest);
-        self.put(&format!("members/{name}"), &format!("{{\"shard\":\"{shard}\",{rest}"))?;
-        Ok(name)
     }
 
     /// Starts nodes of the reference.
@@ -120,7 +75,7 @@ impl Nodes {
         wait_until("the primary is known", || {
             Ok(call(2, &format!("CLUSTER REPLICATE {id}")).is_ok())
         })?;
-        let nodes = Nodes { all: all.into_iter().map(|own| own.0).collect(), etcd: None };
+        let nodes = Nodes { all: all.into_iter().map(|own| own.0).collect(), _etcd: None };
         nodes.wait_until_served()?;
         Ok(nodes)
     }
@@ -162,6 +117,24 @@ impl Nodes {
         }
         line
     }
+}
+
+/// Makes the first node of each shard its primary, and gives it its replicas then.
+fn form_shards(deployment: &Deployment) -> Result<()> {
+    for (number, (slots, members)) in SHARDS.iter().enumerate() {
+        let (shard, first) = (format!("{number:040}"), members[0]);
+        deployment.form_shard(&shard, slots, first..first + 1)?;
+        let node = &deployment.nodes[first];
+        let key = if number == 0 { "k2" } else { "k0" };
+        wait_until("it is the primary", || {
+            Ok(node.connect()?.call(&["SET", key, "v"])? == Reply::Status(b"OK".to_vec()))
+        })
+        .with_context(|| node.log_tail())?;
+        for member in &members[1..] {
+            deployment.join(*member, &shard)?;
+        }
+    }
+    Ok(())
 }
 
 /// A reply that is text.
