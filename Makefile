@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers cluster-failovers backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers cluster-failovers cluster-partitions backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -89,6 +89,15 @@ cluster-failovers: peers
 	cargo build --profile ci --package dunlin
 	DUNLIN_FAILOVERS=$(COUNT) \
 		cargo test --profile ci --package tests --test cluster_failover -- --ignored --nocapture many_failovers
+
+# Parts nodes of a cluster from each other, from etcd and from clients COUNT times, while clients write at quorum.
+# A judge looks for an order of what they have done and seen: make cluster-partitions COUNT=200 SEED=7. A
+# hundred take some five minutes. The history of a failure is kept, and the report says where.
+cluster-partitions: COUNT ?= 200
+cluster-partitions: peers
+	cargo build --profile ci --package dunlin
+	DUNLIN_PARTITIONS=$(COUNT) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package tests --test cluster_partitions -- --nocapture no_partition
 
 # Backs up servers of all kinds under random writers while backups and servers are killed, and restores COUNT
 # positions in all, which have to be exactly what the server had there: make backups COUNT=200 SEED=7.

@@ -39,6 +39,29 @@ pub fn open_files(pid: u32) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count())
 }
 
+/// Which of some processes has the connection of IPv4 whose local port is that one.
+///
+/// # Errors
+/// The system does not tell about connections.
+pub fn owner_of_connection(port: u16, processes: &[u32]) -> Result<Option<usize>> {
+    let table = fs::read_to_string("/proc/net/tcp")?;
+    let own = format!(":{port:04X}");
+    // The columns are: number, local and remote place, state, and others; the tenth is the inode.
+    let inode = table.lines().skip(1).find_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let is_open = *columns.get(3)? == "01" && columns.get(1)?.ends_with(&own);
+        is_open.then(|| format!("socket:[{}]", columns.get(9).unwrap_or(&"0")))
+    });
+    let Some(inode) = inode else { return Ok(None) };
+    Ok(processes.iter().position(|pid| {
+        // One that is gone has none.
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        files
+            .filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|link| link.as_os_str() == &*inode)
+    }))
+}
+
 /// Processor time that the threads of a process had used when each last went to sleep, in
 /// nanoseconds.
 ///

@@ -2,8 +2,9 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -15,7 +16,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The longest piece.
 const PIECE_MAX: usize = 16 * 1024;
 
-struct Shared {
+/// Which of the two ways of a connection is meant: to the server, or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From those who connect.
+    There,
+    /// To them.
+    Back,
+}
+
+/// What a test does to some connections through a proxy.
+#[derive(Debug)]
+pub struct Link {
     /// Connections made before this number changed are cut.
     epoch: AtomicU64,
     /// Connections that were made, and those that are open.
@@ -24,17 +36,83 @@ struct Shared {
     /// The pause before each piece, in microseconds, and the length of pieces.
     pause: AtomicU64,
     piece: AtomicUsize,
-    /// Nothing passes, and nothing ends.
-    is_held: AtomicBool,
+    /// Nothing passes on this way, and nothing ends.
+    is_held: [AtomicBool; 2],
     /// New connections are ended at once.
     refuses: AtomicBool,
-    ended: AtomicBool,
 }
 
-/// See the module's text. It ends when it is dropped.
+impl Default for Link {
+    fn default() -> Link {
+        Link {
+            epoch: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            open: AtomicU64::new(0),
+            pause: AtomicU64::new(0),
+            piece: AtomicUsize::new(PIECE_MAX),
+            is_held: Default::default(),
+            refuses: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Link {
+    /// Cuts all connections.
+    pub fn cut(&self) {
+        self.epoch.fetch_add(1, SeqCst);
+    }
+
+    /// How many connections there were.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        self.made.load(SeqCst)
+    }
+
+    /// Whether a connection is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.load(SeqCst) > 0
+    }
+
+    /// Passes on in pieces of this length at most, each after a pause.
+    pub fn split(&self, piece: usize, pause: Duration) {
+        self.piece.store(piece.clamp(1, PIECE_MAX), SeqCst);
+        let pause = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+        self.pause.store(pause, SeqCst);
+    }
+
+    /// Lets nothing pass, as a network that has lost its way does, or lets it pass again.
+    pub fn hold(&self, is_held: bool) {
+        self.hold_one(Way::There, is_held);
+        self.hold_one(Way::Back, is_held);
+    }
+
+    /// Lets nothing pass on one way, or lets it pass again.
+    pub fn hold_one(&self, way: Way, is_held: bool) {
+        self.is_held[way as usize].store(is_held, SeqCst);
+    }
+
+    /// Ends new connections at once, or takes them again.
+    pub fn refuse(&self, refuses: bool) {
+        self.refuses.store(refuses, SeqCst);
+    }
+}
+
+/// See the module's text. It ends when it is dropped. Its link says what happens to connections.
+#[derive(Debug)]
 pub struct Proxy {
     port: u16,
-    shared: Arc<Shared>,
+    to: Arc<AtomicU16>,
+    ended: Arc<AtomicBool>,
+    link: Arc<Link>,
+}
+
+impl Deref for Proxy {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.link
+    }
 }
 
 impl Proxy {
@@ -43,30 +121,39 @@ impl Proxy {
     /// # Errors
     /// No port is free.
     pub fn start(to: u16) -> Result<Proxy> {
+        Proxy::start_with(to, |_, link| Arc::clone(link))
+    }
+
+    /// Starts one whose connections belong to links that are chosen by the port from which they
+    /// come. The proxy's own link is there for those that no other has.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub fn start_with(
+        to: u16,
+        choose: impl Fn(u16, &Arc<Link>) -> Arc<Link> + Send + 'static,
+    ) -> Result<Proxy> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let shared = Arc::new(Shared {
-            epoch: AtomicU64::new(0),
-            made: AtomicU64::new(0),
-            open: AtomicU64::new(0),
-            pause: AtomicU64::new(0),
-            piece: AtomicUsize::new(PIECE_MAX),
-            is_held: AtomicBool::new(false),
-            refuses: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-        });
-        let own = Arc::clone(&shared);
+        let (to, ended) = (Arc::new(AtomicU16::new(to)), Arc::<AtomicBool>::default());
+        let link = Arc::<Link>::default();
+        let proxy = Proxy { port, to, ended, link };
+        let (to, ended) = (Arc::clone(&proxy.to), Arc::clone(&proxy.ended));
+        let own = Arc::clone(&proxy.link);
         spawn(move || {
-            while !own.ended.load(SeqCst) {
-                match listener.accept() {
-                    Ok((near, _)) if !own.refuses.load(SeqCst) => connect(near, to, &own),
-                    Ok(_) => {}
-                    Err(_) => sleep(Duration::from_millis(2)),
+            while !ended.load(SeqCst) {
+                let Ok((near, place)) = listener.accept() else {
+                    sleep(Duration::from_millis(2));
+                    continue;
+                };
+                let link = choose(place.port(), &own);
+                if !link.refuses.load(SeqCst) {
+                    connect(near, to.load(SeqCst), &link, &ended);
                 }
             }
         });
-        Ok(Proxy { port, shared })
+        Ok(proxy)
     }
 
     /// The port that it listens at.
@@ -75,58 +162,32 @@ impl Proxy {
         self.port
     }
 
-    /// Cuts all connections.
-    pub fn cut(&self) {
-        self.shared.epoch.fetch_add(1, SeqCst);
-    }
-
-    /// How many connections there were.
-    #[must_use]
-    pub fn made(&self) -> u64 {
-        self.shared.made.load(SeqCst)
-    }
-
-    /// Whether a connection is open.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.shared.open.load(SeqCst) > 0
-    }
-
-    /// Passes on in pieces of this length at most, each after a pause.
-    pub fn split(&self, piece: usize, pause: Duration) {
-        self.shared.piece.store(piece.clamp(1, PIECE_MAX), SeqCst);
-        let pause = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
-        self.shared.pause.store(pause, SeqCst);
-    }
-
-    /// Lets nothing pass, as a network that has lost its way does, or lets it pass again.
-    pub fn hold(&self, is_held: bool) {
-        self.shared.is_held.store(is_held, SeqCst);
-    }
-
-    /// Ends new connections at once, or takes them again.
-    pub fn refuse(&self, refuses: bool) {
-        self.shared.refuses.store(refuses, SeqCst);
+    /// Passes new connections on to another port.
+    pub fn lead_to(&self, port: u16) {
+        self.to.store(port, SeqCst);
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.shared.ended.store(true, SeqCst);
+        self.ended.store(true, SeqCst);
     }
 }
 
-fn connect(near: TcpStream, to: u16, shared: &Arc<Shared>) {
+fn connect(near: TcpStream, to: u16, link: &Arc<Link>, ended: &Arc<AtomicBool>) {
     let Ok(far) = TcpStream::connect(("127.0.0.1", to)) else { return };
+    // Small pieces are passed on at once.
+    let _ = (near.set_nodelay(true), far.set_nodelay(true));
     let clones = near.try_clone().and_then(|near| Ok((near, far.try_clone()?)));
     let Ok((near_too, far_too)) = clones else { return };
-    shared.made.fetch_add(1, SeqCst);
-    let began = shared.epoch.load(SeqCst);
-    for (from, to) in [(near, far), (far_too, near_too)] {
-        let own = Arc::clone(shared);
+    link.made.fetch_add(1, SeqCst);
+    let began = link.epoch.load(SeqCst);
+    for (way, from, to) in [(Way::There, near, far), (Way::Back, far_too, near_too)] {
+        let (own, ended) = (Arc::clone(link), Arc::clone(ended));
         own.open.fetch_add(1, SeqCst);
         spawn(move || {
-            pass_on(&from, &to, began, &own);
+            let is_over = || ended.load(SeqCst) || own.epoch.load(SeqCst) != began;
+            pass_on(&from, &to, (&own, way), &is_over);
             // The other end may have ended it already.
             let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
             own.open.fetch_sub(1, SeqCst);
@@ -135,8 +196,12 @@ fn connect(near: TcpStream, to: u16, shared: &Arc<Shared>) {
 }
 
 /// Passes bytes on until the connection ends or is cut.
-fn pass_on(mut from: &TcpStream, mut to: &TcpStream, began: u64, shared: &Shared) {
-    let is_over = || shared.ended.load(SeqCst) || shared.epoch.load(SeqCst) != began;
+fn pass_on(
+    mut from: &TcpStream,
+    mut to: &TcpStream,
+    (link, way): (&Link, Way),
+    is_over: &dyn Fn() -> bool,
+) {
     let is_set = from.set_nonblocking(false).and(from.set_read_timeout(Some(LOOK_EVERY)));
     // A receiver that takes nothing must not keep the proxy from its end.
     if is_set.and(to.set_write_timeout(Some(LOOK_EVERY))).is_err() {
@@ -145,18 +210,22 @@ fn pass_on(mut from: &TcpStream, mut to: &TcpStream, began: u64, shared: &Shared
     let is_patient = |kind: ErrorKind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
     let mut buffer = [0; PIECE_MAX];
     while !is_over() {
-        if shared.is_held.load(SeqCst) {
+        if link.is_held[way as usize].load(SeqCst) {
             sleep(LOOK_EVERY);
             continue;
         }
-        let piece = shared.piece.load(SeqCst);
+        let piece = link.piece.load(SeqCst);
         let read = match from.read(&mut buffer[..piece]) {
             Ok(0) => return,
             Ok(read) => read,
             Err(error) if is_patient(error.kind()) => continue,
             Err(_) => return,
         };
-        let pause = shared.pause.load(SeqCst);
+        // It may have been held while this waited for the piece.
+        while link.is_held[way as usize].load(SeqCst) && !is_over() {
+            sleep(LOOK_EVERY);
+        }
+        let pause = link.pause.load(SeqCst);
         if pause > 0 {
             sleep(Duration::from_micros(pause));
         }
