@@ -308,7 +308,7 @@ fn errors_are_counted_and_told() -> Result<()> {
         "lpush list 1: errors: 100 WRONGTYPE\n  the server said: WRONGTYPE Operation against";
     ensure!(said.complaints.contains(told), "{said:?}");
     for (arguments, expected) in [
-        (&["--cluster"][..], "not supported yet"),
+        (&["--cluster", "-I"][..], "one server"),
         (&["--rate", "5", "--think", "1"], "--think"),
         (&["--no-such-option"], "Invalid option \"--no-such-option\""),
         (&["-t", "set,nosuch"], "there is no test 'nosuch'. The tests are ping, ping_inline"),

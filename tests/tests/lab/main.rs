@@ -1,6 +1,7 @@
 //! `dunlin lab` as a process: experiments with real servers, what is done to them, what is left
 //! behind, and what is said about mistakes.
 
+mod clusters;
 mod encrypted;
 mod replication;
 mod targets;

@@ -53,7 +53,10 @@ impl Bench {
         command.args(["--foreground", "--kill-after=5", "110"]).arg(dunlin_binary()?);
         command.args(["lab", "run", "own.toml", "--out", "out"]).args(arguments);
         command.current_dir(self.directory.path()).env("TMPDIR", self.directory.path());
-        command.env("PATH", peers::search_path());
+        let mut path = peers::search_path();
+        path.push(":");
+        path.push(peers::etcd("etcd").parent().context("a directory")?);
+        command.env("PATH", path);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }

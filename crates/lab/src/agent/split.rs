@@ -115,6 +115,7 @@ fn add(sum: &mut Recording, other: Recording) {
     generator.unsent += more.unsent;
     generator.connects += more.connects;
     generator.resumed += more.resumed;
+    generator.redirects += more.redirects;
     generator.socket_errors += more.socket_errors;
     generator.own_errors += more.own_errors;
     generator.doubtful_from = verdict::earliest(generator.doubtful_from, more.doubtful_from);

@@ -15,6 +15,8 @@ Options of redis-benchmark:
   --dbnum N            the database (0)
   -3                   RESP3
   --enable-tracking    sends CLIENT TRACKING on first
+  --cluster            each request goes to the node of a cluster that has its key: the first word
+                       with a placeholder, or else the first after the command's name
   -c CLIENTS           connections at the same time (50)
   -n REQUESTS          requests in all (100000)
   -d BYTES             size of values (3)

@@ -44,6 +44,7 @@ pub(super) struct Options {
     pub(super) sizes: Option<Sizes>,
     pub(super) ttl: Option<f64>,
     pub(super) reconnect: bool,
+    pub(super) cluster: bool,
     pub(super) urls: Vec<url::Http>,
     pub(super) method: Option<String>,
     pub(super) body: Option<String>,
@@ -88,6 +89,7 @@ impl Default for Options {
             sizes: None,
             ttl: None,
             reconnect: false,
+            cluster: false,
             urls: Vec::new(),
             method: None,
             body: None,
@@ -224,7 +226,7 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         "--tls" => {
             address.encryption.get_or_insert_default();
         }
-        "--cluster" => return Err("--cluster: cluster mode is not supported yet".to_owned()),
+        "--cluster" => options.cluster = true,
         option => return options.encryption.take_option(option, || words.text()),
     }
     Ok(true)
@@ -310,6 +312,8 @@ fn refuse_contradictions(options: &Options) -> Result<(), String> {
         ),
         (is_http && options.protocol == 3, "-3 is for the Redis protocol"),
         (is_http && options.tracking, "--enable-tracking is for the Redis protocol"),
+        (is_http && options.cluster, "--cluster is for the Redis protocol"),
+        (options.idle && options.cluster, "-I opens connections to one server"),
         (is_http && options.ttl.is_some(), "--ttl is for the Redis protocol"),
         (!is_http && options.method.is_some(), "--method needs --http"),
         (!is_http && options.body.is_some(), "--body needs --http"),
@@ -377,7 +381,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused() {
-        assert!(parsed("--cluster").unwrap_err().ends_with("not supported yet"));
+        assert!(parsed("--cluster --http http://a/").unwrap_err().contains("Redis protocol"));
         assert!(parsed("-zz").unwrap_err().starts_with("Invalid option \"-zz\""));
         assert!(parsed("-n").unwrap_err().contains("option argument missing"));
     }

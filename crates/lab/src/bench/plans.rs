@@ -110,6 +110,7 @@ fn base(options: &Options) -> Plan {
         phase: 0.0,
         seed: options.seed,
         reconnect: options.reconnect,
+        cluster: options.cluster,
     }
 }
 

@@ -121,6 +121,10 @@ fn head(measurement: &Measurement, recording: &Recording, settings: &KernelParam
         let _ = writeln!(text, "  host configuration \"save\": {}", settings.save);
         let _ = writeln!(text, "  host configuration \"appendonly\": {}", settings.append_only);
     }
+    if plan.cluster {
+        let redirects = recording.generator.redirects;
+        let _ = writeln!(text, "  cluster mode: yes, {redirects} requests were sent on");
+    }
     if plan.threads > 1 {
         let _ = writeln!(text, "  multi-thread: yes\n  threads: {}", plan.threads);
     } else {

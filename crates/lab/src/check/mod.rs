@@ -22,7 +22,7 @@ use base::clock;
 
 pub use recovery::{is_judged, recovery_seconds};
 
-use crate::experiment::case::CheckRule;
+use crate::experiment::case::{CheckRule, Followed};
 use crate::results::Check;
 use crate::targets::connection::Connection;
 use history::{History, Verdict};
@@ -57,6 +57,8 @@ impl Checker {
         let manners = Manners {
             patience: Duration::from_secs_f64(rule.timeout),
             greeting: rule.greeting.clone(),
+            // A node that looks again before it answers may have written already.
+            is_unsure: !rule.greeting.is_empty() || rule.followed == Followed::Cluster,
             confirmation: rule.confirmation.clone(),
         };
         let size = (rule.writers, rule.keys);
@@ -113,6 +115,7 @@ impl Checker {
         check.refused = self.shared.refused();
         let times = || histories.iter().flat_map(History::times);
         check.longest_gap_seconds = recovery::longest_gap(times().collect(), ended);
+        check.usual_gap_seconds = recovery::usual_gap(times().collect(), faults, ended);
         let times = times();
         let buckets = recovery::buckets(times, BUCKET_SECONDS, ended);
         check.recovery_seconds = recovery_seconds(&buckets, BUCKET_SECONDS, WINDOW, faults);

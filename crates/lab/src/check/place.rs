@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::sentinels;
+use crate::load::topology;
 use crate::targets::connection::{Connection, Endpoint};
+use crate::targets::shards::TAG;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub enum Place {
     Sentinels(Vec<Endpoint>, Vec<(u16, Endpoint)>),
     /// The first of these that does not refuse.
     Servers(Vec<Endpoint>, AtomicUsize),
+    /// The node of a cluster that has slot 0, as one of these says: the next one each time.
+    Cluster(Vec<Endpoint>, AtomicUsize),
 }
 
 /// At which of several servers a connection is.
@@ -53,6 +57,25 @@ impl Place {
                 let endpoint = endpoint.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
                 Ok((endpoint.connect(patience)?, Stop(at)))
             }
+            Place::Cluster(nodes, turn) => {
+                let turn = turn.fetch_add(1, Ordering::Relaxed);
+                let asked = nodes.get(turn % nodes.len().max(1)).ok_or(io::ErrorKind::NotFound)?;
+                let reply = asked.connect(patience)?.call(&["CLUSTER", "SLOTS"])?;
+                let ranges = topology::read(&reply, &asked.host)?;
+                let owner = ranges.iter().find(|range| range.has(0));
+                let owner = owner.and_then(|range| range.nodes.first());
+                let owner = owner.ok_or_else(|| io::Error::other("slot 0 has no node"))?;
+                let own = Endpoint { host: owner.host.clone(), port: owner.port, ..asked.clone() };
+                Ok((own.connect(patience)?, Stop(0)))
+            }
+        }
+    }
+
+    /// What the names of all keys begin with.
+    pub(super) fn tag(&self) -> String {
+        match self {
+            Place::Cluster(..) => format!("{{{TAG}}}"),
+            _ => String::new(),
         }
     }
 

@@ -24,6 +24,20 @@ pub(super) fn longest_gap(mut times: Vec<f64>, end: f64) -> Option<f64> {
     Some(gaps.fold(last.max(0.0), f64::max))
 }
 
+/// The median, over the faults, of the longest time without one of these moments from a fault to
+/// the next one, or to the end.
+pub(super) fn usual_gap(mut times: Vec<f64>, faults: &[f64], end: f64) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    let after = |at: usize| {
+        let (from, to) = (faults[at], faults.get(at + 1).copied().unwrap_or(end));
+        let inside = times.iter().copied().filter(|time| (from..to).contains(time));
+        longest_gap(inside.chain([from]).collect(), to).unwrap_or(0.0)
+    };
+    let mut gaps: Vec<f64> = (0..faults.len()).map(after).collect();
+    gaps.sort_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied()
+}
+
 /// Seconds from a fault until the throughput was back at 90 % of its level before the first fault,
 /// and stayed there for `window` buckets; the longest time if there are several faults. Zero when
 /// it never fell. Nothing when it was not seen to come back after one of them, or there was no
@@ -166,6 +180,14 @@ mod tests {
         assert_eq!(longest_gap(vec![3.0, 1.0, 1.5], 3.5), Some(1.5));
         assert_eq!(longest_gap(vec![1.0, 1.5], 6.0), Some(4.5));
         assert_eq!(longest_gap(Vec::new(), 6.0), None);
+    }
+
+    #[test]
+    fn each_fault_has_a_gap_and_the_usual_one_is_their_median() {
+        let times = vec![1.0, 2.25, 2.5, 3.0, 3.875, 4.0, 4.25, 6.0, 6.25, 6.75];
+        assert_eq!(usual_gap(times.clone(), &[2.0, 4.0, 6.0], 7.0), Some(0.875));
+        assert_eq!(usual_gap(times, &[], 7.0), None);
+        assert_eq!(usual_gap(Vec::new(), &[1.0], 3.0), Some(2.0));
     }
 
     #[test]

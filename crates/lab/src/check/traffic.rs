@@ -19,6 +19,9 @@ const WRITE_PAUSE: Duration = Duration::from_micros(200);
 /// Between two reads of a reader.
 const READ_PAUSE: Duration = Duration::from_millis(1);
 
+/// How errors begin that send a writer elsewhere. What was written is not there.
+const LEFT: [&str; 4] = ["READONLY", "MOVED", "ASK", "TRYAGAIN"];
+
 /// How writers write.
 #[derive(Clone, Debug)]
 pub(super) struct Manners {
@@ -27,6 +30,8 @@ pub(super) struct Manners {
     /// The words that a writer's connection begins with, if any: what they ask for holds for its
     /// writes.
     pub(super) greeting: Vec<String>,
+    /// A write that was answered with an error may be there nevertheless.
+    pub(super) is_unsure: bool,
     /// The words that follow each write, if any: it counts if the answer is 1 or more.
     pub(super) confirmation: Vec<String>,
 }
@@ -47,9 +52,13 @@ impl Manners {
     /// Reads the answers to a write.
     fn judge(&self, write: &Value, confirmation: Option<&Value>) -> Answer {
         match (write, confirmation) {
-            (Value::Error(text), _) if text.starts_with(b"READONLY") => Answer::Left,
+            (Value::Error(text), _)
+                if LEFT.iter().any(|word| text.starts_with(word.as_bytes())) =>
+            {
+                Answer::Left
+            }
             // The write may be there, and only its promise was not kept.
-            (Value::Error(_), _) if !self.greeting.is_empty() => Answer::Unsure,
+            (Value::Error(_), _) if self.is_unsure => Answer::Unsure,
             (Value::Error(_), _) => Answer::Refused,
             (_, None | Some(Value::Integer(1..))) => Answer::Acknowledged,
             _ => Answer::Unsure,
@@ -69,6 +78,7 @@ pub(super) struct Shared {
     /// Writes that were answered with an error.
     refused: AtomicU64,
     place: Place,
+    tag: String,
     manners: Manners,
     /// By writer and slot: the generation and the number of the last acknowledged write.
     last: Vec<Vec<Mutex<(u64, u64)>>>,
@@ -89,6 +99,7 @@ impl Shared {
             generation: AtomicU64::new(1),
             stale_reads: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            tag: place.tag(),
             place,
             manners,
             last: (0..writers).map(|_| slots()).collect(),
@@ -96,7 +107,7 @@ impl Shared {
     }
 
     pub(super) fn key(&self, writer: usize, generation: u64, slot: usize) -> String {
-        format!("check:{}:{writer}:{generation}:{slot}", self.run)
+        format!("{}check:{}:{writer}:{generation}:{slot}", self.tag, self.run)
     }
 
     pub(super) fn seconds(&self) -> f64 {
@@ -200,7 +211,13 @@ pub(super) fn write(shared: &Shared, writer: usize) -> History {
                     shared.set_last(writer, place, number);
                     std::thread::sleep(WRITE_PAUSE);
                 }
-                Ok(Answer::Unsure) => history.lose_sight(place, number),
+                Ok(Answer::Unsure) => {
+                    history.lose_sight(place, number);
+                    // A node of a cluster answers at once that it does not serve now.
+                    if !shared.tag.is_empty() {
+                        std::thread::sleep(RETRY);
+                    }
+                }
                 // It does not count, and was not acknowledged.
                 Ok(Answer::Refused) => std::thread::sleep(RETRY),
                 Ok(Answer::Left) => {
@@ -266,6 +283,7 @@ mod tests {
         let manners = |greeting: &[&str]| Manners {
             patience: Duration::from_secs(1),
             greeting: greeting.iter().map(|word| (*word).to_owned()).collect(),
+            is_unsure: !greeting.is_empty(),
             confirmation: Vec::new(),
         };
         let (plain, durable) = (manners(&[]), manners(&["CLIENT", "DURABILITY", "REPLICAS", "1"]));
@@ -278,5 +296,6 @@ mod tests {
         assert_eq!(plain.judge(&error("MISCONF"), None), Answer::Refused);
         assert_eq!(durable.judge(&error("NODURABLE"), None), Answer::Unsure);
         assert_eq!(durable.judge(&error("READONLY"), None), Answer::Left);
+        assert_eq!(plain.judge(&error("MOVED 0 a:1"), None), Answer::Left);
     }
 }

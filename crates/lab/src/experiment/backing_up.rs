@@ -1,11 +1,11 @@
 //! `dunlin backup` takes all data of a target and the stream behind it, as a user would, and checks
 //! what it has.
 
-use super::tool;
 use crate::load::Encryption;
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
 use crate::targets::directory::Directory;
+use crate::targets::tool;
 
 /// The name of such events.
 pub(super) const BACKUP: &str = "backup";

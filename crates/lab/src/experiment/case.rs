@@ -55,6 +55,9 @@ pub struct Event {
     pub at: f64,
     /// The action.
     pub action: Action,
+    /// The process that is killed, stopped or continued, by its place; none: the store, or in a
+    /// cluster the primary of slot 0.
+    pub of: Option<usize>,
 }
 
 /// An action on a target.
@@ -81,6 +84,8 @@ pub enum Action {
     },
     /// All data of the store moves to the target itself.
     Move,
+    /// Slots of a cluster, from slot 0 on, move to another shard.
+    MoveSlots(u16),
     /// A backup is taken of the store.
     Backup,
     /// Many connections that all come at once, ask once, and stay for a while.
@@ -174,6 +179,8 @@ pub enum Followed {
     Sentinels(Vec<usize>),
     /// At the first of these that does not refuse.
     Servers(Vec<usize>),
+    /// At the node of a cluster that has slot 0.
+    Cluster,
 }
 
 /// How the lag of a replica is measured.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 use super::case::Case;
+use super::clustered;
 use super::error::{FileError, guess};
 use super::figures;
 use super::file::{Axis, File, SizeSection, TargetSection, Template, Value};
@@ -93,7 +94,7 @@ const BUILT_IN: [&str; 11] = [
 ];
 
 /// The figures that the report itself reads from recordings, besides percentiles.
-const OWN_FIGURES: [&str; 13] = [
+const OWN_FIGURES: [&str; 14] = [
     "throughput",
     "max",
     "service_p99",
@@ -105,6 +106,7 @@ const OWN_FIGURES: [&str; 13] = [
     "refused",
     "unknown",
     "write_gap_seconds",
+    "usual_write_gap_seconds",
     "check_recovery_seconds",
     "unsent_percent",
 ];
@@ -118,7 +120,8 @@ impl Definition {
     /// # Errors
     /// The first mistake in the file or in the choice.
     pub fn new(path: &str, text: &str, choice: &Choice) -> Result<Self, FileError> {
-        let file = File::parse(path, text)?;
+        let mut file = File::parse(path, text)?;
+        clustered::expand(path, text, &mut file)?;
         let mut definition = Definition {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -237,6 +240,11 @@ impl Definition {
             values.insert(format!("{name}.link_port"), port());
         }
         values.insert("link_port".to_owned(), port());
+        // Those of the target itself, for the processes beside it.
+        for name in ["port", "http_port", "link_port"] {
+            let own = values.get(name).cloned().unwrap_or_default();
+            values.insert(format!("target.{name}"), own);
+        }
         values.insert("directory".to_owned(), context.directory.to_string_lossy().into_owned());
         let certificates = context.directory.join("tls").to_string_lossy().into_owned();
         values.insert("tls_directory".to_owned(), certificates);

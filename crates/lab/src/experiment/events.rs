@@ -34,6 +34,8 @@ pub(crate) struct Events {
     turn: Turn,
     halt: Interrupt,
     last_poll: Instant,
+    /// The process that was stopped last.
+    stopped: Option<usize>,
 }
 
 /// Told that something is done to the server.
@@ -45,12 +47,12 @@ enum PendingEvent {
     Outcome(JoinHandle<Outcome>),
     /// A load runs.
     Burst(ActiveLoad),
-    /// The server is started again at this time.
-    Restart(f64),
-    /// The server is starting.
-    Ready,
-    /// The server goes on at this time.
-    Continue(f64),
+    /// This process is started again at this time.
+    Restart(f64, usize),
+    /// This process is starting.
+    Ready(usize),
+    /// This process goes on at this time.
+    Continue(f64, usize),
     /// The link is mended at this time.
     Mend(f64),
 }
@@ -85,6 +87,7 @@ impl Events {
             turn,
             halt: Interrupt::default(),
             last_poll: zero,
+            stopped: None,
         }
     }
 
@@ -143,8 +146,8 @@ impl Events {
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
-                PendingEvent::Continue(_) => {
-                    let _ = server.go_on();
+                PendingEvent::Continue(_, place) => {
+                    let _ = server.go_on(place);
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
@@ -153,7 +156,7 @@ impl Events {
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
-                PendingEvent::Restart(_) | PendingEvent::Ready => {
+                PendingEvent::Restart(..) | PendingEvent::Ready(_) => {
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::On
                 }
@@ -184,7 +187,7 @@ impl Events {
             matches!(event.action, Action::Kill { .. } | Action::Stop { .. } | Action::Cut { .. });
         (self.turn)();
         self.done.push(results::Event::new(self.seconds(), None, name, ""));
-        match self.act(event.action, server) {
+        match self.act(event.action, event.of, server) {
             Ok((text, pending)) => {
                 self.done[index].outcome = text;
                 // Until something ends it.
@@ -207,10 +210,10 @@ impl Events {
     }
 
     /// A stopped process goes on, or is gone: stops that lasted until now are over.
-    fn end_stops(&mut self, now: f64) {
-        let (stops, others) = std::mem::take(&mut self.pending)
-            .into_iter()
-            .partition(|(_, pending)| matches!(pending, PendingEvent::Continue(_)));
+    fn end_stops(&mut self, place: usize, now: f64) {
+        let is_of = |pending: &PendingEvent| matches!(pending, PendingEvent::Continue(_, own) if *own == place);
+        let (stops, others) =
+            std::mem::take(&mut self.pending).into_iter().partition(|(_, pending)| is_of(pending));
         self.pending = others;
         let stops: Vec<(usize, PendingEvent)> = stops;
         let waiting = stops.into_iter().map(|(index, _)| index);
@@ -227,6 +230,7 @@ impl Events {
     fn act(
         &mut self,
         action: Action,
+        of: Option<usize>,
         server: &mut Server,
     ) -> Result<(String, Option<PendingEvent>), String> {
         let needs_own =
@@ -234,6 +238,20 @@ impl Events {
         if needs_own && !server.is_ours() {
             return Err("the lab has not started this server".to_owned());
         }
+        let place = match of {
+            Some(place) => place,
+            // The one that was stopped.
+            None if matches!(action, Action::Continue) => {
+                self.stopped.unwrap_or(server.store_place())
+            }
+            None if needs_own => server.place_to_break()?,
+            None => server.store_place(),
+        };
+        // Of several nodes, which one it was.
+        let name = match of.is_some() || server.cluster().is_some() {
+            true => format!("{}: ", server.name_of(place)),
+            false => String::new(),
+        };
         let now = self.seconds();
         let (endpoint, halt) = (server.endpoint().clone(), self.halt.clone());
         Ok(match action {
@@ -243,21 +261,24 @@ impl Events {
                 (String::new(), Some(PendingEvent::Outcome(thread)))
             }
             Action::Kill { restart_after } => {
-                let pid = server.kill().ok_or_else(|| "there is no process".to_owned())?;
+                let pid = server.kill(place).ok_or_else(|| "there is no process".to_owned())?;
                 self.faults.push(now);
-                self.end_stops(now);
-                let restart = restart_after.map(|seconds| PendingEvent::Restart(now + seconds));
-                (format!("process {pid} killed"), restart)
+                self.end_stops(place, now);
+                let restart =
+                    restart_after.map(|seconds| PendingEvent::Restart(now + seconds, place));
+                (format!("{name}process {pid} killed"), restart)
             }
             Action::Stop { seconds } => {
-                server.stop().map_err(|error| error.to_string())?;
+                server.stop(place).map_err(|error| error.to_string())?;
                 self.faults.push(now);
-                ("stopped".to_owned(), seconds.map(|seconds| PendingEvent::Continue(now + seconds)))
+                self.stopped = Some(place);
+                let go_on = seconds.map(|seconds| PendingEvent::Continue(now + seconds, place));
+                (format!("{name}stopped"), go_on)
             }
             Action::Continue => {
-                server.go_on().map_err(|error| error.to_string())?;
-                self.end_stops(now);
-                ("goes on".to_owned(), None)
+                server.go_on(place).map_err(|error| error.to_string())?;
+                self.end_stops(place, now);
+                (format!("{name}goes on"), None)
             }
             Action::Cut { seconds } => {
                 if !server.cut_link(true) {
@@ -273,6 +294,14 @@ impl Events {
                         Ok(text) => Outcome { text, lasts: Lasts::Over },
                         Err(reason) => Outcome { text: reason, lasts: Lasts::No },
                     });
+                (String::new(), Some(PendingEvent::Outcome(thread)))
+            }
+            Action::MoveSlots(count) => {
+                let cluster = server.cluster().ok_or("it is no cluster")?.clone();
+                let thread = std::thread::spawn(move || match cluster.move_slots(count, &halt) {
+                    Ok(text) => Outcome { text, lasts: Lasts::Over },
+                    Err(reason) => Outcome { text: reason, lasts: Lasts::No },
+                });
                 (String::new(), Some(PendingEvent::Outcome(thread)))
             }
             Action::Backup => {
@@ -351,18 +380,18 @@ impl Events {
                 self.land(index, active_load);
                 None
             }
-            PendingEvent::Restart(at) if at <= now => match server.launch() {
-                Ok(()) => Some(PendingEvent::Ready),
+            PendingEvent::Restart(at, place) if at <= now => match server.launch(place) {
+                Ok(()) => Some(PendingEvent::Ready(place)),
                 Err(error) => {
                     self.done[index].outcome = error.to_string();
                     self.lasted(index, Lasts::On, now);
                     None
                 }
             },
-            PendingEvent::Ready if self.last_poll.elapsed() >= POLL => {
+            PendingEvent::Ready(place) if self.last_poll.elapsed() >= POLL => {
                 self.last_poll = Instant::now();
-                if !server.is_ready() {
-                    return Some(PendingEvent::Ready);
+                if !server.is_ready(place) {
+                    return Some(PendingEvent::Ready(place));
                 }
                 let until = self.seconds();
                 self.done[index].until = Some(until);
@@ -370,9 +399,9 @@ impl Events {
                 self.done[index].outcome.push_str(&format!("; it answers again after {took:.2} s"));
                 None
             }
-            PendingEvent::Continue(at) if at <= now => {
+            PendingEvent::Continue(at, place) if at <= now => {
                 self.done[index].until = Some(now);
-                if let Err(error) = server.go_on() {
+                if let Err(error) = server.go_on(place) {
                     self.done[index].outcome = error.to_string();
                 }
                 None
@@ -409,6 +438,7 @@ impl Action {
             Action::Continue => "SIGCONT".to_owned(),
             Action::Cut { .. } => "cut link".to_owned(),
             Action::Move => moving::MOVE.to_owned(),
+            Action::MoveSlots(_) => moving::MOVE_SLOTS.to_owned(),
             Action::Backup => backing_up::BACKUP.to_owned(),
             Action::Attach { name, .. } => format!("{name}{}", attaching::ATTACHES),
             Action::ConnectionStorm { connections, .. } => format!("{connections} connections"),

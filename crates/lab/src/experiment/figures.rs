@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::attaching::ATTACHES;
 use super::backing_up::BACKUP;
 use super::lag::Seen;
-use super::moving::{self, MOVE};
+use super::moving::{self, MOVE, MOVE_SLOTS};
 use crate::check::recovery_seconds;
 use crate::load::left_too_many;
 use crate::record::{Latency, Recording};
@@ -88,7 +88,8 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     // The checker's own traffic, a trickle, may be back before the load is, or after it.
     put("recovery_seconds", recovery(run, &measured.faults));
     put("online_seconds", online(run));
-    if let Some(event) = run.events.iter().find(|event| event.name == MOVE && event.done) {
+    let is_move = |name: &str| name == MOVE || name == MOVE_SLOTS;
+    if let Some(event) = run.events.iter().find(|event| is_move(&event.name) && event.done) {
         put("moved_seconds", event.until.map(|end| end - event.at));
         put("writes_held_ms", moving::held_ms(&event.outcome));
     }

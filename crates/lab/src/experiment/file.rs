@@ -105,7 +105,7 @@ pub struct SizeSection {
 }
 
 /// A server.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSection {
     /// Its name in tables; by default its kind.
@@ -148,6 +148,26 @@ pub struct TargetSection {
     pub beside: Vec<Spanned<TargetSection>>,
     /// Which of these keeps the data.
     pub store: Option<Spanned<String>>,
+    /// It is a cluster of such servers.
+    pub cluster: Option<Spanned<ClusterSection>>,
+}
+
+/// How large a cluster is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSection {
+    /// How many shards share the slots.
+    pub shards: usize,
+    /// How many replicas each primary has.
+    #[serde(default)]
+    pub replicas: usize,
+    /// How many members etcd has, if the nodes need it.
+    #[serde(default = "one")]
+    pub etcd: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// How connections to a target are encrypted.
@@ -258,9 +278,18 @@ pub struct EventSection {
     /// Seconds after the loads began.
     pub at: Field,
     /// A command for the server, or `kill`, `stop`, `continue`, `cut`, `attach`, `move`,
-    /// `connection storm`, `hot-key burst`.
+    /// `move slots`, `connection storm`, `hot-key burst`.
     #[serde(rename = "do")]
     pub action: Field,
+    /// The process that is killed, stopped or continued; without it the store, or in a cluster the
+    /// primary of slot 0.
+    pub of: Option<Spanned<String>>,
+    /// How often it happens; once, unless it is said.
+    pub times: Option<Field>,
+    /// The seconds from one time to the next.
+    pub every: Option<Field>,
+    /// How many slots are moved.
+    pub slots: Option<Field>,
     /// After a kill: starts it again this many seconds later.
     pub restart_after: Option<Field>,
     /// The process beside the target that attaches to it as a replica.

@@ -13,7 +13,7 @@ use super::case::{
 use super::error::{FileError, guess};
 use super::file::{
     CheckSection, EventSection, Field, File, HttpSection, KneeSection, LagSection, LoadSection,
-    TargetSection,
+    TargetSection, Template,
 };
 use super::scope::Scope;
 use crate::load::{
@@ -49,9 +49,22 @@ pub(crate) fn case(
                 None => is_there = false,
             }
         }
+        if let Some(name) = &section.get_ref().of {
+            let field = Spanned::new(name.span(), Template(name.get_ref().clone()));
+            event.of = Some(target::place_of(&field, &target, scope)?);
+        }
         refuse_without_processes(section, &event.action, &target, scope)?;
         if is_there && is_on(section.get_ref().on.as_ref(), scope)? {
-            events.push(event);
+            let section = section.get_ref();
+            let times: u32 = scope.positive_or(section.times.as_ref(), 1)?;
+            let every = scope.number_or(section.every.as_ref(), 0.0)?;
+            if let Some(field) = section.times.as_ref().filter(|_| times > 1 && every <= 0.0) {
+                return Err(scope.error(field, "every how many seconds?"));
+            }
+            events.extend(
+                (0..times)
+                    .map(|turn| Event { at: event.at + f64::from(turn) * every, ..event.clone() }),
+            );
         }
     }
     events.sort_by(|left, right| left.at.total_cmp(&right.at));
@@ -80,6 +93,10 @@ pub(crate) fn case(
             load.to = target::addressee(to, file, &target, scope)?;
         }
         load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
+        // Requests over HTTP, and those to another process, go where they are told to.
+        load.plan.cluster = target.cluster.is_some()
+            && load.to.is_none()
+            && matches!(load.plan.work, Work::Resp(_));
         if is_on(section.get_ref().on.as_ref(), scope)? {
             if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
         }
@@ -182,6 +199,7 @@ fn load(
         phase: 0.0,
         seed: 1,
         reconnect: scope.value_or(section.reconnect.as_ref(), "true or false", false)?,
+        cluster: false,
     };
     load::check(&plan).map_err(|error| scope.error_at(spanned.span().start, error.to_string()))?;
     Ok(Load {
@@ -289,13 +307,14 @@ where
 }
 
 /// The words that are not a command for the server but something that the lab does to it.
-const ACTIONS: [&str; 9] = [
+const ACTIONS: [&str; 10] = [
     "kill",
     "stop",
     "continue",
     "cut",
     "attach",
     "move",
+    "move slots",
     "backup",
     "connection storm",
     "hot-key burst",
@@ -312,6 +331,13 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
         "continue" => Action::Continue,
         "cut" => Action::Cut { seconds },
         "move" => Action::Move,
+        "move slots" => {
+            let slots = scope.positive_or(section.slots.as_ref(), 1024)?;
+            if let Some(field) = section.slots.as_ref().filter(|_| slots > 16_384) {
+                return Err(scope.error(field, "there are 16384 slots"));
+            }
+            Action::MoveSlots(slots)
+        }
         "backup" => Action::Backup,
         "attach" => match &section.replica {
             // Its place is known when the target's processes are.
@@ -329,11 +355,13 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
         }
     };
     refuse_foreign_fields(section, &name, scope)?;
-    if let Some(replica) = section.replica.as_ref().filter(|_| name != "attach") {
+    let breaks = ["kill", "stop", "continue"].contains(&name.as_str());
+    let replica = section.replica.as_ref().filter(|_| name != "attach");
+    if let Some(foreign) = replica.or(section.of.as_ref().filter(|_| !breaks)) {
         let message = format!("it means nothing to '{name}'");
-        return Err(scope.error_at(replica.span().start, message));
+        return Err(scope.error_at(foreign.span().start, message));
     }
-    Ok(Event { at: scope.number_or(Some(&section.at), 0.0)?, action })
+    Ok(Event { at: scope.number_or(Some(&section.at), 0.0)?, action, of: None })
 }
 
 /// Some actions need a target of several processes, or a link.
@@ -347,6 +375,9 @@ fn refuse_without_processes(
     let message = match action {
         Action::Cut { .. } if store.link_port.is_none() => {
             "the way to the store can be cut only with link = true, if others use its link_port"
+        }
+        Action::MoveSlots(_) if target.cluster.is_none() => {
+            "slots move between the shards of a cluster"
         }
         Action::Move if target.store.is_none() => {
             "data moves from a process beside the target, its store, to the target itself"
@@ -362,7 +393,8 @@ fn refuse_foreign_fields(
     action: &str,
     scope: &Scope<'_>,
 ) -> Result<(), FileError> {
-    let fields: [(&Option<Field>, &[&str]); 5] = [
+    let fields: [(&Option<Field>, &[&str]); 6] = [
+        (&section.slots, &["move slots"]),
         (&section.restart_after, &["kill"]),
         (&section.seconds, &["stop", "cut", "connection storm", "hot-key burst"]),
         (&section.connections, &["connection storm", "hot-key burst"]),
@@ -526,6 +558,7 @@ fn check_rule(
         places.collect::<Result<Vec<usize>, FileError>>()
     };
     let followed = match (&section.sentinels, &section.servers) {
+        (None, None) if target.cluster.is_some() => Followed::Cluster,
         (None, None) => Followed::Store,
         (Some(names), None) => Followed::Sentinels(places(names)?),
         (None, Some(names)) => Followed::Servers(places(names)?),

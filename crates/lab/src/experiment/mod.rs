@@ -7,6 +7,7 @@ mod attaching;
 mod backing_up;
 pub mod bundled;
 pub mod case;
+mod clustered;
 pub mod definition;
 pub mod error;
 mod events;
@@ -24,7 +25,6 @@ mod sampler;
 mod scope;
 mod storm;
 pub mod suite;
-mod tool;
 
 pub use definition::{Choice, Definition};
 pub use error::FileError;

@@ -1,12 +1,14 @@
 //! `dunlin move` takes the data of one process of a target to another one, as a user would.
 
-use super::tool;
 use crate::load::Encryption;
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
+use crate::targets::tool;
 
 /// The name of such events.
 pub(super) const MOVE: &str = "move";
+/// The name of those that move slots of a cluster.
+pub(super) const MOVE_SLOTS: &str = "move slots";
 /// What stands before the time for which writes were held, in milliseconds.
 pub(super) const HELD: &str = "writes were held for ";
 

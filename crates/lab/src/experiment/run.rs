@@ -150,6 +150,10 @@ impl ActiveRun<'_> {
             Followed::Store => Place::Fixed(self.server.endpoint().clone()),
             Followed::Sentinels(all) => Place::Sentinels(endpoints(all), self.server.links()),
             Followed::Servers(all) => Place::Servers(endpoints(all), AtomicUsize::new(0)),
+            Followed::Cluster => {
+                let nodes = self.server.cluster()?.nodes().to_vec();
+                Place::Cluster(nodes, AtomicUsize::new(0))
+            }
         })
     }
 

@@ -49,6 +49,16 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
         }
         _ => {}
     }
+    let has_no_keys = match &plan.work {
+        Work::Resp(work) => !work.keep_alive || work.tracking || plan.address.database > 0,
+        Work::Http(_) => true,
+    };
+    if plan.cluster && (has_no_keys || plan.address.socket.is_some()) {
+        return wrong(
+            "a cluster takes commands over TCP, in database 0, on connections that are kept; there \
+             is no tracking",
+        );
+    }
     check_memory(plan)?;
     let (weights, keys, sizes) = match &plan.work {
         Work::Resp(work) => {

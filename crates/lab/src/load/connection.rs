@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::channel::Channel;
+use super::render::Request;
 use super::responses::ResponseScanner;
 use super::tally::Flight;
 use resp::client::ReplyScanner;
@@ -36,6 +37,8 @@ pub(crate) struct Connection {
     pub(crate) greetings: usize,
     /// Requests that were sent, or wait to be, the oldest first.
     pub(crate) flights: VecDeque<Flight>,
+    /// The requests to a node of a cluster, one for each of these; none for what goes before one.
+    pub(crate) requests: VecDeque<Option<Request>>,
     /// How many requests these are.
     pub(crate) waiting: usize,
     /// Bytes that the kernel did not take yet.
@@ -43,8 +46,6 @@ pub(crate) struct Connection {
     unsent_from: usize,
     /// Whether epoll was asked to report when the kernel takes more.
     pub(crate) awaits_room: bool,
-    /// Whether it is in the list of those that have room for a request.
-    pub(crate) is_free: bool,
     /// Whether it was counted as open when the load began.
     pub(crate) is_gathered: bool,
 }
@@ -57,11 +58,11 @@ impl Connection {
             scanner,
             greetings: 0,
             flights: VecDeque::new(),
+            requests: VecDeque::new(),
             waiting: 0,
             unsent: Vec::new(),
             unsent_from: 0,
             awaits_room: false,
-            is_free: false,
             is_gathered: false,
         }
     }
@@ -85,12 +86,18 @@ impl Connection {
         Ok(())
     }
 
+    /// Keeps bytes that are to be sent together with others.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+        self.unsent.extend_from_slice(bytes);
+    }
+
     /// Sends the kept bytes.
     ///
     /// # Errors
     /// The connection is lost.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if let Some(channel) = &mut self.channel
+        if self.state == State::Open
+            && let Some(channel) = &mut self.channel
             && (!self.unsent.is_empty() || channel.wants_write())
         {
             self.unsent_from += channel.write(&self.unsent[self.unsent_from..])?;

@@ -2,7 +2,8 @@
 //!
 //! A [`Plan`] is plain data; [`run`] carries it out. From the outside in: `run` starts threads and
 //! adds up, `worker` is a thread's event loop, `connection` and `socket` its connections.
-//! `template` and `render` make requests, `choose` draws keys and sizes, `schedule` due times.
+//! `topology` finds the node of a cluster that has a key. `template` and `render` make requests,
+//! `choose` draws keys and sizes, `schedule` due times.
 //! `responses` finds where answers of HTTP end, as [`resp::client`] does for RESP, `tally` counts
 //! them, and `verdict` decides whether the server was measured, or the generator.
 
@@ -25,6 +26,7 @@ mod sessions;
 mod socket;
 mod tally;
 mod template;
+pub(crate) mod topology;
 mod usage;
 pub(crate) mod verdict;
 mod worker;

@@ -41,6 +41,9 @@ pub struct Plan {
     /// A lost connection is opened again, and its open requests count as errors; without it, the
     /// first loss ends the run.
     pub reconnect: bool,
+    /// The server is a node of a cluster: each request goes to the node that has its key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cluster: bool,
 }
 
 /// A server's address and how to enter.
@@ -333,6 +336,7 @@ impl Default for Plan {
             phase: 0.0,
             seed: 1,
             reconnect: false,
+            cluster: false,
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use base::crc::key_slot;
 use base::rng::Rng;
 
 use super::choose::{KeyChooser, Weighted};
@@ -19,6 +20,17 @@ pub(crate) struct Rendered {
     pub(crate) count: usize,
     /// How many bytes they take together.
     pub(crate) bytes: usize,
+}
+
+/// One request to the node of a cluster that has its key, which may have to be sent to another one.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// The operation's place in the plan.
+    pub(crate) operation: usize,
+    size: usize,
+    numbers: Box<[u64]>,
+    /// How often it was sent on.
+    pub(crate) hops: u8,
 }
 
 /// Makes the requests of one thread.
@@ -113,13 +125,34 @@ impl Renderer {
         (&self.batch, &self.rendered)
     }
 
+    /// Draws a request for a cluster.
+    pub(crate) fn draw(&mut self) -> Request {
+        let operation = self.operations.choose(&mut self.random);
+        let templates = &self.templates[operation];
+        let size = if templates.len() == 1 { 0 } else { self.sizes.choose(&mut self.random) };
+        let holes = templates[size].holes.iter();
+        let numbers = holes.map(|_| self.keys.choose(&mut self.random)).collect();
+        Request { operation, size, numbers, hops: 0 }
+    }
+
+    /// The bytes of a request, and the slot of its key.
+    pub(crate) fn lay_out(&mut self, request: &Request) -> (&[u8], Option<u16>) {
+        let Template { bytes, holes, key } = &mut self.templates[request.operation][request.size];
+        for (hole, number) in holes.iter().zip(&request.numbers) {
+            if let Some(digits) = bytes[*hole..].first_chunk_mut::<DIGITS>() {
+                write_digits(digits, *number);
+            }
+        }
+        (bytes, key.clone().map(|key| key_slot(&bytes[key])))
+    }
+
     /// Chooses an operation and a size, and fills in the numbers of that template.
     #[inline]
     fn choose(&mut self) -> (usize, usize) {
         let operation = self.operations.choose(&mut self.random);
         let templates = &mut self.templates[operation];
         let size = if templates.len() == 1 { 0 } else { self.sizes.choose(&mut self.random) };
-        let Template { bytes, holes } = &mut templates[size];
+        let Template { bytes, holes, .. } = &mut templates[size];
         fill(bytes, holes, &mut self.keys, &mut self.random);
         (operation, size)
     }

@@ -15,6 +15,7 @@ use super::control::Control;
 use super::error::LoadError;
 use super::render::Renderer;
 use super::socket::Endpoint;
+use super::topology::{self, Cluster};
 use super::worker::{Outcome, Shared, Worker};
 use super::{Pace, Plan, Work, check, descriptors, template, verdict};
 use crate::record::{Generator, OperationRecord, Recording, Second};
@@ -47,6 +48,17 @@ pub(crate) fn run_from(
     let greeting = greeting(plan);
     let encryption = encryption(plan)?;
     let endpoint = first_connection(plan, encryption.as_ref(), &greeting)?;
+    let open = |endpoint: &Endpoint| {
+        let socket = endpoint.open_blocking(topology::PATIENCE)?;
+        let stream = encrypt(socket.into(), encryption.as_ref())?;
+        greet(stream, &greeting).map_err(|error| io::Error::other(error.to_string()))
+    };
+    let cluster = if plan.cluster {
+        let known = Cluster::of(&plan.address, &endpoint, &open);
+        Some(known.map_err(|error| LoadError::Refused(error.to_string()))?)
+    } else {
+        None
+    };
     let templates = match &plan.work {
         Work::Resp(work) => template::of_commands(work, plan.seed),
         Work::Http(work) => template::of_http(work, &host(plan), plan.seed),
@@ -55,8 +67,9 @@ pub(crate) fn run_from(
         plan,
         control,
         endpoint,
-        encryption,
-        greeting,
+        cluster,
+        encryption: encryption.clone(),
+        greeting: greeting.clone(),
         barrier: Barrier::new(plan.threads + 1),
         start: AtomicU64::new(0),
         issued: AtomicU64::new(0),
@@ -78,6 +91,10 @@ pub(crate) fn run_from(
             .enumerate()
             .map(|(thread, worker)| scope.spawn(move || worker.run(thread)))
             .collect();
+        if let Some(cluster) = &shared.cluster {
+            let open = &open;
+            scope.spawn(move || cluster.follow(open));
+        }
         shared.barrier.wait();
         if !shared.has_failed() {
             before();
@@ -88,7 +105,10 @@ pub(crate) fn run_from(
         control.begin(start + (warmup * 1e9) as u64);
         shared.start.store(start, Ordering::Release);
         shared.barrier.wait();
-        threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        let outcomes: Vec<_> =
+            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        shared.cluster.iter().for_each(Cluster::end);
+        outcomes
     });
     if let Some(failure) = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(failure);
@@ -280,6 +300,7 @@ fn put_together(plan: &Plan, outcomes: Vec<Outcome>, start: u64) -> Recording {
         generator.unsent += tally.unsent;
         generator.connects += tally.connects;
         generator.resumed += tally.resumed;
+        generator.redirects += tally.redirects;
         generator.socket_errors += tally.socket_errors;
         generator.own_errors += tally.own_errors;
     }

@@ -38,6 +38,7 @@ pub(crate) struct Tally {
     pub(crate) unsent: u64,
     pub(crate) connects: u64,
     pub(crate) resumed: u64,
+    pub(crate) redirects: u64,
     pub(crate) socket_errors: u64,
     pub(crate) own_errors: u64,
     /// When the last reply came.
@@ -71,6 +72,7 @@ impl Tally {
             unsent: 0,
             connects: 0,
             resumed: 0,
+            redirects: 0,
             socket_errors: 0,
             own_errors: 0,
             last_reply: 0,

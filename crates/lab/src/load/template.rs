@@ -1,6 +1,8 @@
 //! Requests as bytes that are ready to be sent except for some digits: the parts that all requests
 //! share are laid out once, when the load begins.
 
+use std::ops::Range;
+
 use super::{HttpRequest, HttpWork, Keys, Operation, RespWork, Size};
 use base::rng::Rng;
 use resp::client::encode_command;
@@ -20,6 +22,9 @@ pub(crate) struct Template {
     pub(crate) bytes: Vec<u8>,
     /// Where numbers begin.
     pub(crate) holes: Vec<usize>,
+    /// Where the key of a command is, if it has one: the first word with a placeholder of a key, or
+    /// else the first after the command's name.
+    pub(crate) key: Option<Range<usize>>,
 }
 
 /// The templates of one operation: one per size, or a single one if it carries no data.
@@ -35,7 +40,9 @@ pub(crate) fn of_commands(work: &RespWork, seed: u64) -> Vec<Templates> {
             [line] if line.ends_with(b"\r\n") => bytes.extend_from_slice(line),
             words => encode_command(words.iter(), &mut bytes),
         }
-        finish(bytes)
+        let is_key = |word: &String| word.contains(NUMBER) || word.contains(KEY);
+        let key = operation.arguments.iter().skip(1).position(is_key).unwrap_or(0) + 1;
+        Template { key: place_of(key, &expanded), ..finish(bytes) }
     };
     let data = |operation: &Operation| operation.arguments.iter().any(|word| word.contains(DATA));
     work.operations
@@ -134,7 +141,17 @@ fn finish(mut bytes: Vec<u8>) -> Template {
         from = at + DIGITS;
         bytes[at..from].fill(b'0');
     }
-    Template { bytes, holes }
+    Template { bytes, holes, key: None }
+}
+
+/// Where a word of a command is after it was encoded, if there is such a word.
+fn place_of(word: usize, words: &[Vec<u8>]) -> Option<Range<usize>> {
+    // A number with the byte before it and the end of its line.
+    let line = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 4;
+    let length = words.get(word)?.len();
+    let before: usize = words[..word].iter().map(|word| line(word.len()) + word.len() + 2).sum();
+    let from = line(words.len()) + before + line(length);
+    Some(from..from + length)
 }
 
 #[cfg(test)]
@@ -158,7 +175,8 @@ mod tests {
         let work = work(&["SET", "__key__", "a__data__b__rand_int__"], Keys::Uniform { count: 9 });
         let templates = of_commands(&work, 1);
         assert_eq!(templates[0].len(), 2);
-        let Template { bytes, holes } = &templates[0][0];
+        let Template { bytes, holes, key } = &templates[0][0];
+        assert_eq!(bytes.get(key.clone().expect("it has one")), Some(&b"key:000000000000"[..]));
         let text = String::from_utf8_lossy(bytes);
         let expected = "*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000000\r\n$18\r\na";
         assert!(text.starts_with(expected), "{text}");
@@ -173,6 +191,18 @@ mod tests {
         assert_eq!(templates[0].len(), 1);
         assert_eq!(templates[0][0].bytes, b"*2\r\n$3\r\nGET\r\n$14\r\nk:__rand_int__\r\n");
         assert!(templates[0][0].holes.is_empty());
+    }
+
+    #[test]
+    fn the_key_of_a_command_is_where_its_placeholder_is() {
+        let key = |words: &[&str]| {
+            let own = of_commands(&work(words, Keys::Uniform { count: 2 }), 1).remove(0).remove(0);
+            own.key.map(|key| String::from_utf8_lossy(&own.bytes[key]).into_owned())
+        };
+        let script = ["EVAL", "return 1234567890", "1", "{k}:__rand_int__", "__data__"];
+        assert_eq!(key(&script).as_deref(), Some("{k}:000000000000"));
+        assert_eq!(key(&["GET", "a"]).as_deref(), Some("a"));
+        assert_eq!(key(&["PING"]), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod opening;
 mod receiving;
+mod scattering;
 mod sending;
 
 use std::collections::VecDeque;
@@ -31,9 +32,9 @@ use super::responses::ResponseScanner;
 use super::schedule::DueTimes;
 use super::socket::Endpoint;
 use super::tally::Tally;
+use super::topology::{Cluster, Spread};
 use super::usage::{Usage, Watch};
 use super::{Pace, Plan, Work};
-
 /// Connections that are being opened at the same time before the load begins: fewer than a server
 /// usually lets wait.
 const OPENING_TOGETHER: usize = 64;
@@ -55,6 +56,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
     pub(crate) endpoint: Endpoint,
+    /// What is known of the cluster, if the server is a node of one.
+    pub(super) cluster: Option<Cluster>,
     /// What encrypts connections, if they are to be encrypted.
     pub(crate) encryption: Option<Encryption>,
     /// The greeting with which every connection begins, and how many replies it has.
@@ -108,6 +111,16 @@ pub(crate) struct Outcome {
     pub(crate) end: u64,
 }
 
+/// One who sends requests, and waits for their replies: over one connection, or, in a cluster, over
+/// one to each node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Client {
+    /// Requests that were not answered.
+    waiting: usize,
+    /// Whether it is in the list of those that have room for a request.
+    is_free: bool,
+}
+
 /// One thread of a load.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
@@ -118,7 +131,11 @@ pub(crate) struct Worker<'a> {
     /// The pause of a closed load, in nanoseconds.
     think: u64,
     epoll: OwnedFd,
+    clients: Vec<Client>,
+    /// That of the client `c` to the node `n` is at `n * clients.len() + c`.
     connections: Vec<Connection>,
+    /// Where requests go in a cluster.
+    spread: Option<Spread>,
     renderer: Renderer,
     tally: Tally,
     buffer: Box<[u8]>,
@@ -126,13 +143,14 @@ pub(crate) struct Worker<'a> {
     due: Option<DueTimes>,
     /// Due times of the requests that leave together.
     due_times: Vec<u64>,
-    /// Connections with room for a request, of an open load.
+    /// Clients with room for a request, of an open load.
     free: VecDeque<usize>,
-    /// Since when at least one connection was free.
+    /// Since when at least one client was free.
     free_since: u64,
-    /// Connections of a closed load that pause, and until when.
+    /// Clients of a closed load that pause, and until when.
     thinking: VecDeque<(u64, usize)>,
-    /// Connections that were lost, and when they are opened again.
+    /// Connections that were lost, and when they are opened again. In a cluster, clients that met
+    /// an error, and when they go on.
     reopening: VecDeque<(u64, usize)>,
     /// Requests that were sent and not answered.
     in_flight: usize,
@@ -149,6 +167,8 @@ pub(crate) struct Worker<'a> {
     sending_ended: Option<u64>,
     /// Whether the load was ended before its bound.
     was_cut: bool,
+    /// A node of a cluster has just said that it does not serve now.
+    is_down: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -187,7 +207,9 @@ impl<'a> Worker<'a> {
             bodiless,
             think,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?,
+            clients: vec![Client::default(); count],
             connections: (0..count).map(|_| Connection::new(scanner())).collect(),
+            spread: shared.cluster.as_ref().map(|_| Spread::default()),
             renderer,
             tally: Tally::new(names, is_open),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
@@ -206,6 +228,7 @@ impl<'a> Worker<'a> {
             reached_deadline: false,
             sending_ended: None,
             was_cut: false,
+            is_down: false,
         })
     }
 
@@ -239,11 +262,13 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         self.is_gathering = true;
+        self.look_at_cluster();
         let patience = monotonic_ns() + OPENING_PATIENCE;
+        let all = self.first_connections();
         let mut begun = 0;
-        while self.gathered < self.connections.len() {
-            while begun < self.connections.len() && begun - self.gathered < OPENING_TOGETHER {
-                self.open(begun);
+        while self.gathered < all.len() {
+            while begun < all.len() && begun - self.gathered < OPENING_TOGETHER {
+                self.open(all[begun]);
                 begun += 1;
             }
             self.wait(LOOK)?;
@@ -256,7 +281,7 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             if monotonic_ns() > patience {
-                let (open, all) = (self.gathered, self.connections.len());
+                let (open, all) = (self.gathered, all.len());
                 return Err(LoadError::Opening(format!("only {open} of {all} opened in time")));
             }
         }
@@ -285,11 +310,12 @@ impl<'a> Worker<'a> {
         let mut is_warming = now < self.measured_from;
         let mut watch = Watch::begin(now);
         self.free_since = now;
-        for index in 0..self.connections.len() {
+        for client in 0..self.clients.len() {
             // Each at its own time: sending to all of them takes a while.
-            self.give_work(index, monotonic_ns());
+            self.give_work(client, monotonic_ns());
         }
         loop {
+            self.look_at_cluster();
             self.tally.tell(self.shared.control);
             if is_warming && now >= self.measured_from {
                 is_warming = false;
@@ -318,9 +344,8 @@ impl<'a> Worker<'a> {
             self.was_cut = true;
             if self.is_sending {
                 self.is_sending = false;
-                // While connections are free, a request that is due just then is only a little
-                // late.
-                if !self.has_free_connection() {
+                // While clients are free, a request that is due just then is only a little late.
+                if !self.has_free_client() {
                     self.count_unsent(now.min(self.deadline));
                 }
             }
@@ -350,8 +375,10 @@ impl<'a> Worker<'a> {
             for flight in connection.flights.drain(..) {
                 self.tally.lost(&flight, reason, now);
             }
+            connection.requests.clear();
             connection.waiting = 0;
         }
+        self.clients.iter_mut().for_each(|client| client.waiting = 0);
         self.in_flight = 0;
     }
 
@@ -365,8 +392,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Whether a request of an open load could leave now.
-    fn has_free_connection(&self) -> bool {
-        self.free.iter().any(|index| self.connections[*index].is_free)
+    fn has_free_client(&self) -> bool {
+        self.free.iter().any(|client| self.clients[*client].is_free)
     }
 
     /// When the measured part was over for this thread.

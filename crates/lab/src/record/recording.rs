@@ -103,6 +103,9 @@ pub struct Generator {
     /// How many of them went on with a session of TLS.
     #[serde(default)]
     pub resumed: u64,
+    /// Requests that a node of a cluster has sent on to another one.
+    #[serde(default)]
+    pub redirects: u64,
     /// Connections refused, reset or timed out.
     pub socket_errors: u64,
     /// Connections that this side could not open, for want of descriptors, ports or memory.

@@ -73,6 +73,7 @@ enum Source {
     Wrong,
     Recovery,
     Gap,
+    UsualGap,
     Refused,
     Unknown,
     Named(String),
@@ -107,6 +108,7 @@ impl Figure {
             Source::Wrong => run.check.as_ref().map(|check| check.wrong as f64),
             Source::Recovery => run.check.as_ref()?.recovery_seconds,
             Source::Gap => run.check.as_ref()?.longest_gap_seconds,
+            Source::UsualGap => run.check.as_ref()?.usual_gap_seconds,
             Source::Refused => run.check.as_ref().map(|check| check.refused as f64),
             Source::Unknown => run.check.as_ref().map(|check| check.unknown as f64),
             Source::Named(name) => run.figures.get(name).copied(),
@@ -366,6 +368,12 @@ fn check_figures(figures: &mut Vec<Figure>) {
             "longest time without an acknowledged write",
             Unit::Seconds,
             Source::Gap,
+        ),
+        (
+            "usual_write_gap_seconds",
+            "time without an acknowledged write after a fault, the median of the run",
+            Unit::Seconds,
+            Source::UsualGap,
         ),
         (CHECK_RECOVERY, "time until the checker had recovered", Unit::Seconds, Source::Recovery),
     ];

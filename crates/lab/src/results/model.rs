@@ -304,6 +304,9 @@ pub struct Check {
     /// The longest time without an acknowledged write, in seconds.
     #[serde(default)]
     pub longest_gap_seconds: Option<f64>,
+    /// The median, over the faults, of the longest time without an acknowledged write after each.
+    #[serde(default)]
+    pub usual_gap_seconds: Option<f64>,
     /// Some of the losses, for a reader.
     pub examples: Vec<String>,
 }

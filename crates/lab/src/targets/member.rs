@@ -63,15 +63,11 @@ pub(crate) enum StartError {
 }
 
 impl Member {
-    /// Starts a process in this directory and waits until it is ready.
+    /// Starts a process in this directory. It is not ready when this returns.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub(super) fn start(
-        target: &Target,
-        directory: &Path,
-        interrupt: &Interrupt,
-    ) -> Result<Self, StartError> {
+    pub(super) fn start(target: &Target, directory: &Path) -> Result<Self, StartError> {
         let mut cgroup = None;
         let (launch, host, port) = match &target.origin {
             Origin::Missing(reason) => return Err(StartError::Unfit(reason.clone())),
@@ -113,7 +109,6 @@ impl Member {
             kills_before: 0,
         };
         member.launch()?;
-        member.wait_until_ready(interrupt)?;
         Ok(member)
     }
 
@@ -316,7 +311,11 @@ impl Member {
         }
     }
 
-    fn wait_until_ready(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// [`StartError`]: it never is.
+    pub(super) fn wait_until_ready(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
         let start = Instant::now();
         let mut pause = Duration::from_millis(2);
         loop {

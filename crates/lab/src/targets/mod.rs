@@ -8,6 +8,8 @@
 //! | [`connection`] | how does the lab talk to it beside the load? |
 //! | `directory`, `cpus` | where does it keep its data, and on which processors does it run? |
 //! | `copied` | do its replicas have what was written? |
+//! | `shards` | how do processes become a cluster, and who is primary in it? |
+//! | `tool` | how does the lab use tools as a user would? |
 //! | `proxy` | how is the way to it cut? |
 //! | `cgroup` | how is it limited to less than the machine has? |
 //! | [`interrupt`] | how does all of this end when a user interrupts the lab? |
@@ -25,7 +27,9 @@ mod member;
 pub mod process;
 pub(crate) mod proxy;
 pub(crate) mod server;
+pub(crate) mod shards;
 pub mod target;
+pub(crate) mod tool;
 pub(crate) mod tree;
 
 pub use interrupt::Interrupt;

@@ -9,6 +9,7 @@ use super::directory::Directory;
 use super::interrupt::Interrupt;
 use super::member::Member;
 use super::proxy::Proxy;
+use super::shards::Cluster;
 use super::target::Target;
 
 pub(crate) use super::member::StartError;
@@ -22,6 +23,7 @@ pub(crate) struct Server {
     store: usize,
     /// The ways to processes that can be cut: the place of the process, and the port.
     links: Vec<(usize, u16, Proxy)>,
+    cluster: Option<Cluster>,
     /// Removed last, when nothing writes there any more.
     directory: Directory,
 }
@@ -36,7 +38,8 @@ impl Server {
         directory: Directory,
         interrupt: &Interrupt,
     ) -> Result<Self, StartError> {
-        let mut server = Server { members: Vec::new(), store: 0, links: Vec::new(), directory };
+        let mut server =
+            Server { members: Vec::new(), store: 0, links: Vec::new(), cluster: None, directory };
         let place = server.directory.path().to_owned();
         for (at, own) in target.beside.iter().chain([target]).enumerate() {
             // All processes of a target share what the first of them needs.
@@ -49,13 +52,39 @@ impl Server {
                 server.links.push((at, port, link));
             }
         }
-        for beside in &target.beside {
-            let member = Member::start(beside, &place.join(&beside.name), interrupt)?;
+        for own in target.beside.iter().chain([target]) {
+            let is_last = std::ptr::eq(own, target);
+            let place = if is_last { place.clone() } else { place.join(&own.name) };
+            let mut member = Member::start(own, &place)?;
+            // Members of etcd are ready when they have found each other.
+            if target.cluster.is_none() {
+                member.wait_until_ready(interrupt)?;
+            }
             server.members.push(member);
         }
-        server.members.push(Member::start(target, &place, interrupt)?);
         server.store = target.store.unwrap_or(target.beside.len());
+        if let Some(rule) = &target.cluster {
+            for member in &mut server.members {
+                member.wait_until_ready(interrupt)?;
+            }
+            let cluster = Cluster::form(rule, &server.members, interrupt);
+            server.cluster = Some(cluster.map_err(StartError::Failed)?);
+        }
         Ok(server)
+    }
+
+    /// The cluster that its processes make up, if they do.
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
+    /// The place of the process that is broken when no other is named: its store, or the primary of
+    /// slot 0.
+    ///
+    /// # Errors
+    /// Nobody knows who that is.
+    pub(crate) fn place_to_break(&self) -> Result<usize, String> {
+        self.cluster.as_ref().map_or(Ok(self.store), Cluster::primary)
     }
 
     /// Waits until each replica has what the store has now.
@@ -63,6 +92,9 @@ impl Server {
     /// # Errors
     /// One of them does not get it, or the lab is to end.
     pub(crate) fn wait_for_replicas(&self, interrupt: &Interrupt) -> Result<(), String> {
+        if let Some(cluster) = &self.cluster {
+            return cluster.wait_for_replicas(&self.members, interrupt);
+        }
         let replicas = self.members.iter().filter(|member| member.is_replica());
         copied::wait(self.store(), replicas, interrupt)
     }
@@ -159,43 +191,59 @@ impl Server {
         self.store().is_gone()
     }
 
-    /// Kills the store ([`Member::kill`]). Returns the number of the process that was.
-    pub(crate) fn kill(&mut self) -> Option<u32> {
-        self.members[self.store].kill()
+    /// Kills a process ([`Member::kill`]). Returns the number of the process that was.
+    pub(crate) fn kill(&mut self, place: usize) -> Option<u32> {
+        self.members[place].kill()
     }
 
-    /// Starts the store again. It is not ready when this returns.
+    /// Starts a process again. It is not ready when this returns.
     ///
     /// # Errors
     /// The program does not start.
-    pub(crate) fn launch(&mut self) -> Result<(), StartError> {
-        self.members[self.store].launch()
+    pub(crate) fn launch(&mut self, place: usize) -> Result<(), StartError> {
+        self.members[place].launch()
     }
 
-    /// Stops the store where it is.
+    /// Stops a process where it is.
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn stop(&mut self) -> std::io::Result<()> {
-        self.members[self.store].stop()
+    pub(crate) fn stop(&mut self, place: usize) -> std::io::Result<()> {
+        self.members[place].stop()
     }
 
-    /// Lets the store go on.
+    /// Lets a process go on.
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn go_on(&mut self) -> std::io::Result<()> {
-        self.members[self.store].go_on()
+    pub(crate) fn go_on(&mut self, place: usize) -> std::io::Result<()> {
+        self.members[place].go_on()
     }
 
-    /// Whether the store answers now.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.store().is_ready()
+    /// Whether a process answers now.
+    pub(crate) fn is_ready(&self, place: usize) -> bool {
+        self.members[place].is_ready()
     }
 
-    /// Ends it: the process that was started last goes first.
+    /// Its name in the experiment's file.
+    pub(crate) fn name_of(&self, place: usize) -> &str {
+        self.members[place].name()
+    }
+
+    /// Ends it: the process that was started last goes first. Nodes of a cluster would hand over to
+    /// each other what goes with their directories.
     pub(crate) fn shut_down(mut self) {
+        if self.cluster.is_some() {
+            for member in &mut self.members {
+                member.kill();
+            }
+        }
         self.members.iter_mut().rev().for_each(Member::shut_down);
+    }
+
+    /// The place of the store.
+    pub(crate) fn store_place(&self) -> usize {
+        self.store
     }
 
     fn store(&self) -> &Member {

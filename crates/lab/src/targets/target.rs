@@ -38,6 +38,21 @@ pub struct Target {
     pub beside: Vec<Target>,
     /// The process beside it that keeps the data: commands go there, and kills and stops.
     pub store: Option<usize>,
+    /// How its processes make up a cluster, if they do.
+    pub cluster: Option<ClusterRule>,
+}
+
+/// How the processes of a target make up a cluster. They are named by their places: those beside
+/// the target come first, and then the target itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterRule {
+    /// Shards, each with slots of its own.
+    pub shards: usize,
+    /// The nodes: first the primaries, then their replicas.
+    pub nodes: Vec<usize>,
+    /// The members of etcd in which the nodes keep what they have agreed on; none where they tell
+    /// each other.
+    pub etcd: Vec<usize>,
 }
 
 /// The limits of a process below what the machine has.

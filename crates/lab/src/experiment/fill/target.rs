@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::size::parse_size;
 use toml::Spanned;
 
+use super::super::clustered;
 use super::super::error::{FileError, guess};
 use super::super::file::{Field, File, TargetSection};
 use super::super::scope::Scope;
 use super::encrypted::{Encrypted, encryption};
 use crate::targets::cpus;
 use crate::targets::kinds::{self, KINDS, Kind};
+use crate::targets::target::ClusterRule;
 use crate::targets::{Limits, Origin, Probe, Target};
 
 /// The least memory that a process can be limited to, in bytes: below that none starts.
@@ -51,6 +53,20 @@ pub(super) fn target(
         if is_on(section.get_ref().on.as_ref(), &own)? {
             target.beside.push(beside);
         }
+    }
+    target.cluster = section.cluster.as_ref().map(|own| {
+        let named = |beginning: &str| {
+            let beside = target.beside.iter().enumerate();
+            let own = beside.filter(|(_, process)| process.name.starts_with(beginning));
+            own.map(|(place, _)| place).collect::<Vec<_>>()
+        };
+        let mut nodes = named(clustered::NODE);
+        nodes.push(target.beside.len());
+        ClusterRule { shards: own.get_ref().shards, nodes, etcd: named(clustered::ETCD) }
+    });
+    if target.cluster.is_some() && target.encryption.is_some() {
+        let reason = "the lab does not start clusters with TLS".to_owned();
+        target.origin = Origin::Missing(reason);
     }
     if let Some(store) = &section.store {
         let place = target.beside.iter().position(|beside| beside.name == *store.get_ref());
@@ -149,7 +165,7 @@ fn beside(
     if section.kinds.is_some() || section.address.is_some() {
         return error("a process beside a target is started with it: it needs a kind or a command");
     }
-    if !section.beside.is_empty() || section.store.is_some() {
+    if !section.beside.is_empty() || section.store.is_some() || section.cluster.is_some() {
         return error("a process beside a target cannot have others beside it");
     }
     let kind = match (&section.kind, &section.command) {
@@ -246,6 +262,7 @@ fn process(
         probe,
         beside: Vec::new(),
         store: None,
+        cluster: None,
     })
 }
 

@@ -16,7 +16,10 @@ const REOPEN_PAUSE: u64 = 50_000_000;
 
 impl Worker<'_> {
     pub(super) fn open(&mut self, index: usize) {
-        match self.shared.endpoint.open() {
+        let place = index / self.clients.len();
+        let endpoint =
+            self.spread.as_ref().map_or(&self.shared.endpoint, |own| own.endpoint(place));
+        match endpoint.open() {
             Ok(socket) => {
                 let (data, flags) =
                     (epoll::EventData::new_u64(index as u64), epoll::EventFlags::OUT);
@@ -78,8 +81,8 @@ impl Worker<'_> {
         if self.is_gathering {
             self.gathered += usize::from(!connection.is_gathered);
             connection.is_gathered = true;
-        } else if connection.waiting == 0 {
-            self.give_work(index, monotonic_ns());
+        } else if self.clients[self.client_of(index)].waiting == 0 {
+            self.give_work(self.client_of(index), monotonic_ns());
         }
     }
 
@@ -116,14 +119,36 @@ impl Worker<'_> {
         for flight in connection.flights.drain(..) {
             self.tally.lost(&flight, "connection", now);
         }
-        self.in_flight -= std::mem::take(&mut connection.waiting);
-        connection.is_free = false;
+        connection.requests.clear();
+        let lost = std::mem::take(&mut connection.waiting);
+        self.in_flight -= lost;
+        let client = self.client_of(index);
+        self.clients[client].waiting -= lost;
         self.tally.socket_errors += 1;
-        if self.plan.reconnect && !self.is_gathering {
-            self.reopening.push_back((now + REOPEN_PAUSE, index));
-        } else {
-            self.shared.end(format!("connection lost: {reason}"));
+        if !self.plan.reconnect || self.is_gathering {
+            return self.shared.end(format!("connection lost: {reason}"));
         }
+        if let Some(cluster) = &self.shared.cluster {
+            cluster.doubt();
+            // Its other connections are there, and this one is opened when it is needed.
+            if lost > 0 {
+                self.hold_back(client, now);
+            }
+            return;
+        }
+        self.clients[client].is_free = false;
+        self.reopening.push_back((now + REOPEN_PAUSE, index));
+    }
+
+    /// A client of a cluster goes on a while later: what it met is not over at once.
+    pub(super) fn hold_back(&mut self, client: usize, now: u64) {
+        self.reopening.push_back((now + REOPEN_PAUSE, client));
+    }
+
+    /// Who uses a connection.
+    #[inline]
+    pub(super) fn client_of(&self, index: usize) -> usize {
+        if self.spread.is_some() { index % self.clients.len() } else { index }
     }
 
     /// Closes a connection that has done its work.

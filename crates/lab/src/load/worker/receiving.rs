@@ -6,10 +6,17 @@ use base::clock::monotonic_ns;
 
 use super::Worker;
 use crate::load::connection::{Connection, Scanner};
+use crate::load::render::Request;
 use crate::load::tally::{Flight, Tally};
+use crate::load::topology::Redirect;
 
 /// Reads of one connection before others have their turn.
 const READS_PER_TURN: usize = 16;
+/// How often a request is sent on before that is its answer.
+const MOST_HOPS: u8 = 16;
+
+/// A request that was sent on, and where to.
+type SentOn = (Flight, Request, Redirect);
 
 impl Worker<'_> {
     /// Reads available bytes, and counts the answered requests.
@@ -29,7 +36,12 @@ impl Worker<'_> {
             };
             let now = monotonic_ns();
             match self.take_replies(index, length, now) {
-                Ok(answered) => self.answered(index, answered, now),
+                Ok((answered, sent_on)) => {
+                    if !sent_on.is_empty() {
+                        self.send_on(index, sent_on);
+                    }
+                    self.answered(index, answered, now);
+                }
                 Err(reason) => return self.lose(index, &reason),
             }
             if length < self.buffer.len() {
@@ -51,31 +63,40 @@ impl Worker<'_> {
             return self.retire(index);
         }
         let now = monotonic_ns();
-        let Connection { scanner, flights, waiting, .. } = &mut self.connections[index];
+        let Connection { scanner, flights, requests, waiting, .. } = &mut self.connections[index];
         let mut no_greetings = 0;
-        let mut counter = Counter::new(&mut self.tally, flights, &mut no_greetings, now);
+        let asked = (flights, requests);
+        let mut counter = Counter::new(&mut self.tally, asked, &mut no_greetings, now);
         if let Scanner::Http(scanner) = scanner {
             scanner.end(|length, error| counter.reply(length, error));
         }
         let answered = counter.finish();
         *waiting -= answered;
         self.in_flight -= answered;
+        let client = self.client_of(index);
+        self.clients[client].waiting -= answered;
         if answered > 0 && self.connections[index].waiting == 0 {
             self.retire(index);
-            self.next_after(index, now);
+            self.next_after(client, now);
         } else {
             self.lose(index, "closed by the server");
         }
     }
 
-    /// Finds the replies in received bytes; returns how many requests they answer.
+    /// Finds the replies in received bytes; returns how many requests they answer, and which are to
+    /// be sent on.
     #[inline]
-    fn take_replies(&mut self, index: usize, length: usize, now: u64) -> Result<usize, String> {
-        let Connection { scanner, flights, greetings, .. } = &mut self.connections[index];
+    fn take_replies(
+        &mut self,
+        index: usize,
+        length: usize,
+        now: u64,
+    ) -> Result<(usize, Vec<SentOn>), String> {
+        let Connection { scanner, flights, requests, greetings, .. } = &mut self.connections[index];
         let bytes = &self.buffer[..length];
         let is_bodiless =
             flights.front().is_some_and(|flight| self.bodiless[flight.operation as usize]);
-        let mut counter = Counter::new(&mut self.tally, flights, greetings, now);
+        let mut counter = Counter::new(&mut self.tally, (flights, requests), greetings, now);
         match scanner {
             Scanner::Resp(scanner) => scanner
                 .scan(bytes, |length, error| counter.reply(length, error))
@@ -90,18 +111,22 @@ impl Worker<'_> {
         if counter.unexpected {
             return Err("the server sent a reply without a request".to_owned());
         }
-        Ok(counter.finish())
+        self.is_down |= counter.is_down;
+        let sent_on = std::mem::take(&mut counter.sent_on);
+        Ok((counter.finish(), sent_on))
     }
 
     /// This many requests of a connection were answered.
     #[inline]
     fn answered(&mut self, index: usize, count: usize, now: u64) {
+        let client = self.client_of(index);
         let connection = &mut self.connections[index];
         connection.waiting -= count;
         self.in_flight -= count;
-        if connection.waiting > 0 {
+        self.clients[client].waiting -= count;
+        if self.clients[client].waiting > 0 {
             if count > 0 && self.due.is_some() {
-                self.make_free(index, now);
+                self.make_free(client, now);
             }
             return;
         }
@@ -118,16 +143,18 @@ impl Worker<'_> {
         if closes || !self.keep_alive {
             self.retire(index);
         }
-        self.next_after(index, now);
+        self.next_after(client, now);
     }
 
-    /// All requests of a connection were answered.
+    /// All requests of a client were answered.
     #[inline]
-    fn next_after(&mut self, index: usize, now: u64) {
-        if self.think > 0 {
-            self.thinking.push_back((now + self.think, index));
+    fn next_after(&mut self, client: usize, now: u64) {
+        if std::mem::take(&mut self.is_down) {
+            self.hold_back(client, now);
+        } else if self.think > 0 {
+            self.thinking.push_back((now + self.think, client));
         } else {
-            self.give_work(index, now);
+            self.give_work(client, now);
         }
     }
 }
@@ -136,8 +163,13 @@ impl Worker<'_> {
 struct Counter<'a> {
     tally: &'a mut Tally,
     flights: &'a mut VecDeque<Flight>,
+    requests: &'a mut VecDeque<Option<Request>>,
     greetings: &'a mut usize,
     now: u64,
+    /// Requests for which the answer named another node.
+    sent_on: Vec<SentOn>,
+    /// A node of a cluster has said that it does not serve now.
+    is_down: bool,
     /// Replies to the flight at the front, and their bytes.
     replies: u64,
     bytes: u64,
@@ -152,15 +184,18 @@ struct Counter<'a> {
 impl<'a> Counter<'a> {
     fn new(
         tally: &'a mut Tally,
-        flights: &'a mut VecDeque<Flight>,
+        (flights, requests): (&'a mut VecDeque<Flight>, &'a mut VecDeque<Option<Request>>),
         greetings: &'a mut usize,
         now: u64,
     ) -> Self {
         Counter {
             tally,
             flights,
+            requests,
             greetings,
             now,
+            sent_on: Vec::new(),
+            is_down: false,
             replies: 0,
             bytes: 0,
             failed: 0,
@@ -183,6 +218,19 @@ impl<'a> Counter<'a> {
             self.unexpected = true;
             return;
         };
+        if let Some(text) = error
+            && let Some(Some(request)) = self.requests.front_mut()
+        {
+            if request.hops < MOST_HOPS
+                && let Some(redirect) = Redirect::read(text)
+            {
+                request.hops += 1;
+                let sent_on = self.flights.pop_front().zip(self.requests.pop_front().flatten());
+                self.sent_on.extend(sent_on.map(|(flight, request)| (flight, request, redirect)));
+                return;
+            }
+            self.is_down |= text.starts_with(b"CLUSTERDOWN");
+        }
         self.replies += 1;
         self.bytes += length;
         if let Some(text) = error {
@@ -194,6 +242,7 @@ impl<'a> Counter<'a> {
             self.answered += self.replies as usize;
             (self.replies, self.failed, self.bytes) = (0, 0, 0);
             self.flights.pop_front();
+            self.requests.pop_front();
         }
     }
 

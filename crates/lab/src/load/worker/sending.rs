@@ -12,24 +12,24 @@ use crate::load::tally::Flight;
 const LONG_PIPELINE: usize = 4;
 
 impl Worker<'_> {
-    /// The next step of a connection without requests.
+    /// The next step of a client without requests.
     #[inline]
-    pub(super) fn give_work(&mut self, index: usize, now: u64) {
+    pub(super) fn give_work(&mut self, client: usize, now: u64) {
         if self.due.is_some() {
-            self.make_free(index, now);
+            self.make_free(client, now);
         } else {
-            self.send_next(index, now);
+            self.send_next(client, now);
         }
     }
 
-    /// A connection of an open load has room.
-    pub(super) fn make_free(&mut self, index: usize, now: u64) {
-        if !self.connections[index].is_free {
+    /// A client of an open load has room.
+    pub(super) fn make_free(&mut self, client: usize, now: u64) {
+        if !self.clients[client].is_free {
             if self.free.is_empty() {
                 self.free_since = now;
             }
-            self.connections[index].is_free = true;
-            self.free.push_back(index);
+            self.clients[client].is_free = true;
+            self.free.push_back(client);
         }
     }
 
@@ -48,6 +48,11 @@ impl Worker<'_> {
                 return;
             }
         }
+        if self.spread.is_some() {
+            self.due_times.clear();
+            self.due_times.resize(count, now);
+            return self.scatter(index, now);
+        }
         let (bytes, rendered) = self.renderer.render(count);
         let connection = &mut self.connections[index];
         let sent = if count >= LONG_PIPELINE { monotonic_ns() } else { now };
@@ -64,6 +69,7 @@ impl Worker<'_> {
             });
         }
         connection.waiting += count;
+        self.clients[index].waiting += count;
         self.in_flight += count;
         let result = connection.send(bytes);
         self.sent(index, result);
@@ -71,7 +77,7 @@ impl Worker<'_> {
 
     /// The next step after a connection got requests.
     #[inline]
-    fn sent(&mut self, index: usize, result: io::Result<()>) {
+    pub(super) fn sent(&mut self, index: usize, result: io::Result<()>) {
         if self.connections[index].state == State::Closed && result.is_ok() {
             self.open(index);
         } else if self.connections[index].state == State::Open {
@@ -79,7 +85,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends the requests of an open load that are due, as far as connections are free.
+    /// Sends the requests of an open load that are due, as far as clients are free.
     pub(super) fn send_due(&mut self) {
         loop {
             let now = monotonic_ns();
@@ -87,15 +93,15 @@ impl Worker<'_> {
             if !self.is_sending || due.next() > now || due.next() >= self.deadline {
                 return;
             }
-            let Some(index) = self.free.pop_front() else { return };
-            let connection = &mut self.connections[index];
-            if !std::mem::take(&mut connection.is_free) {
+            let Some(place) = self.free.pop_front() else { return };
+            let client = &mut self.clients[place];
+            if !std::mem::take(&mut client.is_free) {
                 // It was lost since.
                 continue;
             }
             // Many at once are shared out evenly.
             let share = due.overdue(now).div_ceil(self.free.len() + 1);
-            let room = (self.plan.pipeline - connection.waiting).min(share.max(1));
+            let room = self.plan.pipeline.saturating_sub(client.waiting).min(share.max(1));
             self.due_times.clear();
             while self.due_times.len() < room && due.next() <= now && due.next() < self.deadline {
                 let is_measured = due.next() >= self.measured_from;
@@ -106,13 +112,15 @@ impl Worker<'_> {
                 self.due_times.push(due.next());
                 due.advance();
             }
-            if !self.due_times.is_empty() {
-                self.send_these(index, now);
+            match (self.due_times.is_empty(), &self.spread) {
+                (true, _) => {}
+                (false, None) => self.send_these(place, now),
+                (false, Some(_)) => self.scatter(place, now),
             }
-            let connection = &self.connections[index];
-            if connection.waiting > 0 && connection.waiting < self.plan.pipeline {
+            let waiting = self.clients[place].waiting;
+            if waiting > 0 && waiting < self.plan.pipeline {
                 let since = self.free_since;
-                self.make_free(index, since);
+                self.make_free(place, since);
             }
         }
     }
@@ -142,6 +150,7 @@ impl Worker<'_> {
             self.tally.sent(run.operation, run.bytes * measured / run.count);
         }
         connection.waiting += self.due_times.len();
+        self.clients[index].waiting += self.due_times.len();
         self.in_flight += self.due_times.len();
         let result = connection.send(bytes);
         self.sent(index, result);
@@ -149,19 +158,24 @@ impl Worker<'_> {
 
     /// Does the work that was due at a time: ends pauses, opens connections again.
     pub(super) fn wake(&mut self, now: u64) {
-        while let Some((at, index)) = self.thinking.front().copied()
+        while let Some((at, client)) = self.thinking.front().copied()
             && at <= now
         {
             self.thinking.pop_front();
-            if self.connections[index].waiting == 0 {
-                self.send_next(index, monotonic_ns());
+            if self.clients[client].waiting == 0 {
+                self.send_next(client, monotonic_ns());
             }
         }
         while let Some((at, index)) = self.reopening.front().copied()
             && at <= now
         {
             self.reopening.pop_front();
-            if self.connections[index].state == State::Closed && self.is_sending {
+            if self.spread.is_some() {
+                // Its other connections may have gone on, or those of an open load have room.
+                if self.is_sending && self.clients[index].waiting < self.room_to_go_on() {
+                    self.give_work(index, monotonic_ns());
+                }
+            } else if self.connections[index].state == State::Closed && self.is_sending {
                 if self.keep_alive {
                     self.open(index);
                 } else {
