@@ -60,6 +60,12 @@ impl Config {
     pub fn database_count(&self) -> usize {
         if self.cluster_enabled { self.cluster_databases } else { self.databases }
     }
+
+    /// Whether a replica's clients may write nothing: those of a cluster never, because a replica
+    /// whose data is not its primary's must not be elected.
+    pub fn replicas_are_read_only(&self) -> bool {
+        self.replica_read_only || self.cluster_enabled
+    }
 }
 
 #[cfg(test)]

@@ -661,7 +661,7 @@ pub fn admit_queued(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>) -> Com
 /// Whether this is a replica at the moment that lets its clients write nothing.
 fn refuses_writes_now(cx: &Context<'_>) -> bool {
     cx.engine.replication.is_replica()
-        && cx.db.config.replica_read_only
+        && cx.db.config.replicas_are_read_only()
         && !cx.session.replays
         && cx.session.link.is_none()
 }

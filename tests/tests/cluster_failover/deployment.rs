@@ -23,7 +23,7 @@ const PREFIX: &str = "/dunlin/dunlin/";
 /// An etcd that can be ended and started again.
 pub(crate) struct Etcd {
     child: Option<Child>,
-    port: u16,
+    pub(crate) port: u16,
     peer_port: u16,
     directory: TempDir,
 }

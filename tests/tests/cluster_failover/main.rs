@@ -4,6 +4,7 @@
 mod announcing;
 mod deployment;
 mod failing;
+mod guards;
 mod keeping;
 mod many;
 mod moving;

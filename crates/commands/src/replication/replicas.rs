@@ -140,6 +140,10 @@ fn psync(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let offset = args.peek().unwrap_or_default().to_vec();
     args.skip(1);
     if args.word("failover") {
+        if cx.db.cluster.is_some() {
+            let text = "ERR PSYNC FAILOVER is not for nodes of a cluster: etcd says who leads";
+            return Err(CommandError::text(text));
+        }
         let client = &cx.session.client;
         let who = format!("id={} addr={}", client.id, client.address);
         cx.engine.lead_in_place_of(stopped_world(cx), history, &who)?;

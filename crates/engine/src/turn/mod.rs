@@ -363,7 +363,7 @@ impl Turn {
 
     /// Whether clients of this replica may write, and what they write goes into its file.
     pub fn has_other_writers(&self, engine: &Engine) -> bool {
-        !self.config.replica_read_only && engine.journal.has_file()
+        !self.config.replicas_are_read_only() && engine.journal.has_file()
     }
 
     /// Bytes of so many commands of another server's stream are in the journal.
@@ -430,7 +430,8 @@ impl Turn {
     #[cold]
     fn look_at_expiry(&mut self, engine: &Engine) {
         self.expiry = self.present_expiry(engine);
-        self.refuses_writes = self.expiry == Expiry::Elsewhere && self.config.replica_read_only;
+        self.refuses_writes =
+            self.expiry == Expiry::Elsewhere && self.config.replicas_are_read_only();
     }
 
     fn present_expiry(&self, engine: &Engine) -> Expiry {
