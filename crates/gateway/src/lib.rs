@@ -17,6 +17,7 @@
 mod encryption;
 mod failure;
 mod gateway;
+mod lookup;
 mod member;
 mod place;
 mod stop;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use base::clock::monotonic_ms;
 use rustls::ClientConfig;
 use serde::Deserialize;
-use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, BodyReader, Error, RequestBuilder, Timeout, typestate::WithBody};
 
 use crate::encryption::{Connecting, NotConnected};
 use crate::failure::{Failure, INVALID_ARGUMENT};
+use crate::lookup::Lookup;
 use crate::stop::Stop;
 
 /// Longer answers are not read. etcd takes requests of 1.5 MB at most.
@@ -170,7 +170,7 @@ fn new_agent(config: &Arc<ClientConfig>) -> Agent {
         .proxy(None)
         .build();
     let connecting = Connecting { config: Arc::clone(config) };
-    Agent::with_parts(settings, connecting, DefaultResolver::default())
+    Agent::with_parts(settings, connecting, Lookup::default())
 }
 
 fn with_headers(
