@@ -132,15 +132,30 @@ pub fn rebalance(
     for shard in donors {
         let gives_all = share_of(shard.id) == 0;
         let slots: Vec<u16> = shard.slots.iter().collect();
-        // The last slots go first, so that ranges stay whole.
+        // The last slots go first, and to one shard until it has its share, so that ranges stay
+        // whole: clients and nodes keep one for each.
+        let mut receiver: Option<ShardId> = None;
+        let mut last = None;
         for slot in slots.into_iter().rev() {
-            let receivers = surplus.iter().filter(|(id, _)| **id != shard.id && share_of(**id) > 0);
-            let receiver = receivers.min_by(|one, other| one.1.total_cmp(other.1));
-            let Some((to, lack)) = receiver.map(|(to, more)| (*to, -more)) else { break };
-            // Of the two, neither is to be further from its share than before.
-            let fits = weight(slot) > 0.0 && weight(slot) < 2.0 * lack.min(surplus[&shard.id]);
-            if gives_all || fits {
+            let fits = |to: ShardId| match weight(slot) {
+                0.0 => {
+                    last.is_none_or(|own| own == (slot + 1, to))
+                        && surplus[&to] < 0.0
+                        && surplus[&shard.id] > 0.0
+                }
+                // Of the two, neither is to be further from its share than before.
+                own => own < 2.0 * (-surplus[&to]).min(surplus[&shard.id]),
+            };
+            let stays = |to: ShardId| fits(to) || gives_all && surplus[&to] < 0.0;
+            if !receiver.is_some_and(stays) {
+                let others =
+                    surplus.iter().filter(|(id, _)| **id != shard.id && share_of(**id) > 0);
+                receiver = others.min_by(|one, other| one.1.total_cmp(other.1)).map(|own| *own.0);
+            }
+            let Some(to) = receiver else { break };
+            if gives_all || fits(to) {
                 moves.entry((shard.id, to)).or_default().push(slot);
+                last = Some((slot, to));
                 *surplus.entry(shard.id).or_default() -= weight(slot);
                 *surplus.entry(to).or_default() += weight(slot);
             }
@@ -264,6 +279,22 @@ mod tests {
         let counts: Vec<_> = slots.values().map(SlotRanges::count).collect();
         assert!(counts.iter().all(|count| (5461..=5462).contains(count)), "{counts:?}");
         assert_eq!(slots[&ShardId([1; 20])].ranges().len(), 1, "{slots:?}");
+        // Two that give to two others, by the number of slots and by a few heavy ones.
+        let halves = [
+            shard(1, "0-8191", &[]),
+            shard(2, "8192-16383", &[]),
+            shard(3, "", &[]),
+            shard(4, "", &[]),
+        ];
+        let doubled = topology(Vec::new(), halves.to_vec());
+        let quarters: BTreeMap<_, _> = doubled.shards.keys().map(|id| (*id, 1)).collect();
+        for weight in [|_: u16| 1, |slot: u16| u64::from(slot % 16 == 0)] {
+            let slots = after(&doubled, &rebalance(&doubled, &weight, &quarters, 0.02));
+            assert!(slots.values().all(|own| own.ranges().len() == 1), "{slots:?}");
+            let weights = slots.values().map(|own| own.iter().map(weight).sum::<u64>());
+            let whole: u64 = (0..SLOT_COUNT).map(weight).sum();
+            assert!(weights.clone().all(|own| own.abs_diff(whole / 4) <= 1), "{slots:?}");
+        }
         // What is even stays.
         let even = topology(Vec::new(), vec![shard(1, "0-8291", &[]), shard(2, "8292-16383", &[])]);
         let halves = even.shards.keys().map(|id| (*id, 1)).collect();
