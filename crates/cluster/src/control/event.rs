@@ -33,8 +33,8 @@ pub struct Setup {
     pub version: String,
     /// How long a silent node keeps its place (`cluster-node-timeout`), in milliseconds.
     pub node_timeout_ms: u64,
-    /// For how long the processes of this node before have promised things at most, in
-    /// milliseconds.
+    /// For how long promises of the processes of this node before may last from its start on, in
+    /// milliseconds; zero if none can be left.
     pub promised_ms: u64,
     /// What the node's files have brought back.
     pub recovered: Recovered,
@@ -304,7 +304,8 @@ pub enum Action {
         /// For how long, from when the question arrives.
         duration_ms: u64,
     },
-    /// Answer to [`Event::PromiseAsked`].
+    /// Answer to [`Event::PromiseAsked`]. Before the promise is given, it must be on disk for how
+    /// long it lasts, as the next process's [`Setup::promised_ms`].
     AnswerPromise {
         /// Whom.
         to: NodeId,
@@ -312,6 +313,8 @@ pub enum Action {
         epoch: Epoch,
         /// As it was asked.
         round: u64,
+        /// As it was asked.
+        duration_ms: u64,
         /// Whether the promise is given.
         given: bool,
     },

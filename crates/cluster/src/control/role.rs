@@ -241,9 +241,8 @@ impl Control {
         }
         let mut until = self.promised_until;
         if self.keeps(Rule::PromiseBeforeRestart) {
-            // Promises of the processes before are not remembered, but for how long they were.
-            let longest = self.setup.node_timeout_ms.max(self.setup.promised_ms);
-            until = until.max(self.started.unwrap_or(0) + longest);
+            // When processes before have promised something is not known, but for how long.
+            until = until.max(self.started.unwrap_or(0) + self.setup.promised_ms);
         }
         self.now >= until
     }
@@ -367,13 +366,13 @@ impl Control {
         let leader = shard.and_then(|shard| self.mirror.epochs.get(&shard)).map(|it| it.value);
         let alive = self.mirror.alive.get(&from).map(|entry| entry.value.incarnation);
         let has_name = leader.is_some_and(|it| alive.is_none_or(|alive| alive == it.incarnation));
-        // A longer time would not be kept over a restart.
+        // No primary has a use for more than its lease lasts.
         let is_short = duration_ms <= self.setup.node_timeout_ms;
         let given = is_its_replica && last == of && has_name && is_short;
         if given {
             let until: Millis = self.now + duration_ms;
             self.promised_until = self.promised_until.max(until);
         }
-        self.act(Action::AnswerPromise { to: from, epoch: of, round, given });
+        self.act(Action::AnswerPromise { to: from, epoch: of, round, duration_ms, given });
     }
 }

@@ -65,7 +65,7 @@ impl Control {
     fn step_name(&mut self) {
         let me = self.me();
         let own = self.setup.incarnation;
-        if !self.has_registered && !self.has_shown_alive && self.found_at.is_none() {
+        if !self.has_registered && !self.has_shown_alive {
             let member = self.mirror.members.get(&me);
             self.found_at = member.map(|entry| entry.value.address.clone());
         }

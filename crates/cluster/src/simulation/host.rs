@@ -150,6 +150,8 @@ pub(super) struct Host {
     pub(super) runs: u64,
     /// How long a silent node keeps its place, as the node's settings say.
     pub(super) node_timeout_ms: u64,
+    /// For how long it has promised something last, and until when by its clock.
+    pub(super) promised: (u64, u64),
     /// Nothing reaches etcd.
     pub(super) is_mute: bool,
     /// Nothing comes back from etcd.
@@ -159,6 +161,12 @@ pub(super) struct Host {
 impl Host {
     pub(super) fn clock(&self, now: u64) -> u64 {
         self.clock_offset + now * self.clock_rate / 1_000_000
+    }
+
+    /// What its disk says of its promises, in milliseconds from the start of a process on.
+    pub(super) fn may_have_promised_ms(&self, now: u64) -> u64 {
+        let (duration_ms, until) = self.promised;
+        if self.clock(now) <= until { duration_ms } else { 0 }
     }
 
     pub(super) fn runs_freely(&self) -> bool {

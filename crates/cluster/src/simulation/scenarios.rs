@@ -78,6 +78,25 @@ fn a_killed_primary_is_replaced_in_less_than_a_second() {
     assert!(times[25] < 400 && times[49] < 1000, "{times:?}");
 }
 
+/// One replica has started a moment ago, and has not had a connection to the primary yet whose end
+/// it could see.
+#[test]
+fn a_replica_that_has_just_started_stands_for_election() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        let primary = leader(&world, shard);
+        let replica = (primary + 1) % 3;
+        world.kill(replica);
+        world.cuts.extend([(primary, replica), (replica, primary)]);
+        world.start(replica);
+        world.run_until(world.now + 300);
+        assert_eq!(epoch(&world, shard), before);
+        world.kill(primary);
+        until_written_after(&mut world, shard, before, 1500);
+    }
+}
+
 #[test]
 fn a_stopped_primary_is_replaced_after_its_lease() {
     for seed in 0..30 {

@@ -156,6 +156,7 @@ impl World {
                 remembered: Default::default(),
                 has_ended_in_order: false,
                 node_timeout_ms: plan.node_timeout_ms,
+                promised: (0, 0),
                 runs: 0,
                 is_mute: false,
                 is_deaf: false,
@@ -346,7 +347,7 @@ impl World {
             },
             version: "1".into(),
             node_timeout_ms: self.hosts[host].node_timeout_ms,
-            promised_ms: self.plan.node_timeout_ms,
+            promised_ms: self.hosts[host].may_have_promised_ms(self.now),
             recovered,
             cached: None,
         };
@@ -513,7 +514,11 @@ impl World {
                     self.send(host, number_of(node), Message::Event(event));
                 }
             }
-            Action::AnswerPromise { to, epoch, round, given } => {
+            Action::AnswerPromise { to, epoch, round, duration_ms, given } => {
+                if given {
+                    let clock = self.hosts[host].clock(self.now);
+                    self.hosts[host].promised = (duration_ms, clock + duration_ms);
+                }
                 let node = node_id(host);
                 let event = Event::Promised { node, epoch, round, given };
                 self.send(host, number_of(to), Message::Event(event));

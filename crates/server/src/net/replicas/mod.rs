@@ -428,6 +428,8 @@ impl Serving {
         }
         if closed {
             self.pin();
+            // A quorum may be there without it.
+            self.wakers.note_journal_progress();
         }
     }
 

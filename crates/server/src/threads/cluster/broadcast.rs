@@ -26,6 +26,8 @@ use crate::threads::wire::Wire;
 const LOOK: Duration = Duration::from_millis(100);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Between two lines in the log of messages that do not reach a node.
+const LINE: Duration = Duration::from_secs(60);
 /// Bytes that are sent at once.
 const AT_ONCE: usize = 256 * 1024;
 /// With so many bytes waiting for a node, further messages for it are dropped.
@@ -89,7 +91,7 @@ impl Broadcast {
             at: at.clone(),
             waiting: Arc::clone(&waiting),
             wire: None,
-            has_told: false,
+            next_line: Instant::now(),
             next_try: Instant::now(),
         };
         match thread::start("cluster-publish", move || link.run(&given)) {
@@ -110,8 +112,8 @@ struct Link {
     at: PrimaryAddress,
     waiting: Arc<AtomicUsize>,
     wire: Option<Wire>,
-    /// The log has why there is no connection.
-    has_told: bool,
+    /// The log has it why messages do not reach the node, until then.
+    next_line: Instant,
     next_try: Instant,
 }
 
@@ -143,7 +145,7 @@ impl Link {
     fn send(&mut self, bytes: &[u8]) {
         if self.wire.is_none() && Instant::now() >= self.next_try {
             match self.connect() {
-                Ok(wire) => (self.wire, self.has_told) = (Some(wire), false),
+                Ok(wire) => self.wire = Some(wire),
                 Err(why) => self.lose(&why),
             }
         }
@@ -156,7 +158,8 @@ impl Link {
     fn lose(&mut self, why: &str) {
         self.wire = None;
         self.next_try = Instant::now() + PAUSE;
-        if !std::mem::replace(&mut self.has_told, true) {
+        if Instant::now() >= self.next_line {
+            self.next_line = Instant::now() + LINE;
             let node = self.node;
             self.reach
                 .log

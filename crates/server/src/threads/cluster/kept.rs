@@ -30,7 +30,7 @@ pub(super) struct Kept {
     /// The name of the cluster of which it is a node; empty when that is not known.
     #[serde(default)]
     pub(super) cluster: String,
-    /// For how long it has promised things at most, in milliseconds.
+    /// For how long it has promised things that may not be over, in milliseconds; zero if all are.
     #[serde(default)]
     pub(super) promised_ms: u64,
     /// The epochs to which the data belong.
@@ -142,9 +142,14 @@ impl KeptFile {
     /// # Errors
     /// The system's. The file is what it was.
     pub(super) fn store(&self) -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(&self.kept)?;
+        config_file::replace(&self.path, &self.text())
+    }
+
+    /// What stands in the file.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(&self.kept).expect("its keys are strings");
         text.push(b'\n');
-        config_file::replace(&self.path, &text)
+        text
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) enum Message {
     Heard(Event),
     /// A client asks for something.
     Requested(ClusterRequest, Waiter),
+    /// What the node keeps could not be written, for this reason. It may have to stand still.
+    NotWritten { reason: String, is_needed: bool },
     /// The server is to stop: it may when the sender is used.
     Stop(Sender<()>),
     /// The server does not stop after all.

@@ -16,6 +16,7 @@
 
 mod broadcast;
 mod etcd;
+mod keeper;
 pub mod kept;
 mod message;
 mod part;
@@ -45,12 +46,14 @@ use process::thread;
 
 use broadcast::Broadcast;
 use etcd::Etcd;
+use keeper::Keeper;
 use kept::{KeptFile, StoppedAt};
 use message::Message;
 use part::Part;
 use peers::{Peers, Question};
 use reach::Reach;
 
+use crate::net::Wakers;
 use crate::threads::slots::{Move, MoveEvent, SlotMovers};
 
 /// How often the machine hears of the time, and of what the node looks at itself.
@@ -72,6 +75,8 @@ pub struct Means {
     pub log: Arc<Log>,
     /// What encrypts connections.
     pub active: Arc<tls::Active>,
+    /// How workers are told what they wait for.
+    pub wakers: Arc<Wakers>,
     /// The threads that move slots to other servers.
     pub movers: SlotMovers,
 }
@@ -181,15 +186,16 @@ struct Node {
     etcd: Etcd,
     peers: Peers,
     kept: KeptFile,
-    /// A topology that is not on disk yet, and since when.
+    keeper: Keeper,
+    /// Something that is not on disk yet, and since when.
     to_keep: Option<Instant>,
     /// What is to be done once it is on disk to which epochs the data belong, if that could not be
     /// written.
     unwritten: Option<Vec<Action>>,
     /// The answers to what etcd is not asked meanwhile.
     refused: Vec<Event>,
-    /// How long promises last, and when the promises of processes before are over.
-    promises_last: (u64, Instant),
+    /// When all promises are over that are on disk.
+    promised_until: Instant,
     askers: HashMap<Ticket, Asker>,
     next_ticket: Ticket,
     /// Nodes that wait for a promise, by whom, the epoch and the round.
@@ -209,24 +215,24 @@ impl Node {
         tell: &Sender<Message>,
         reach: Reach,
     ) -> Result<Node, String> {
-        let Means { engine, log, movers, .. } = means;
+        let Means { engine, log, wakers, movers, .. } = means;
         let config = engine.config.snapshot();
         let gateway = Gateway::open(setup::of_etcd(&config))?;
-        let part = Part::new(&engine);
+        let part = Part::new(&engine, wakers);
         let (history, offset) = part.place();
         let own_name = String::from_utf8_lossy(&config.cluster_name);
         if let Some(before) = kept.kept.enter(&own_name) {
             log.warning(format!("This was a node of the cluster {before}: that is forgotten"));
         }
         let setup = setup::of_node(&config, &kept.kept, (&history, offset))?;
-        let last = setup.node_timeout_ms;
-        kept.kept.promised_ms = last.max(kept.kept.promised_ms);
-        let until = Instant::now() + Duration::from_millis(kept.kept.promised_ms);
+        let promised_until = Instant::now() + Duration::from_millis(kept.kept.promised_ms);
         // What it confirms from now on, the files may lack after a kill.
         kept.kept.stopped_at = None;
         kept.store().map_err(|error| format!("{}: {error}", kept.path().display()))?;
         let etcd = Etcd::start(gateway, setup::patience(&config), tell, &log);
         let etcd = etcd.map_err(|error| format!("a thread cannot be started: {error}"))?;
+        let keeper = Keeper::start(kept.path().to_owned(), tell.clone());
+        let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let peers = Peers::new(reach, tell.clone());
         log.notice(format!(
             "Node {} of the cluster {}, as {} says",
@@ -242,10 +248,11 @@ impl Node {
             etcd,
             peers,
             kept,
+            keeper,
             to_keep: None,
             unwritten: None,
             refused: Vec::new(),
-            promises_last: (last, until),
+            promised_until,
             askers: HashMap::new(),
             next_ticket: 1,
             promises: HashMap::new(),
@@ -278,6 +285,12 @@ impl Node {
                     Some(Message::End) => return self.end(),
                     Some(Message::Heard(event)) => self.hear(event),
                     Some(Message::Requested(request, waiter)) => self.take_request(request, waiter),
+                    Some(Message::NotWritten { reason, is_needed }) => {
+                        self.tell_of_unwritten(&reason);
+                        if is_needed {
+                            self.stand_still();
+                        }
+                    }
                     Some(Message::Stop(done)) => {
                         let ticket = self.ticket(Asker::Stop(done));
                         self.hear(Event::StopAsked { ticket });
@@ -300,15 +313,15 @@ impl Node {
         for event in events {
             self.hear(event);
         }
-        let (last, until) = self.promises_last;
-        if self.kept.kept.promised_ms > last && Instant::now() > until {
-            self.kept.kept.promised_ms = last;
+        if self.kept.kept.promised_ms > 0 && Instant::now() > self.promised_until {
+            self.kept.kept.promised_ms = 0;
             self.to_keep.get_or_insert_with(Instant::now);
         }
         if self.unwritten.is_some() {
             self.write_again();
         } else if self.to_keep.is_some_and(|since| since.elapsed() >= KEEP_AFTER) {
-            self.keep();
+            self.to_keep = None;
+            self.keeper.write_later(self.kept.text(), false);
         }
     }
 
@@ -344,8 +357,11 @@ impl Node {
             }
             Action::Lead { epoch, continues } => {
                 self.part.lead(epoch, continues);
-                // The history of the data may have another name now.
-                self.remember();
+                // The history of the data may have another name now. Nothing rests on that but
+                // that it is known after a kill, so that nobody waits for it.
+                let (history, _) = self.part.place();
+                self.kept.kept.history = history;
+                self.keeper.write_later(self.kept.text(), true);
             }
             Action::Follow { node: _, address, epoch } => {
                 let at = setup::place_of(&address, &self.engine.config.load());
@@ -373,8 +389,9 @@ impl Node {
                     self.peers.ask(node, Question { epoch, round, duration_ms });
                 }
             }
-            Action::AnswerPromise { to, epoch, round, given } => {
+            Action::AnswerPromise { to, epoch, round, duration_ms, given } => {
                 if let Some(asker) = self.promises.remove(&(to, epoch, round)) {
+                    let given = given && self.can_promise(duration_ms);
                     let given = if given { Ok(()) } else { Err("no promise".to_owned()) };
                     self.answer(&asker, given);
                 }
@@ -420,7 +437,7 @@ impl Node {
 
     /// Tries again to write what had to be stored, and does what waits for it.
     fn write_again(&mut self) {
-        if self.kept.store().is_err() {
+        if self.keeper.write(self.kept.text()).is_err() {
             return;
         }
         self.log.notice(format!("{} could be written", self.kept.path().display()));
@@ -548,20 +565,47 @@ impl Node {
         let kept = &mut self.kept.kept;
         (kept.history, kept.stopped_at) = (history, None);
         if !self.keep() {
+            self.stand_still();
+        }
+    }
+
+    /// Nothing that clients are told may rest on what could not be written.
+    fn stand_still(&mut self) {
+        if self.unwritten.is_none() {
             self.log.warning("This node serves and confirms nothing until it can be written");
             self.unwritten = Some(Vec::new());
             self.part.stand_still();
         }
     }
 
+    /// Whether the next process of this node will know of a promise for so long. A node that has
+    /// promised nothing may stand for election as soon as it is started.
+    fn can_promise(&mut self, duration_ms: u64) -> bool {
+        self.promised_until =
+            self.promised_until.max(Instant::now() + Duration::from_millis(duration_ms));
+        if self.kept.kept.promised_ms >= duration_ms {
+            return true;
+        }
+        let before = std::mem::replace(&mut self.kept.kept.promised_ms, duration_ms);
+        let is_kept = self.keep();
+        if !is_kept {
+            self.kept.kept.promised_ms = before;
+        }
+        is_kept
+    }
+
     fn keep(&mut self) -> bool {
         self.to_keep = None;
-        let stored = self.kept.store();
-        if let Err(error) = &stored {
-            let path = self.kept.path().display();
-            self.log.warning(format!("{path} cannot be written: {error}"));
+        let written = self.keeper.write(self.kept.text());
+        if let Err(reason) = &written {
+            self.tell_of_unwritten(reason);
         }
-        stored.is_ok()
+        written.is_ok()
+    }
+
+    fn tell_of_unwritten(&self, reason: &str) {
+        let path = self.kept.path().display();
+        self.log.warning(format!("{path} cannot be written: {reason}"));
     }
 
     /// The server stops: it serves no client any more, and follows nobody.

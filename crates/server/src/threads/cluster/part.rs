@@ -9,6 +9,7 @@ use engine::engine::Engine;
 use engine::replication::LinkState;
 use resp::args::OwnedArguments;
 
+use crate::net::Wakers;
 use crate::threads::internal_client::InternalClient;
 
 /// The words that make it the replica of nobody.
@@ -44,6 +45,7 @@ enum Role {
 /// See the module's text.
 pub(super) struct Part {
     engine: Arc<Engine>,
+    wakers: Arc<Wakers>,
     client: InternalClient,
     role: Role,
     holds_writes: bool,
@@ -53,10 +55,11 @@ pub(super) struct Part {
 
 impl Part {
     /// That of a server that has started as the replica of nobody.
-    pub(super) fn new(engine: &Arc<Engine>) -> Part {
+    pub(super) fn new(engine: &Arc<Engine>, wakers: Arc<Wakers>) -> Part {
         let client = InternalClient::new(Arc::clone(engine), "cluster");
         Part {
             engine: Arc::clone(engine),
+            wakers,
             client,
             role: Role::Nobody,
             holds_writes: false,
@@ -178,6 +181,8 @@ impl Part {
             let ahead = self.engine.journal.changes().map_or(0, |own| own.in_history(0));
             let start = quorum.start.saturating_sub(ahead);
             self.engine.replicas.quorum.set(Quorum { start, ..quorum.clone() });
+            // A write that waits may have one now.
+            self.wakers.note_journal_progress();
         }
     }
 
