@@ -12,7 +12,7 @@ const PREFIXES: [&str; 3] = ["DUNLIN_", "REDIS_", "VALKEY_"];
 
 /// The rest of a name, and the directive that it sets. Of several names of a directive, the first
 /// that is there counts.
-const DIRECTIVES: [(&str, &str); 17] = [
+const DIRECTIVES: [(&str, &str); 21] = [
     ("PASSWORD", "requirepass"),
     ("PORT_NUMBER", "port"),
     ("PORT", "port"),
@@ -30,6 +30,10 @@ const DIRECTIVES: [(&str, &str); 17] = [
     ("TLS_CA_DIR", "tls-ca-cert-dir"),
     ("TLS_AUTH_CLIENTS", "tls-auth-clients"),
     ("THREADS", "threads"),
+    ("CLUSTER_ETCD", "cluster-etcd"),
+    ("CLUSTER_ETCD_USER", "cluster-etcd-user"),
+    ("CLUSTER_ETCD_PASSWORD", "cluster-etcd-password"),
+    ("CLUSTER_NAME", "cluster-name"),
 ];
 
 /// Variables whose value may be in a file, which the variable with this at its end names.

@@ -245,6 +245,7 @@ impl Options {
         for url in &endpoints {
             gateway::endpoint(url)?;
         }
+        let user = user.or_else(|| variable("DUNLIN_CLUSTER_ETCD_USER"));
         let password = variable("DUNLIN_CLUSTER_ETCD_PASSWORD");
         let user = match (user, password) {
             (Some(_), None) => {

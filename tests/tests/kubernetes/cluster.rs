@@ -49,6 +49,13 @@ impl Shared {
         held(&self.events).push((Instant::now(), what.to_owned()));
     }
 
+    /// What a Secret has under a key.
+    pub(crate) fn secret(&self, name: &str, key: &Value) -> Option<String> {
+        let contents = held(&self.contents);
+        let bytes = contents.get(name)?.get(key.as_str()?)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
     fn pods(&self) -> Vec<Arc<Pod>> {
         held(&self.pods).values().map(Arc::clone).collect()
     }
@@ -185,6 +192,7 @@ impl Cluster {
         }
         *held(&self.shared.services) = objects.of("Service").cloned().collect();
         let all = objects.of("StatefulSet").chain(objects.of("Deployment"));
+        let all = all.chain(objects.of("Job"));
         let workloads: Result<Vec<_>> = all.map(Workload::of).collect();
         *held(&self.workloads) = workloads?;
         for workload in held(&self.workloads).iter() {
@@ -280,9 +288,29 @@ impl Cluster {
 
     /// Starts a redis-server that is no part of the cluster, where its pods reach it.
     pub(crate) fn start_outside(&self, options: &[(&str, &str)]) -> Result<Outside> {
+        self.start_program(&peers::program("redis-server"), &[&[("save", "")], options].concat())
+    }
+
+    /// Starts an etcd that is no part of the cluster, where its pods reach it. Returns its address.
+    pub(crate) fn start_etcd(&self) -> Result<(Outside, String)> {
+        let own = Node::own_address();
+        let (url, peer) = (format!("http://{own}:2379"), format!("http://{own}:2380"));
+        let members = format!("default={peer}");
+        let options = [
+            ("listen-client-urls", &*url),
+            ("advertise-client-urls", &*url),
+            ("listen-peer-urls", &*peer),
+            ("initial-advertise-peer-urls", &*peer),
+            ("initial-cluster", &*members),
+        ];
+        let outside = self.start_program(&peers::etcd("etcd"), &options)?;
+        Ok((outside, url))
+    }
+
+    fn start_program(&self, program: &Path, options: &[(&str, &str)]) -> Result<Outside> {
         let directory = tempfile::tempdir()?;
-        let mut command = Command::new(peers::program("redis-server"));
-        command.args(["--save", "", "--dir"]).arg(directory.path());
+        let mut command = Command::new(program);
+        command.current_dir(directory.path()).stderr(Stdio::null());
         for (name, value) in options {
             command.arg(format!("--{name}")).arg(value);
         }

@@ -14,6 +14,7 @@ mod objects;
 mod pod;
 mod rendered;
 mod sentinel;
+mod sharded;
 mod sidecar;
 mod single;
 mod volumes;

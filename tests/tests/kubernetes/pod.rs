@@ -144,8 +144,17 @@ impl Pod {
         found.with_context(|| format!("no container {name}"))
     }
 
-    /// Whether all its containers are ready, and it is not about to end.
+    /// Whether it is one of a Job: it ends when its containers have succeeded.
+    fn is_job(&self) -> bool {
+        self.spec["restartPolicy"] == "OnFailure"
+    }
+
+    /// Whether all its containers are ready, and it is not about to end; of a Job, whether it has
+    /// succeeded.
     pub(crate) fn is_ready(&self) -> bool {
+        if self.is_job() {
+            return self.gone.load(Ordering::Acquire);
+        }
         let all = self.containers.get().map_or(&[][..], Vec::as_slice);
         !all.is_empty()
             && held(&self.end).is_none()
@@ -219,6 +228,9 @@ impl Pod {
     fn run_containers(self: &Arc<Pod>) -> Result<()> {
         let (mut sidecars, mut main) = (Vec::new(), Vec::new());
         let first: Vec<&Value> = list(&self.spec["initContainers"]).collect();
+        if self.is_job() {
+            return list(&self.spec["containers"]).try_for_each(|own| self.run_to_its_end(own));
+        }
         for spec in &first {
             if spec["restartPolicy"] == "Always" {
                 sidecars.push(Container::new(spec, true)?);
@@ -495,7 +507,7 @@ impl Pod {
             "mounts": self.mounts(spec)?,
             "user": user,
             "group": number(&either("runAsGroup"), 0),
-            "directory": image.working_directory,
+            "directory": spec["workingDir"].as_str().unwrap_or(&image.working_directory),
             "environment": variables,
             "command": command?,
             "hostname": self.name,
@@ -519,6 +531,14 @@ impl Pod {
                     "status.podIP" => self.address.to_string(),
                     other => bail!("no field {other}"),
                 },
+                _ if from["secretKeyRef"].is_object() => {
+                    let from = &from["secretKeyRef"];
+                    match self.shared.secret(text(&from["name"], "name")?, &from["key"]) {
+                        Some(value) => value,
+                        None if from["optional"] == true => continue,
+                        None => bail!("no such secret: {own}"),
+                    }
+                }
                 _ if from.is_object() => bail!("no such variable: {own}"),
                 _ => expanded(own["value"].as_str().unwrap_or_default(), &variables),
             };

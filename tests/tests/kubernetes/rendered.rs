@@ -38,6 +38,9 @@ fn values_that_make_no_sense_are_refused() -> Result<()> {
         ("{mode: sidecar}", "sidecar."),
         ("{mode: sentinel, auth: {password: x}, persistence: {enabled: false}}", "volume"),
         ("{mode: sentinel, auth: {password: x}, sentinel: {replicas: 2}}", "replicas"),
+        ("{mode: cluster, auth: {password: x}}", "cluster.etcd.secret"),
+        ("{mode: cluster, auth: {password: x}, cluster: {shards: 0}}", "shards"),
+        ("{mode: cluster, auth: {password: x}, readers: {enabled: true}}", "readers"),
     ] {
         fs::write(&file, values)?;
         let rendered = render(&["json", file.to_str().unwrap_or_default()]);
@@ -65,11 +68,13 @@ fn containers_have_no_rights() -> Result<()> {
         "deploy/kubernetes/single",
         "deploy/kubernetes/sentinel",
         "deploy/kubernetes/sidecar",
+        "deploy/kubernetes/cluster",
         "tests/golden/kubernetes/full.yaml",
         "tests/golden/kubernetes/sentinel-readers.yaml",
     ] {
         let objects = Objects::read(path.as_ref())?;
-        for workload in objects.of("StatefulSet").chain(objects.of("Deployment")) {
+        let workloads = objects.of("StatefulSet").chain(objects.of("Deployment"));
+        for workload in workloads.chain(objects.of("Job")) {
             let pod = &workload["spec"]["template"]["spec"];
             ensure!(pod["automountServiceAccountToken"] == false, "{path}");
             ensure!(pod["securityContext"]["runAsNonRoot"] == true, "{path}");

@@ -130,6 +130,49 @@ securityContext:
 {{- end }}
 {{- end }}
 
+{{/* Where etcd is, and the name of the cluster there. */}}
+{{- define "dunlin.clusterEnvironment" -}}
+{{- $etcd := .Values.cluster.etcd -}}
+{{- $secret := required "mode cluster takes a Secret with the addresses of etcd: cluster.etcd.secret" $etcd.secret -}}
+- {name: DUNLIN_CLUSTER_NAME, value: {{ default (include "dunlin.name" .) .Values.cluster.name | quote }}}
+- name: DUNLIN_CLUSTER_ETCD
+  valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ $etcd.endpointsKey }}}}
+- name: DUNLIN_CLUSTER_ETCD_USER
+  valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ $etcd.userKey }}, optional: true}}
+- name: DUNLIN_CLUSTER_ETCD_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ $etcd.passwordKey }}, optional: true}}
+{{- end }}
+
+{{/* How many nodes a cluster has. */}}
+{{- define "dunlin.nodes" -}}
+{{- mul .Values.cluster.shards (add .Values.cluster.replicas 1) -}}
+{{- end }}
+
+{{/* The name of a pod, under which others reach it. */}}
+{{- define "dunlin.podEnvironment" -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: DOMAIN
+  value: {{ include "dunlin.name" . }}-headless.$(POD_NAMESPACE).svc.{{ .Values.clusterDomain }}
+{{- end }}
+
+{{- define "dunlin.etcdMounts" -}}
+{{- if and (eq .Values.mode "cluster") .Values.cluster.etcd.tls.enabled }}
+- {name: etcd-tls, mountPath: /secrets/etcd-tls, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "dunlin.etcdVolumes" -}}
+{{- if and (eq .Values.mode "cluster") .Values.cluster.etcd.tls.enabled }}
+- name: etcd-tls
+  secret:
+    secretName: {{ required "cluster.etcd.tls.enabled takes a Secret: cluster.etcd.tls.secret" .Values.cluster.etcd.tls.secret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
 {{- define "dunlin.secretMounts" -}}
 - {name: auth, mountPath: /secrets/auth, readOnly: true}
 {{- if .Values.tls.enabled }}
