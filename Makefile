@@ -36,8 +36,7 @@ check:
 # from the seed; `make explore` looks for failures with other seeds.
 test: peers
 	cargo build --profile ci --package dunlin
-	SEED=1 SECONDS=8 PROPTEST_RNG_SEED=1 \
-		scripts/with-failures cargo test --profile ci --workspace --no-fail-fast
+	SEED=1 SECONDS=8 PROPTEST_RNG_SEED=1 scripts/with-failures scripts/run-tests
 	cd explore && cargo test --quiet
 
 # The random tests with new seeds, for longer, and threads in more orders.
