@@ -77,7 +77,13 @@ impl Pair {
 
     fn collected(&self) -> String {
         let places = [target(self.primary.1), target(self.replica.1)];
-        format!("- {{job_name: dunlin, static_configs: [{{targets: {places:?}}}]}}\n")
+        let node = [target(self.node.1)];
+        let of_cluster = "{source_labels: [__name__], regex: dunlin_cluster_.+, action: keep}";
+        format!(
+            "- {{job_name: dunlin, static_configs: [{{targets: {places:?}}}]}}\n\
+             - {{job_name: nodes, static_configs: [{{targets: {node:?}}}],\n\
+                metric_relabel_configs: [{of_cluster}]}}\n"
+        )
     }
 }
 
@@ -161,6 +167,23 @@ fn the_page_lists_what_servers_answer() -> Result<()> {
     Ok(())
 }
 
+/// The page of a node shows what its cluster is like.
+#[test]
+fn the_overview_of_a_node_tells_of_its_cluster() -> Result<()> {
+    let etcd = [("cluster-enabled", "yes"), ("cluster-etcd", "http://127.0.0.1:1")];
+    let (alone, node) = (Server::start_with_http(&[])?, Server::start_with_http(&etcd)?);
+    let cluster = |port| -> Result<serde_json::Value> {
+        let answer = Web::connect(port)?.ask("GET /v1/overview", &[], b"")?;
+        let answer: serde_json::Value = serde_json::from_slice(&answer.body)?;
+        Ok(answer["cluster"].clone())
+    };
+    ensure!(cluster(alone.1)?.is_null());
+    let told = cluster(node.1)?;
+    ensure!(told["up"] == false && told["primary"] == false && told["served"] == 0, "{told}");
+    ensure!(told["etcd_silent"].is_null() && told["shards"] == serde_json::json!([]), "{told}");
+    Ok(())
+}
+
 #[test]
 fn promtool_accepts_metrics_and_rules() -> Result<()> {
     let pair = Pair::start()?;
@@ -236,7 +259,7 @@ fn a_prometheus_has_what_is_asked_of_it() -> Result<()> {
         ("redis_db_keys{db=\"db0\"} > bool 1", 1.0),
         ("count(redis_commands_total{cmd=\"get\"} > 5000)", 1.0),
         ("sum(prometheus_rule_evaluation_failures_total) or vector(0)", 0.0),
-        ("count(ALERTS{alertstate=\"firing\"}) or vector(0)", 0.0),
+        ("count(ALERTS{alertstate=\"firing\",job!=\"nodes\"}) or vector(0)", 0.0),
     ] {
         let values = prometheus.values(query)?;
         ensure!(

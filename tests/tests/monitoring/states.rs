@@ -14,6 +14,7 @@ use regex_lite::Regex;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tests::certificates::{Certificates, Identity};
 use tests::client::Client;
+use tests::etcd_members::EtcdMembers;
 use tests::observe::wait_until;
 use tests::process::stop;
 use tests::server::{Server, free_port};
@@ -290,6 +291,48 @@ fn is_slow() -> Result<Trouble> {
         .while_asking(move || client.call(&["EVAL", script, "0"]).map(drop)))
 }
 
+/// A node that does not reach etcd.
+fn is_without_etcd() -> Result<Trouble> {
+    let etcd = [("cluster-enabled", "yes"), ("cluster-etcd", "http://127.0.0.1:1")];
+    let (server, port) = start(&etcd)?;
+    Ok(trouble(&["DunlinClusterDown", "DunlinClusterEtcdSilent"], port, vec![server]))
+}
+
+/// A node of two, the other of which is gone, while slots are to move there.
+fn has_lost_a_shard() -> Result<Trouble> {
+    let etcd = EtcdMembers::start(1)?;
+    let url = etcd.url(0);
+    let options =
+        [("cluster-enabled", "yes"), ("cluster-etcd", &*url), ("cluster-node-timeout", "1000")];
+    let ((server, port), (mut other, _)) = (start(&options)?, start(&options)?);
+    let tool = |words: &[&str]| -> Result<String> {
+        let mut command = Command::new(tests::server::dunlin_binary()?);
+        let output = command.arg("cluster").args(words).args(["--etcd", &url]).output()?;
+        Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let place = format!("127.0.0.1:{}", other.port());
+    let own = format!("127.0.0.1:{}", server.port());
+    let said = tool(&["create", &own, &place, "--replicas", "0", "--yes"])?;
+    ensure!(said.contains("serves all slots"), "{said}");
+    let shard = other.connect()?.call_text("CLUSTER MYSHARDID")?;
+    let shard = String::from_utf8_lossy(shard.text().context("a shard")?).into_owned();
+    other.kill();
+    let said = tool(&["move", "0-9", "--shard", &shard, "--yes", "--timeout", "1"])?;
+    ensure!(said.contains("under way"), "{said}");
+    let alerts = &[
+        "DunlinClusterDown",
+        "DunlinClusterMemberMissing",
+        "DunlinClusterMoveStuck",
+        "DunlinClusterShardWithoutPrimary",
+        "DunlinClusterWithoutQuorum",
+    ];
+    Ok(trouble(alerts, port, vec![server]).while_asking(move || {
+        // It is needed as long as the node.
+        let _kept = &etcd;
+        Ok(())
+    }))
+}
+
 /// The alerts, with times that a test has. A share of a processor is not for a test to have: there
 /// the comparison stays, with a smaller bound.
 fn shortened() -> Result<String> {
@@ -300,14 +343,14 @@ fn shortened() -> Result<String> {
     let text = change(&text, r"for: \w+", "for: 0s");
     let text = change(&text, r"\[15m\]\) > 2", "[60s]) > 2");
     let text = change(&text, r"\[\d+m\]", "[5s]");
-    let text = change(&text, r"staleness_seconds > 10", "staleness_seconds > 2");
+    let text = change(&text, r"(staleness|silence)_seconds > 10", "${1}_seconds > 2");
     Ok(change(&text, r"> 0\.9 \* max", "> 0.02 * max"))
 }
 
 #[test]
 fn each_alert_fires_for_a_server_in_its_state() -> Result<()> {
     let (calm, calm_port) = start(&[("appendonly", "yes")])?;
-    let all: [fn() -> Result<Trouble>; 16] = [
+    let all: [fn() -> Result<Trouble>; 18] = [
         down,
         loads,
         restarts,
@@ -324,6 +367,8 @@ fn each_alert_fires_for_a_server_in_its_state() -> Result<()> {
         has_many_clients,
         is_guessed_at,
         is_slow,
+        is_without_etcd,
+        has_lost_a_shard,
     ];
     let mut troubles = all.iter().map(|make| make()).collect::<Result<Vec<_>>>()?;
     let mut wrong: BTreeSet<String> = BTreeSet::new();

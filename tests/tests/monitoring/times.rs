@@ -115,6 +115,48 @@ const CASES: &[Case] = &[
         minutes: (0, 2),
         summary: "r:2 lacks 128MiB of what i:1 has written",
     },
+    case(
+        "DunlinClusterDown",
+        &[("dunlin_cluster_up{I}", "0x30")],
+        &["1x30"],
+        (0, 1),
+        "i:1 does not serve its slots",
+    ),
+    case(
+        "DunlinClusterShardWithoutPrimary",
+        &[("dunlin_cluster_shards_without_primary{I}", "2x30")],
+        &["0x30"],
+        (0, 1),
+        "i:1 sees 2 shards without a primary",
+    ),
+    case(
+        "DunlinClusterWithoutQuorum",
+        &[("dunlin_cluster_shards_without_quorum{I}", "1x30")],
+        &["0x30"],
+        (0, 1),
+        "i:1 sees 1 shards with less than a quorum of their members",
+    ),
+    case(
+        "DunlinClusterMemberMissing",
+        &[("dunlin_cluster_shards_lacking_members{I}", "3x30")],
+        &["0x30"],
+        (4, 6),
+        "i:1 sees 3 shards of which a member is gone",
+    ),
+    case(
+        "DunlinClusterEtcdSilent",
+        &[("dunlin_cluster_etcd_silence_seconds{I}", "75x30")],
+        &["2x30"],
+        (0, 1),
+        "etcd has not answered i:1 for 1m 15s",
+    ),
+    case(
+        "DunlinClusterMoveStuck",
+        &[("dunlin_cluster_migrations{I}", "0 2x60")],
+        &["0 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2"],
+        (35, 37),
+        "i:1 sees 2 moves of slots, of which none has ended in half an hour",
+    ),
     Case {
         alert: "DunlinCertificateEnds",
         // Time begins at 0 there.

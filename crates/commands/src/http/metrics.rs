@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
+use cluster::ids::NodeId;
+use cluster::topology::{Node, Shard};
 use engine::command::args::Args;
 use engine::command::error::CommandResult;
 use engine::engine::Context;
@@ -303,6 +305,32 @@ fn cluster(page: &mut Page, cx: &Context<'_>) {
     page.gauge("dunlin_cluster_shards", "Shards.", topology.shards.len());
     let leaderless = topology.shards.values().filter(|shard| shard.leader.is_none()).count();
     page.gauge("dunlin_cluster_shards_without_primary", "Shards without a primary.", leaderless);
+    let alive = |id: &NodeId| topology.nodes.get(id).is_some_and(Node::is_alive);
+    let alive_of = |shard: &Shard| shard.members.iter().filter(|id| alive(id)).count();
+    let has_slots = |shard: &&Shard| !shard.slots.is_empty();
+    let missing = |shard: &&Shard| alive_of(shard) < shard.members.len();
+    let lacking = topology.shards.values().filter(missing).count();
+    let help = "Shards of which a member is not alive.";
+    page.gauge("dunlin_cluster_shards_lacking_members", help, lacking);
+    let silent = |shard: &&Shard| alive_of(shard) < shard.quorum();
+    let silent = topology.shards.values().filter(has_slots).filter(silent).count();
+    let help =
+        "Shards with slots of which less than a quorum is alive: writes at quorum wait there.";
+    page.gauge("dunlin_cluster_shards_without_quorum", help, silent);
+    let own_members = view.shard().map_or(0, |shard| shard.members.len());
+    let help = "Members of the shard of this node.";
+    page.gauge("dunlin_cluster_own_members", help, own_members);
+    let own_alive = view.shard().map_or(0, alive_of);
+    let help = "Members of the shard of this node whose lease in etcd lasts.";
+    page.gauge("dunlin_cluster_own_members_alive", help, own_alive);
+    let follows = cx.engine.replication.view().is_some_and(|own| own.link == LinkState::Up);
+    let links = cx.engine.replicas.all().len() + usize::from(follows);
+    let help = "Links of this node to others of its shard: to its primary, or of its replicas.";
+    page.gauge("dunlin_cluster_links", help, links);
+    let errors = cx.engine.stats.errors();
+    let moved = errors.iter().find(|(code, _)| code == "MOVED").map_or(0, |(_, count)| *count);
+    let help = "Commands that were sent on to another node (MOVED).";
+    page.counter("dunlin_cluster_redirects_total", help, moved);
     let help = "Migrations of slots that are under way.";
     page.gauge("dunlin_cluster_migrations", help, topology.migrations.len());
     let epoch = view.shard().and_then(|shard| shard.leader).map_or(0, |leader| leader.epoch);
@@ -313,6 +341,10 @@ fn cluster(page: &mut Page, cx: &Context<'_>) {
     let left = if is_bounded { until.saturating_sub(now_us) } else { 0 };
     let help = "Time for which this primary may go on without hearing from etcd; 0 for a replica.";
     page.gauge("dunlin_cluster_lease_seconds", help, seconds(left * 1000));
+    let answered = own.etcd_answered_at.load(Relaxed).max(cx.engine.started_at);
+    let silence = cx.db.monotonic.saturating_sub(answered);
+    let help = "Time since etcd has answered this node, or since its start.";
+    page.gauge("dunlin_cluster_etcd_silence_seconds", help, seconds(silence * 1_000_000));
 }
 
 fn traffic(page: &mut Page, cx: &Context<'_>) {

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use resp::args::Arguments;
 use resp::reply::Reply;
 
+use cluster::ids::NodeId;
+use cluster::topology::Node;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::engine::Context;
@@ -73,7 +75,7 @@ pub(super) fn overview(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     let from = args.at_least(0, CommandError::OUT_OF_RANGE)?;
     let names_keys = cx.session.user.account().reads_all_keys(cx.row.id);
     args.end()?;
-    cx.reply.map(7);
+    cx.reply.map(8);
     cx.reply.bulk(b"server");
     server(cx);
     cx.reply.bulk(b"now");
@@ -82,6 +84,8 @@ pub(super) fn overview(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     persistence(cx);
     cx.reply.bulk(b"replication");
     replication(cx);
+    cx.reply.bulk(b"cluster");
+    cluster(cx);
     cx.reply.bulk(b"stages");
     stages(cx);
     cx.reply.bulk(b"hot_keys");
@@ -190,6 +194,47 @@ fn replication(cx: &mut Context<'_>) {
         map.text("state", replica.standing().name());
         map.maybe("lag", replica.is_online().then(|| replica.lag(monotonic)));
         map.number("waiting_bytes", replica.waiting.load(Relaxed));
+    }
+}
+
+/// The part of this node in its cluster, and how that is; nothing of a server alone.
+fn cluster(cx: &mut Context<'_>) {
+    let Some(view) = cx.db.cluster else {
+        cx.reply.null();
+        return;
+    };
+    let (topology, own, now) = (&view.topology, &cx.engine.cluster, cx.db.monotonic);
+    let is_up = own.may_serve_as(view, now.saturating_mul(1000))
+        && view.is_up(cx.db.config)
+        && topology.revision > 0;
+    let answered = own.etcd_answered_at.load(Relaxed);
+    let mut map = Map::new(&mut cx.reply, 8);
+    map.truth("up", is_up);
+    map.truth("primary", view.leads());
+    map.text("node", &view.own.to_string());
+    map.number("slots", view.shard().map_or(0, |shard| shard.slots.count()));
+    map.number("served", topology.served_count());
+    map.number("migrations", topology.migrations.len());
+    map.maybe("etcd_silent", (answered > 0).then(|| now.saturating_sub(answered) / 1000));
+    map.name("shards").array(topology.shards.len());
+    for shard in topology.shards.values() {
+        let alive = |id: &NodeId| topology.nodes.get(id).is_some_and(Node::is_alive);
+        let primary = shard.leader.and_then(|leader| topology.nodes.get(&leader.node));
+        let place = |node: &Node| {
+            let port =
+                if node.address.port > 0 { node.address.port } else { node.address.tls_port };
+            format!("{}:{port}", node.address.host)
+        };
+        let mut map = Map::new(map.reply, 5);
+        map.text("id", &shard.id.to_string());
+        map.number("slots", shard.slots.count());
+        map.number("members", shard.members.len());
+        map.number("alive", shard.members.iter().filter(|id| alive(id)).count());
+        map.name("primary");
+        match primary {
+            Some(node) => map.reply.bulk(place(node).as_bytes()),
+            None => map.reply.null(),
+        }
     }
 }
 

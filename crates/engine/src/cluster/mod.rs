@@ -33,6 +33,8 @@ pub struct Cluster {
     /// The number of the present view; 0 without a cluster.
     generation: AtomicU64,
     serves_until: AtomicU64,
+    /// When etcd last answered, in milliseconds of the monotonic clock; 0: not yet.
+    pub etcd_answered_at: AtomicU64,
     /// What the commands of each slot cost.
     pub slot_stats: SlotStats,
 }
@@ -46,6 +48,7 @@ impl Cluster {
             view: enabled.then(nothing),
             generation: AtomicU64::new(u64::from(enabled)),
             serves_until: AtomicU64::new(u64::MAX),
+            etcd_answered_at: AtomicU64::new(0),
             slot_stats: SlotStats::default(),
         }
     }

@@ -283,7 +283,13 @@ impl Node {
             for _ in 0..EVENTS_AT_ONCE {
                 match message {
                     Some(Message::End) => return self.end(),
-                    Some(Message::Heard(event)) => self.hear(event),
+                    Some(Message::Heard(event)) => {
+                        if matches!(event, Event::Answered { result: Ok(_), .. }) {
+                            let now = base::clock::monotonic_ms();
+                            self.engine.cluster.etcd_answered_at.store(now, Relaxed);
+                        }
+                        self.hear(event);
+                    }
                     Some(Message::Requested(request, waiter)) => self.take_request(request, waiter),
                     Some(Message::NotWritten { reason, is_needed }) => {
                         self.tell_of_unwritten(&reason);

@@ -304,6 +304,7 @@ function overview() {
     ]),
   ];
   if (replication) cards.push(replicationCard(replication));
+  if (told.cluster) cards.push(clusterCard(told.cluster));
   renew(parts.cards, cards);
   // Who may not read all keys is told of none.
   const hot = told.hot_keys;
@@ -331,6 +332,22 @@ function workersCard() {
   });
   const body = rows.length ? make("div", { className: "bars" }, rows) : make("p", { className: "empty" }, "The system does not tell it.");
   return make("section", { className: "card" }, make("h2", {}, "Processor time by worker"), body);
+}
+
+function clusterCard(own) {
+  const pairs = [
+    ["State", own.up ? "serves" : "does not serve", own.up ? "good" : "bad"],
+    ["Role", own.primary ? "primary" : "replica"],
+    ["Slots", `${own.slots} of its shard, ${own.served} served of 16384`],
+    ["etcd", own.etcd_silent === null ? "has not answered yet" : `answered ${span(own.etcd_silent)} ago`],
+  ];
+  if (own.migrations) pairs.push(["Moves", String(own.migrations)]);
+  for (const shard of own.shards) {
+    const text = `${shard.primary ?? "no primary"}, ${shard.slots} slots, ${shard.alive} of ${shard.members} nodes`;
+    pairs.push(["Shard " + shard.id.slice(0, 8), text, shard.primary && shard.alive === shard.members ? "good" : "bad"]);
+  }
+  pairs.push(["Node", own.node]);
+  return facts("Cluster", pairs);
 }
 
 function replicationCard(own) {
