@@ -371,7 +371,7 @@ fn check_figures(figures: &mut Vec<Figure>) {
         ),
         (
             "usual_write_gap_seconds",
-            "time without an acknowledged write after a fault, the median of the run",
+            "usual time without an acknowledged write after a fault",
             Unit::Seconds,
             Source::UsualGap,
         ),
