@@ -179,7 +179,8 @@ impl Deployment {
         info.is_ok_and(|info| texts.iter().all(|text| info.contains(text)))
     }
 
-    /// Waits until one of some nodes is a primary that all others of them follow.
+    /// Waits until one of some nodes is a primary that all others of them follow, and have the data
+    /// of.
     ///
     /// # Errors
     /// None ever is.
@@ -187,7 +188,8 @@ impl Deployment {
         let mut found = None;
         wait_until("the shard has a primary", || {
             found = self.leader(nodes.clone());
-            Ok(found.is_some())
+            let mut others = nodes.clone().filter(|node| Some(*node) != found);
+            Ok(found.is_some() && others.all(|node| self.says(node, &["master_link_status:up"])))
         })
         .with_context(|| self.logs())?;
         found.context("it was found")

@@ -1,6 +1,6 @@
 //! Nodes of a cluster that are cut off from each other, from etcd and from clients, both ways or
-//! one, slowed down and stopped: no write is lost that was acknowledged at quorum, what clients
-//! have seen can be explained by one copy of the data, and no two primaries acknowledge at a time.
+//! one, slowed down, stopped and killed: no write is lost that was acknowledged at quorum, one copy
+//! of the data explains what clients have seen, and no two primaries acknowledge at a time.
 //!
 //! `make cluster-partitions COUNT=200 SEED=7` does more of it.
 

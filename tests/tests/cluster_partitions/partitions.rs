@@ -45,8 +45,11 @@ struct World {
     deployment: Deployment,
     network: Arc<Network>,
     moves: u64,
-    /// Nodes that stand still.
+    /// How many disturbances there were.
+    disturbed: usize,
+    /// Nodes that stand still, and nodes whose process is gone.
     stopped: Vec<usize>,
+    killed: Vec<usize>,
 }
 
 impl World {
@@ -58,6 +61,7 @@ impl World {
             let ways = network.options(node);
             let mut options: Vec<_> = ways.iter().map(|(name, value)| (*name, &**value)).collect();
             options.extend([("cluster-node-timeout", &*timeout), ("durability-timeout", "500")]);
+            options.push(("appendonly", "yes"));
             deployment.start_nodes(1, &options)?;
         }
         network.lead_to(&deployment);
@@ -65,7 +69,14 @@ impl World {
         deployment.form_shard(OTHER_SHARD, "8192-16383", FIRST..ALL)?;
         deployment.wait_for_leader(0..FIRST)?;
         deployment.wait_for_leader(FIRST..ALL)?;
-        let world = World { deployment, network, moves: 0, stopped: Vec::new() };
+        let world = World {
+            deployment,
+            network,
+            moves: 0,
+            disturbed: 0,
+            stopped: Vec::new(),
+            killed: Vec::new(),
+        };
         // Who has made a connection has to be known, or nothing would be parted.
         for (from, to) in (0..ALL).flat_map(|from| (0..ALL).map(move |to| (from, to))) {
             let are_peers = from != to && shard_of(from) == shard_of(to);
@@ -87,9 +98,14 @@ impl World {
     /// Does something to some nodes or their ways, and says what.
     fn disturb(&mut self, random: &mut Random) -> Result<String> {
         let (network, node) = (&self.network, self.node(random));
+        if self.killed.contains(&node) {
+            return Ok(format!("{node} stays dead"));
+        }
         let part = *random.pick(&[Part::Both, Part::Both, Part::Mute, Part::Deaf]);
         let others = (0..ALL).filter(|other| *other != node);
-        match random.below(12) {
+        // Two in turn are of different kinds, and a few of many.
+        self.disturbed += 1;
+        match (self.disturbed * 5) % 13 {
             0 | 1 => {
                 network.part_from_etcd(node, part);
                 Ok(format!("{part:?}: {node} and etcd"))
@@ -134,6 +150,13 @@ impl World {
                 self.stopped.push(node);
                 Ok(format!("{node} stands still"))
             }
+            11 => {
+                // Nobody sees that its port is closed, as with a machine that has no power.
+                self.deployment.nodes[node].kill();
+                self.stopped.retain(|own| *own != node);
+                self.killed.push(node);
+                Ok(format!("{node} is killed"))
+            }
             _ => {
                 let mut client = self.deployment.nodes[node].connect()?;
                 client.send(&["CLUSTER", "FAILOVER"])?;
@@ -155,7 +178,14 @@ impl World {
         self.network.heal();
         let mut stopped = std::mem::take(&mut self.stopped);
         stopped.dedup();
-        stopped.iter().try_for_each(|node| process::resume(self.deployment.nodes[*node].pid()))
+        for node in stopped {
+            process::resume(self.deployment.nodes[node].pid())?;
+        }
+        for node in std::mem::take(&mut self.killed) {
+            self.deployment.nodes[node].start_again()?;
+            self.network.lead_to(&self.deployment);
+        }
+        Ok(())
     }
 
     /// One partition, or two at a time, of some length, and its end. Returns what was done.
@@ -176,6 +206,7 @@ impl World {
         let length = random.below(most);
         told += &format!("{length} ms");
         sleep(Duration::from_millis(length as u64));
+        let kills = !self.killed.is_empty();
         self.heal()?;
         let before = [0, 1].map(|shard| work.acknowledged[shard].load(Relaxed));
         for (shard, before) in before.iter().enumerate() {
@@ -183,6 +214,11 @@ impl World {
                 Ok(work.acknowledged[shard].load(Relaxed) >= before + ENOUGH)
             })
             .with_context(|| format!("shard {shard} after: {told}"))?;
+        }
+        if kills {
+            // The next one may be another of the same shard.
+            self.deployment.wait_for_leader(0..FIRST)?;
+            self.deployment.wait_for_leader(FIRST..ALL)?;
         }
         if moves {
             self.deployment
