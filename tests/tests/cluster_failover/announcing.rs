@@ -2,11 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
+use tests::cluster::Deployment;
 use tests::observe::wait_until;
 use tests::proxy::Proxy;
 use tests::server::free_port;
-
-use crate::deployment::Deployment;
 
 /// The slot of `k0`.
 const SLOT: u16 = 8579;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Received, Reply};
+use tests::cluster::{Deployment, NODE_TIMEOUT};
 use tests::observe::wait_until;
 use tests::process;
 
-use crate::deployment::{Deployment, NODE_TIMEOUT, Writer};
+use crate::writer::Writer;
 
 /// Writes are acknowledged at once, and nobody is replaced because the machine is busy.
 const MEMORY: [(&str, &str); 2] =

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use tests::client::Reply;
+use tests::cluster::Deployment;
 use tests::observe::{figure, wait_until};
 use tests::server::dunlin_binary;
 
-use crate::deployment::{Deployment, Writer};
+use crate::writer::Writer;
 
 /// A replica that led without etcd's knowledge, or with data of its own, could be elected and take
 /// the place of acknowledged writes.
@@ -46,7 +47,7 @@ fn a_write_goes_on_when_a_quorum_needs_fewer() -> Result<()> {
     let mut client = deployment.nodes[primary].connect()?;
     client.send(&["SET", "key", "value"])?;
     ensure!(!client.has_input(Duration::from_millis(200))?, "nobody else has it");
-    let etcd = format!("http://127.0.0.1:{}", deployment.etcd.port);
+    let etcd = deployment.etcd.url(0);
     let name = format!("127.0.0.1:{}", deployment.nodes[replica].port());
     let words = ["cluster", "forget", &name, "--yes", "--etcd", &etcd];
     // It is not forgotten while etcd has it that it is alive.

@@ -3,9 +3,8 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use tests::cluster::{Deployment, takes_writes};
 use tests::observe::wait_until;
-
-use crate::deployment::{Deployment, takes_writes};
 
 #[test]
 fn a_refused_shutdown_leaves_a_node_in_its_place() -> Result<()> {
@@ -71,7 +70,7 @@ fn a_node_of_another_cluster_forgets_the_one_before() -> Result<()> {
         Ok(text.contains("\"leader\""))
     })?;
     replica.terminate()?;
-    deployment.etcd.kill()?;
+    deployment.etcd.kill(0);
     replica.set_options(&[
         ("cluster-enabled", "yes"),
         ("cluster-etcd", "http://127.0.0.1:1"),

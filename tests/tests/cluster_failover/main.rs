@@ -2,7 +2,6 @@
 //! let go, and what happens to writes meanwhile. Slots move between shards.
 
 mod announcing;
-mod deployment;
 mod failing;
 mod guards;
 mod keeping;
@@ -10,3 +9,4 @@ mod many;
 mod moving;
 mod returning;
 mod without_etcd;
+mod writer;

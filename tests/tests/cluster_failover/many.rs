@@ -2,8 +2,9 @@
 //! acknowledged at quorum.
 
 use anyhow::{Context, Result};
+use tests::cluster::Deployment;
 
-use crate::deployment::{Deployment, Writer};
+use crate::writer::Writer;
 
 #[test]
 #[ignore = "takes minutes: make cluster-failovers"]

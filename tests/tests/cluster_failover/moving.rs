@@ -8,25 +8,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
+use tests::cluster::{Deployment, OTHER_SHARD, SHARD, moved_to};
 use tests::observe::{figure, wait_until};
 use tests::process::{resume, stop};
 use tests::random::Random;
 use tests::replication::follow;
 use tests::server::{Server, Target};
 
-use crate::deployment::{Deployment, OTHER_SHARD, SHARD};
-
 /// Counts of a client: those that were acknowledged, and those of which nothing is known.
 #[derive(Default)]
 struct Counts {
     acknowledged: HashMap<String, i64>,
     unknown: HashMap<String, i64>,
-}
-
-/// Where a reply sends the client.
-fn moved_to(text: &[u8]) -> Option<u16> {
-    let text = String::from_utf8_lossy(text);
-    text.strip_prefix("MOVED ")?.rsplit(':').next()?.parse().ok()
 }
 
 /// How a client adds to a counter.

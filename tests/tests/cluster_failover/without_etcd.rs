@@ -1,10 +1,11 @@
 //! etcd is away for a while.
 
 use anyhow::{Context, Result, ensure};
+use tests::cluster::{Deployment, NODE_TIMEOUT};
 use tests::observe::wait_until;
 use tests::process;
 
-use crate::deployment::{Deployment, NODE_TIMEOUT, Writer};
+use crate::writer::Writer;
 
 #[test]
 fn a_primary_goes_on_without_etcd_as_long_as_all_members_promise() -> Result<()> {
@@ -13,7 +14,7 @@ fn a_primary_goes_on_without_etcd_as_long_as_all_members_promise() -> Result<()>
     let replica = (primary + 1) % 3;
     let writer = Writer::start(vec![deployment.nodes[primary].port()]);
     writer.wait_for_more(20)?;
-    deployment.etcd.kill()?;
+    deployment.etcd.kill(0);
     std::thread::sleep(std::time::Duration::from_millis(2 * NODE_TIMEOUT));
     writer.wait_for_more(50).with_context(|| deployment.logs())?;
     process::stop(deployment.nodes[replica].pid())?;
@@ -24,7 +25,7 @@ fn a_primary_goes_on_without_etcd_as_long_as_all_members_promise() -> Result<()>
     process::resume(deployment.nodes[replica].pid())?;
     fenced.with_context(|| deployment.logs())?;
     writer.wait_for_more(50).with_context(|| deployment.logs())?;
-    deployment.etcd.start_again()?;
+    deployment.etcd.start_again(&[0])?;
     std::thread::sleep(std::time::Duration::from_millis(NODE_TIMEOUT));
     writer.wait_for_more(50).with_context(|| deployment.logs())?;
     ensure!(deployment.wait_until_whole()? == primary, "{}", deployment.logs());
