@@ -278,7 +278,9 @@ fn a_server_that_stops_hands_over_first() -> Result<()> {
         wait_until("it has stopped", || Ok(!primary.is_running()))
             .with_context(|| format!("round {round}\n{}", primary.log_tail()))?;
         ensure!(is(replica, "role", "master")?, "round {round}\n{}", primary.log_tail());
-        ensure!(said(&mut replica.connect()?, "GET k")? == "v");
+        let value = said(&mut replica.connect()?, "GET k")?;
+        let logs = || format!("{}\n----\n{}", primary.log_tail(), replica.log_tail());
+        ensure!(value == "v", "round {round}: {value:?}\n{}", logs());
     }
     Ok(())
 }
