@@ -12,7 +12,7 @@ const PREFIXES: [&str; 3] = ["DUNLIN_", "REDIS_", "VALKEY_"];
 
 /// The rest of a name, and the directive that it sets. Of several names of a directive, the first
 /// that is there counts.
-const DIRECTIVES: [(&str, &str); 21] = [
+const DIRECTIVES: [(&str, &str); 24] = [
     ("PASSWORD", "requirepass"),
     ("PORT_NUMBER", "port"),
     ("PORT", "port"),
@@ -33,6 +33,9 @@ const DIRECTIVES: [(&str, &str); 21] = [
     ("CLUSTER_ETCD", "cluster-etcd"),
     ("CLUSTER_ETCD_USER", "cluster-etcd-user"),
     ("CLUSTER_ETCD_PASSWORD", "cluster-etcd-password"),
+    ("CLUSTER_ETCD_CA_FILE", "cluster-etcd-ca-file"),
+    ("CLUSTER_ETCD_CERT_FILE", "cluster-etcd-cert-file"),
+    ("CLUSTER_ETCD_KEY_FILE", "cluster-etcd-key-file"),
     ("CLUSTER_NAME", "cluster-name"),
 ];
 

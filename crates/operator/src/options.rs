@@ -40,7 +40,8 @@ A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning
   --etcd URL,...      etcd's addresses for clients, as in DUNLIN_CLUSTER_ETCD
                       (http://127.0.0.1:2379)
   --name NAME         the cluster's name, as in DUNLIN_CLUSTER_NAME (dunlin)
-  --etcd-user NAME    a user of etcd; the password comes from DUNLIN_CLUSTER_ETCD_PASSWORD
+  --etcd-user NAME    a user of etcd (DUNLIN_CLUSTER_ETCD_USER); the password comes from
+                      DUNLIN_CLUSTER_ETCD_PASSWORD
   --etcd-cacert FILE  the authority of etcd's certificates; --etcd-cert FILE and --etcd-key FILE are
                       the client's own
   --user NAME         a user of the nodes; the password comes from REDISCLI_AUTH, or -a PASSWORD
@@ -192,7 +193,13 @@ impl Options {
         let mut discard_keys = false;
         let (mut dry_run, mut yes, mut timeout) = (false, false, Duration::from_secs(60));
         let (mut encryption, mut encrypts) = (Encryption::default(), false);
-        let mut access = Access { password: variable("REDISCLI_AUTH"), ..Access::default() };
+        // In a container of a node, the password is in a file.
+        let of_node = || {
+            let text = std::fs::read_to_string(variable("DUNLIN_PASSWORD_FILE")?).ok()?;
+            Some(text.trim_end_matches(['\r', '\n']).to_owned())
+        };
+        let password = variable("REDISCLI_AUTH").or_else(of_node);
+        let mut access = Access { password, ..Access::default() };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().cloned().ok_or_else(|| format!("{word}: what?"));
@@ -253,6 +260,9 @@ impl Options {
             }
             (user, password) => user.zip(password),
         };
+        let authority = authority.or_else(|| variable("DUNLIN_CLUSTER_ETCD_CA_FILE"));
+        let certificate = certificate.or_else(|| variable("DUNLIN_CLUSTER_ETCD_CERT_FILE"));
+        let key = key.or_else(|| variable("DUNLIN_CLUSTER_ETCD_KEY_FILE"));
         let own = match (&certificate, &key) {
             (Some(certificate), Some(key)) => Some((&**certificate, &**key)),
             (None, None) => None,

@@ -69,6 +69,10 @@ fn names_are_those_of_pods(cluster: &Cluster) -> Result<()> {
 fn a_primary_that_is_lost_or_drained_is_replaced() -> Result<()> {
     let Some((cluster, _etcd)) = start()? else { return Ok(()) };
     names_are_those_of_pods(&cluster)?;
+    // What an operator asks for in a pod, which has all that it takes.
+    let status = ["/usr/bin/dunlin", "cluster", "status"];
+    let (is_well, said) = cluster.pod("dunlin-0")?.exec("dunlin", &status)?;
+    ensure!(is_well, "{said}");
     let load = Load::default();
     let route = || way(&cluster);
     let acted = thread::scope(|scope| -> Result<()> {

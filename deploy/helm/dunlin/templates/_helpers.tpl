@@ -141,6 +141,13 @@ securityContext:
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ $etcd.userKey }}, optional: true}}
 - name: DUNLIN_CLUSTER_ETCD_PASSWORD
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ $etcd.passwordKey }}, optional: true}}
+{{- if $etcd.tls.enabled }}
+- {name: DUNLIN_CLUSTER_ETCD_CA_FILE, value: /secrets/etcd-tls/ca.crt}
+{{- if $etcd.tls.clientCertificate }}
+- {name: DUNLIN_CLUSTER_ETCD_CERT_FILE, value: /secrets/etcd-tls/tls.crt}
+- {name: DUNLIN_CLUSTER_ETCD_KEY_FILE, value: /secrets/etcd-tls/tls.key}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* How many nodes a cluster has. */}}
