@@ -5,9 +5,10 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io, thread};
 
+use base::clock::monotonic_ms;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -15,7 +16,7 @@ use ureq::unversioned::transport::NextTimeout;
 use ureq::{Error, Timeout};
 
 /// An answer is believed for so long, or until a request fails.
-const FRESH: Duration = Duration::from_secs(30);
+const FRESH_MS: u64 = 30_000;
 /// The most addresses that are tried of a name.
 const MOST: usize = 16;
 /// Where a request has no limit of its own, the lookup has.
@@ -24,7 +25,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Lookup {
-    last: Mutex<Option<(Instant, Vec<SocketAddr>)>>,
+    /// The answer that was had last, and when.
+    last: Mutex<Option<(u64, Vec<SocketAddr>)>>,
 }
 
 impl Resolver for Lookup {
@@ -44,11 +46,11 @@ impl Resolver for Lookup {
         }
         let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let addresses = match known {
-            Some((at, known)) if at.elapsed() < FRESH => known,
+            Some((at, known)) if monotonic_ms() < at + FRESH_MS => known,
             _ => {
                 let asked = ask(place, (*timeout.after).min(LONGEST), timeout.reason)?;
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-                *last = Some((Instant::now(), asked.clone()));
+                *last = Some((monotonic_ms(), asked.clone()));
                 asked
             }
         };

@@ -592,7 +592,7 @@ impl Running {
             engine: Arc::clone(&self.engine),
             log: Arc::clone(&outside.log),
             active: Arc::clone(&outside.active),
-            wakers: Arc::clone(&outside.wakers),
+            replies: Arc::clone(&outside.wakers) as _,
             movers: outside.slot_movers.clone(),
         };
         outside.cluster.start(means, kept).map_err(|reason| {

@@ -4,7 +4,7 @@
 //! node's own thread waits only for what its next step rests on.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use persist::config_file;
@@ -31,7 +31,7 @@ enum Heed {
     /// The node, if it fails: it must not go on with what it could not write.
     Fails,
     /// The node, if it fails, for its log alone.
-    Told,
+    Log,
 }
 
 impl Keeper {
@@ -55,7 +55,7 @@ impl Keeper {
 
     /// Writes it in its time. [`Message::NotWritten`] says if it cannot.
     pub(super) fn write_later(&self, text: Vec<u8>, is_needed: bool) {
-        self.give(text, if is_needed { Heed::Fails } else { Heed::Told });
+        self.give(text, if is_needed { Heed::Fails } else { Heed::Log });
     }
 
     fn give(&self, text: Vec<u8>, heed: Heed) {
@@ -64,7 +64,7 @@ impl Keeper {
     }
 }
 
-fn keep(path: &std::path::Path, given: &Receiver<Job>, tell: &Sender<Message>) {
+fn keep(path: &Path, given: &Receiver<Job>, tell: &Sender<Message>) {
     while let Ok(first) = given.recv() {
         // The last one has all that those before it have.
         let mut jobs = vec![first];

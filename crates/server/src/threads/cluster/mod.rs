@@ -41,6 +41,7 @@ use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
 use gateway::Gateway;
 use parking_lot::Mutex;
+use persist::aof::append_only::DeferredReplies;
 use process::log::Log;
 use process::thread;
 
@@ -53,7 +54,6 @@ use part::Part;
 use peers::{Peers, Question};
 use reach::Reach;
 
-use crate::net::Wakers;
 use crate::threads::slots::{Move, MoveEvent, SlotMovers};
 
 /// How often the machine hears of the time, and of what the node looks at itself.
@@ -75,8 +75,8 @@ pub struct Means {
     pub log: Arc<Log>,
     /// What encrypts connections.
     pub active: Arc<tls::Active>,
-    /// How workers are told what they wait for.
-    pub wakers: Arc<Wakers>,
+    /// The connections whose replies wait for replicas.
+    pub replies: Arc<dyn DeferredReplies>,
     /// The threads that move slots to other servers.
     pub movers: SlotMovers,
 }
@@ -215,10 +215,10 @@ impl Node {
         tell: &Sender<Message>,
         reach: Reach,
     ) -> Result<Node, String> {
-        let Means { engine, log, wakers, movers, .. } = means;
+        let Means { engine, log, replies, movers, .. } = means;
         let config = engine.config.snapshot();
         let gateway = Gateway::open(setup::of_etcd(&config))?;
-        let part = Part::new(&engine, wakers);
+        let part = Part::new(&engine, replies);
         let (history, offset) = part.place();
         let own_name = String::from_utf8_lossy(&config.cluster_name);
         if let Some(before) = kept.kept.enter(&own_name) {

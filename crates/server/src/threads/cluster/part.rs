@@ -7,9 +7,9 @@ use cluster::ids::{Epoch, NodeId};
 use config::PrimaryAddress;
 use engine::engine::Engine;
 use engine::replication::LinkState;
+use persist::aof::append_only::DeferredReplies;
 use resp::args::OwnedArguments;
 
-use crate::net::Wakers;
 use crate::threads::internal_client::InternalClient;
 
 /// The words that make it the replica of nobody.
@@ -45,7 +45,7 @@ enum Role {
 /// See the module's text.
 pub(super) struct Part {
     engine: Arc<Engine>,
-    wakers: Arc<Wakers>,
+    replies: Arc<dyn DeferredReplies>,
     client: InternalClient,
     role: Role,
     holds_writes: bool,
@@ -55,11 +55,11 @@ pub(super) struct Part {
 
 impl Part {
     /// That of a server that has started as the replica of nobody.
-    pub(super) fn new(engine: &Arc<Engine>, wakers: Arc<Wakers>) -> Part {
+    pub(super) fn new(engine: &Arc<Engine>, replies: Arc<dyn DeferredReplies>) -> Part {
         let client = InternalClient::new(Arc::clone(engine), "cluster");
         Part {
             engine: Arc::clone(engine),
-            wakers,
+            replies,
             client,
             role: Role::Nobody,
             holds_writes: false,
@@ -182,7 +182,7 @@ impl Part {
             let start = quorum.start.saturating_sub(ahead);
             self.engine.replicas.quorum.set(Quorum { start, ..quorum.clone() });
             // A write that waits may have one now.
-            self.wakers.note_journal_progress();
+            self.replies.note_progress();
         }
     }
 
