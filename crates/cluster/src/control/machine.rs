@@ -1,13 +1,15 @@
 //! How the machine goes on: it takes over what it hears, and then looks at everything once. Each
 //! step says what is missing to the state that should be, so a step that was lost is made again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::control::event::{Action, Event, Millis, RequestId};
+use crate::control::mirror::Mirror;
 use crate::control::state::{Control, Data, Lease, Past, Purpose, Role, Rule};
-use crate::ids::{Epoch, NodeId};
-use crate::keys::LeaderValue;
-use crate::store::{Answer, Failure, Pair, Revision};
+use crate::ids::{Epoch, NodeId, ShardId};
+use crate::keys::{LeaderValue, Subject};
+use crate::store::{Answer, Failure, Pair, Revision, WatchEvent};
 
 /// How soon something is tried again of which etcd has said nothing, in milliseconds.
 const RETRY_MS: u64 = 200;
@@ -35,6 +37,12 @@ impl Control {
             Event::Announces(announced) => self.setup.announced = announced,
             Event::Tick => self.hear_tick(),
             Event::Answered { request, result } => self.hear_answer(request, result),
+            Event::Watched { watch, events, .. }
+                if self.watch == Some(watch) && self.lose_all(&events) =>
+            {
+                // Whether to believe it is decided when all is read.
+                self.watch = None;
+            }
             Event::Watched { watch, revision, events } if self.watch == Some(watch) => {
                 self.heard = self.now;
                 let before = self.mirror.revision;
@@ -94,6 +102,34 @@ impl Control {
             Event::Delivered { migration, to_epoch } => self.hear_delivered(&migration, to_epoch),
             Event::MigrationFailed { migration, reason } => self.give_up(&migration, &reason),
         }
+    }
+
+    /// Why what was read cannot be what has become of the cluster that this node knows: etcd has
+    /// lost it, or was set back to what it had before.
+    fn disbelief(&self, read: &Mirror, known: Revision) -> Option<String> {
+        let now = read.revision;
+        if now < known {
+            return Some(format!("etcd is at revision {now}, and was at {known} before"));
+        }
+        let has_known = self.topology.shard_of(self.me()).is_some();
+        (read.shards.is_empty() && has_known).then(|| {
+            let (name, count) = (&self.setup.cluster, self.topology.shards.len());
+            format!("etcd has nothing of the cluster {name}, which had {count} shards")
+        })
+    }
+
+    /// Whether these changes leave no shard of those that there are.
+    fn lose_all(&self, events: &[WatchEvent]) -> bool {
+        let mut left: BTreeSet<ShardId> = self.mirror.shards.keys().copied().collect();
+        let are_any = !left.is_empty();
+        for event in events.iter().filter(|event| event.revision() > self.mirror.revision) {
+            match (event, self.keys.subject(event.key())) {
+                (WatchEvent::Put(_), Some(Subject::Shard(shard))) => drop(left.insert(shard)),
+                (_, Some(Subject::Shard(shard))) => drop(left.remove(&shard)),
+                _ => {}
+            }
+        }
+        are_any && left.is_empty()
     }
 
     /// Looks at everything once.
@@ -231,13 +267,15 @@ impl Control {
     }
 
     fn hear_answer(&mut self, request: RequestId, result: Result<Answer, Failure>) {
-        let Some((purpose, asked)) = self.requests.remove(&request) else { return };
+        let Some((purpose, asked, known)) = self.requests.remove(&request) else { return };
         let answer = match result {
             Ok(answer) => answer,
             Err(_) => return self.hear_failure(purpose),
         };
         match (purpose, answer) {
-            (Purpose::Load, Answer::Pairs { revision, pairs }) => self.load(revision, &pairs),
+            (Purpose::Load, Answer::Pairs { revision, pairs }) => {
+                self.load((known, revision), &pairs);
+            }
             (Purpose::Grant, Answer::Granted { lease, ttl_s }) => {
                 let ttl_ms = u64::try_from(ttl_s).unwrap_or(0) * 1000;
                 let renewed = if self.keeps(Rule::Margin) { asked } else { self.now };
@@ -260,7 +298,11 @@ impl Control {
                 }
             }
             (Purpose::Revoke, _) => self.has_ended(),
-            (purpose, Answer::Transaction { succeeded, .. }) => {
+            (purpose, Answer::Transaction { succeeded, revision }) => {
+                if revision < known {
+                    // It is not the etcd that it was: all is read anew.
+                    self.watch = None;
+                }
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
                     self.hear_failover_asked(succeeded);
@@ -286,16 +328,28 @@ impl Control {
         }
     }
 
-    fn load(&mut self, revision: Revision, pairs: &[Pair]) {
-        if revision < self.mirror.revision {
+    fn load(&mut self, (known, revision): (Revision, Revision), pairs: &[Pair]) {
+        let mut read = Mirror::default();
+        read.load(&self.keys, revision, pairs);
+        if (known..self.mirror.revision).contains(&revision) {
+            // It is late: changes after it are known.
+            return self.put_off(Purpose::Load, RETRY_MS);
+        }
+        if let Some(why) = self.disbelief(&read, known) {
             self.put_off(Purpose::Load, RETRY_MS * 10);
-            self.warn(format!(
-                "etcd is at revision {revision}, and was at {} before: it is not believed",
-                self.mirror.revision
-            ));
+            if !std::mem::replace(&mut self.disbelieves, true) {
+                self.warn(format!(
+                    "{why}: it is not believed, and nothing changes here until it has all that it \
+                     had. If this node is to be one of a new cluster, end it and delete its \
+                     cluster-config-file, or give the new cluster another cluster-name"
+                ));
+            }
             return;
         }
-        self.mirror.load(&self.keys, revision, pairs);
+        if std::mem::take(&mut self.disbelieves) {
+            self.log("etcd has the cluster again".into());
+        }
+        self.mirror = read;
         self.heard = self.now;
         self.is_changed = true;
         self.last_request += 1;

@@ -12,13 +12,16 @@ const SILENCE_MS: u64 = 30_000;
 /// After which time a request counts as unanswered for ever, in milliseconds.
 const FORGOTTEN_MS: u64 = 60_000;
 
+/// How soon it is looked again whether the lease is there, in milliseconds.
+const AGAIN_MS: u64 = 200;
+
 /// How often it is looked whether the process before is gone, in milliseconds.
 const PROBE_MS: u64 = 500;
 
 impl Control {
     pub(super) fn step_session(&mut self) {
         let now = self.now;
-        self.requests.retain(|_, (_, asked)| now < *asked + FORGOTTEN_MS);
+        self.requests.retain(|_, (_, asked, _)| now < *asked + FORGOTTEN_MS);
         self.step_reading();
         self.step_lease();
         let is_ending = self.stop.is_some_and(|stop| stop.is_revoking);
@@ -135,6 +138,7 @@ impl Control {
         if entry.is_none() && self.has_shown_alive && self.may_ask(&Purpose::KeepAlive(lease.id)) {
             // It has ended with its lease, if nobody has deleted it.
             self.ask(Purpose::KeepAlive(lease.id), Request::KeepAlive { lease: lease.id });
+            self.put_off(Purpose::KeepAlive(lease.id), AGAIN_MS);
         }
         let entry = self.mirror.alive.get(&me);
         if entry.is_some_and(|entry| entry.value == value && entry.lease == lease.id) {

@@ -200,11 +200,14 @@ pub struct Control {
     pub(super) is_changed: bool,
     /// The shard that this node belongs to, as etcd has it.
     pub(super) home: Option<ShardId>,
-    pub(super) requests: BTreeMap<RequestId, (Purpose, Millis)>,
+    /// What is asked for, since when, and at which revision etcd was known to be then.
+    pub(super) requests: BTreeMap<RequestId, (Purpose, Millis, Revision)>,
     pub(super) last_request: RequestId,
     pub(super) not_before: BTreeMap<Purpose, Millis>,
     pub(super) watch: Option<RequestId>,
     pub(super) heard: Millis,
+    /// etcd has something else than what can have become of the cluster.
+    pub(super) disbelieves: bool,
 
     pub(super) lease: Option<Lease>,
     pub(super) has_registered: bool,
@@ -271,6 +274,7 @@ impl Control {
             not_before: BTreeMap::new(),
             watch: None,
             heard: 0,
+            disbelieves: false,
             lease: None,
             has_registered: false,
             has_shown_alive: false,
@@ -399,13 +403,14 @@ impl Control {
     /// Whether a request for this purpose may leave now.
     pub(super) fn may_ask(&self, purpose: &Purpose) -> bool {
         self.not_before.get(purpose).is_none_or(|time| self.now >= *time)
-            && !self.requests.values().any(|(other, _)| other == purpose)
+            && !self.requests.values().any(|(other, ..)| other == purpose)
     }
 
     /// Asks etcd.
     pub(super) fn ask(&mut self, purpose: Purpose, what: Request) {
         self.last_request += 1;
-        self.requests.insert(self.last_request, (purpose, self.now));
+        let known = self.mirror.revision.max(self.topology.revision);
+        self.requests.insert(self.last_request, (purpose, self.now, known));
         self.act(Action::Ask { request: self.last_request, what });
     }
 
@@ -416,7 +421,7 @@ impl Control {
         compares: Vec<Compare>,
         operations: Vec<Operation>,
     ) -> bool {
-        let may = self.may_ask(&purpose);
+        let may = self.may_ask(&purpose) && !self.disbelieves;
         if may {
             self.ask(purpose, Request::Transaction(Transaction { compares, operations }));
         }

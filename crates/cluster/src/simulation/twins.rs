@@ -1,4 +1,7 @@
-//! Two processes of one node: one that was there before, and one with a copy of its files.
+//! Processes of one node that are told one thing after the other: one that was there before and one
+//! with a copy of its files, and one whose etcd loses what it had.
+
+use std::sync::Arc;
 
 use crate::control::{Action, Announced, Control, Event, Recovered, RequestId, Setup};
 use crate::ids::{Epoch, Incarnation};
@@ -6,7 +9,8 @@ use crate::keys::{Keys, MemberValue, ShardValue, Subject, decode, encode};
 use crate::simulation::etcd::Etcd;
 use crate::simulation::world::{address, node_id, shard_id};
 use crate::slots::SlotRanges;
-use crate::store::{Operation, Request, Revision, Transaction};
+use crate::store::{Operation, Pair, Request, Revision, Transaction};
+use crate::topology::Topology;
 
 const LEASE_MS: u64 = 2000;
 
@@ -59,6 +63,11 @@ impl Shard {
 
     /// Starts a process at an address of its own.
     fn start(&mut self) {
+        self.start_with(None);
+    }
+
+    /// Starts one that knows a topology.
+    fn start_with(&mut self, cached: Option<Arc<Topology>>) {
         let number = self.processes.len();
         let setup = Setup {
             cluster: "twins".into(),
@@ -73,7 +82,7 @@ impl Shard {
             node_timeout_ms: LEASE_MS,
             promised_ms: 0,
             recovered: Recovered::default(),
-            cached: None,
+            cached,
         };
         self.processes.push(Process {
             control: Control::new(setup, number as u64),
@@ -191,4 +200,62 @@ fn a_node_that_is_known_to_be_gone_is_replaced_at_once() {
     shard.run(200);
     assert_eq!(shard.processes[1].led, 1);
     assert!(shard.serves(1));
+}
+
+/// All keys, as they were written.
+fn delete_all(shard: &mut Shard) -> Vec<Operation> {
+    let pairs: Vec<_> = shard.etcd.pairs.values().cloned().collect();
+    let deletes = pairs.iter().map(|pair| Operation::Delete { key: pair.key.clone() });
+    let operations = deletes.collect();
+    let deletion = Request::Transaction(Transaction { compares: Vec::new(), operations });
+    shard.etcd.carry_out(shard.now, &deletion).expect("it is up");
+    let put = |pair: Pair| Operation::Put { key: pair.key, value: pair.value, lease: 0 };
+    pairs.into_iter().filter(|pair| pair.lease == 0).map(put).collect()
+}
+
+fn write(shard: &mut Shard, operations: Vec<Operation>) {
+    let transaction = Request::Transaction(Transaction { compares: Vec::new(), operations });
+    shard.etcd.carry_out(shard.now, &transaction).expect("it is up");
+}
+
+#[test]
+fn keys_that_are_all_deleted_are_not_believed_to_be_gone() {
+    let mut shard = Shard::new();
+    let saved = delete_all(&mut shard);
+    shard.run(10_000);
+    assert!(shard.serves(0), "it has promised itself to go on");
+    assert_eq!(shard.processes[0].warnings, 1);
+    assert!(shard.etcd.pairs.is_empty(), "{:?}", shard.etcd.pairs);
+    write(&mut shard, saved);
+    shard.run(10_000);
+    assert!(shard.serves(0));
+    assert!(shard.etcd.pairs.contains_key(&shard.keys.of(&Subject::Leader(shard_id(0)))));
+}
+
+#[test]
+fn another_etcd_without_the_cluster_is_not_believed() {
+    for revision in [1, 1000] {
+        let mut shard = Shard::new();
+        let before = std::mem::replace(&mut shard.etcd, Etcd::new());
+        shard.etcd.revision = revision;
+        shard.run(40_000);
+        assert!(shard.serves(0), "it has promised itself to go on");
+        assert!(shard.etcd.pairs.is_empty(), "{:?}", shard.etcd.pairs);
+        // One that starts knows what the one before it knew.
+        shard.processes[0].is_stopped = true;
+        shard.processes[0].serve_until = 0;
+        let known = Arc::clone(shard.processes[0].control.topology());
+        shard.start_with(Some(known));
+        shard.run(10_000);
+        assert!(!shard.serves(1) && shard.processes[1].led == 0);
+        assert!(shard.etcd.pairs.is_empty(), "{:?}", shard.etcd.pairs);
+        let lost = shard.processes[1].warnings;
+        // The one that was lost comes back.
+        shard.etcd = before;
+        shard.is_first_gone = true;
+        shard.run(10_000);
+        assert!(shard.serves(1), "revision {revision}");
+        // Its lease was one of the other.
+        assert_eq!((lost, shard.processes[1].warnings), (1, 2));
+    }
 }
