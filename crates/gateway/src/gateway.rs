@@ -15,6 +15,9 @@ use crate::wire;
 
 /// How long a call waits before it asks a member for the second time.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long a member may take at least to check a password: it makes that hard on purpose, and a
+/// check that is given up is only begun anew.
+const LOGIN: Duration = Duration::from_secs(2);
 
 /// A client of etcd. Threads may share it: each call has a connection to itself.
 #[derive(Debug)]
@@ -85,7 +88,9 @@ impl Gateway {
             }
             let place = self.preferred.load(Ordering::Relaxed);
             let member = &self.members[place % count];
-            match self.ask_member(member, request, left.min(self.config.attempt())) {
+            // The fewer members there are, the longer one that is slow is waited for.
+            let share = self.config.attempt().max(limit / attempts as u32);
+            match self.ask_member(member, request, left.min(share)) {
                 Err(failure @ (Failure::Unsent(_) | Failure::Unknown(_))) => {
                     self.pass_over(place);
                     let may_be_done = matches!(failure, Failure::Unknown(_));
@@ -144,10 +149,12 @@ impl Gateway {
         limit: Duration,
     ) -> Result<Option<String>, Failure> {
         let Some((name, password)) = &self.config.user else { return Ok(None) };
-        if let Some(token) = &*self.token.lock().unwrap_or_else(PoisonError::into_inner) {
+        // Threads that have none wait for the one that asks: etcd works long at each password.
+        let mut own = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = &*own {
             return Ok(Some(token.clone()));
         }
-        let body = wire::login(name, password);
+        let (body, limit) = (wire::login(name, password), limit.max(LOGIN));
         let token = match member.ask("/v3/auth/authenticate", body.as_bytes(), None, limit) {
             Ok(answer) => wire::token(&answer).map_err(Failure::Unsent)?,
             // "etcdserver: authentication is not enabled"
@@ -156,7 +163,7 @@ impl Gateway {
             Err(Failure::Unknown(text)) => return Err(Failure::Unsent(text)),
             Err(failure) => return Err(failure),
         };
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *own = Some(token.clone());
         Ok(Some(token))
     }
 

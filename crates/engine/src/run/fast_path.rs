@@ -139,7 +139,8 @@ impl Engine {
         // Replies to writes that are to be held take the slow path.
         let holds = session.durability.or_default(&turn.config).holds_replies();
         let refuses_writes = (turn.refuses_writes || holds) && !is_replicated;
-        let is_restricted = session.user.is_restricted() && !is_replicated;
+        let is_restricted =
+            session.user.is_restricted() && !is_replicated && session.import.is_none();
         let locked = self.keyspace.no_slots(pinned, turn.clock);
         let Some((row, _)) = fast_request(requests, begin) else { return 0 };
         let (parts, effects) = turn.parts();

@@ -117,6 +117,7 @@ impl ClusterThread {
             active: Arc::clone(&means.active),
             log: Arc::clone(&means.log),
             stopping: Arc::clone(&stopping),
+            told: Arc::default(),
         };
         let broadcast = Broadcast::new(reach.clone());
         let node = Node::new(means, kept, &self.tell.lock(), reach)?;

@@ -1,5 +1,6 @@
 //! How another node is reached.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use cluster::ids::NodeId;
 use config::{Config, PrimaryAddress};
 use engine::engine::Engine;
+use parking_lot::Mutex;
 use process::log::Log;
 use resp::args::OwnedArguments;
 
@@ -24,6 +26,8 @@ pub(super) struct Reach {
     pub(super) active: Arc<tls::Active>,
     pub(super) log: Arc<Log>,
     pub(super) stopping: Arc<AtomicBool>,
+    /// Why nodes cannot be asked, as far as the log has it.
+    pub(super) told: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Reach {
@@ -35,7 +39,26 @@ impl Reach {
         let address = Address { host: &host, port: at.port, active };
         let is_stopped = || self.stopping.load(Relaxed);
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
-        Target::connect(&self.engine, &address, credentials(&config).view(), 0, patience)
+        let credentials = credentials(&config);
+        let connected = Target::connect(&self.engine, &address, credentials.view(), None, patience);
+        self.tell(format!("{host}:{}", at.port), connected.as_ref().err());
+        connected
+    }
+
+    /// Writes into the log, once, why a node cannot be asked.
+    fn tell(&self, place: String, trouble: Option<&Trouble>) {
+        let mut told = self.told.lock();
+        match trouble {
+            Some(Trouble::Stopping) => {}
+            Some(trouble) => {
+                let text = trouble.to_string();
+                if told.get(&place) != Some(&text) {
+                    self.log.warning(format!("The node at {place} cannot be asked: {text}"));
+                    told.insert(place, text);
+                }
+            }
+            None => drop(told.remove(&place)),
+        }
     }
 }
 

@@ -105,6 +105,11 @@ pub(super) fn announced(config: &Config) -> Result<Announced, String> {
 fn address(config: &Config) -> Result<Address, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let announced = |announced: u16, own: u16| if announced == 0 { own } else { announced };
+    if config.port == 0 && !(config.tls_replication && config.tls_cluster) {
+        let text = "with port 0 nodes reach each other by tls-port alone, which needs \
+                    tls-replication yes and tls-cluster yes";
+        return Err(text.to_owned());
+    }
     let host = match config.cluster_announce_ip.is_empty() {
         true => own_address(config)?.to_string(),
         false => text(&config.cluster_announce_ip),
@@ -184,5 +189,9 @@ mod tests {
         assert_eq!((&*own.host, own.port, own.tls_port), ("127.0.0.1", 7000, 9));
         let said = Config { cluster_announce_ip: b"10.0.0.1".to_vec(), ..config };
         assert_eq!(address(&said).unwrap().host, "10.0.0.1");
+        let hidden = Config { port: 0, tls_port: 7000, tls_replication: true, ..said };
+        assert!(address(&hidden).unwrap_err().contains("tls-cluster"));
+        let encrypted = Config { tls_cluster: true, ..hidden };
+        assert_eq!(address(&encrypted).unwrap().port, 0);
     }
 }

@@ -417,7 +417,7 @@ impl Moving<'_> {
             port: *port,
             active: self.is_encrypted().then_some(&self.shared.active),
         };
-        Target::connect(self.engine, &address, credentials.view(), *target_database, patience)
+        Target::connect(self.engine, &address, credentials.view(), Some(*target_database), patience)
     }
 
     /// Keeps a connection for the next command.

@@ -109,12 +109,13 @@ fn encrypted(
 }
 
 impl Target {
-    /// Connects, logs in, and makes sure that it is another server.
+    /// Connects, logs in, selects a database if one is named, and makes sure that it is another
+    /// server.
     pub(in crate::threads) fn connect(
         engine: &Engine,
         address: &Address<'_>,
         credentials: Arguments<'_>,
-        database: i64,
+        database: Option<i64>,
         patience: Patience<'_>,
     ) -> Result<Target, Trouble> {
         let addresses =
@@ -133,7 +134,10 @@ impl Target {
             let words = [&b"AUTH"[..]].into_iter().chain(credentials.iter());
             target.ask(words, patience)?;
         }
-        target.select(database, patience)?;
+        match database {
+            Some(database) => target.select(database, patience)?,
+            None => target.ask([&b"PING"[..]].into_iter(), patience)?,
+        }
         // The target has answered, so if it is this server, it knows this connection.
         if engine.clients.all().iter().any(|client| client.address == own) {
             return Err(Trouble::Itself);
@@ -249,7 +253,7 @@ impl Target {
 /// A line as a reply; nothing if it is none.
 fn understood(line: &[u8]) -> Option<Result<(), String>> {
     match line.strip_suffix(b"\r")? {
-        b"+OK" => Some(Ok(())),
+        b"+OK" | b"+PONG" => Some(Ok(())),
         [b'-', text @ ..] => Some(Err(String::from_utf8_lossy(text).into_owned())),
         _ => None,
     }

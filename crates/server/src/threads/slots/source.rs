@@ -237,7 +237,7 @@ impl Source<'_> {
         let address = Address { host: &self.job.host, port: self.job.port, active: encrypted };
         let is_stopped = || self.is_over();
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
-        let target = Target::connect(self.engine, &address, credentials.view(), 0, patience);
+        let target = Target::connect(self.engine, &address, credentials.view(), None, patience);
         let target = target.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
         Ok(Wire::new(target.into_stream(), &format!("slots:{}", self.job.id))?)
     }
