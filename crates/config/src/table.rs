@@ -560,6 +560,9 @@ directives! {
     cluster_slot_stats_enabled: bool = false => named("cluster-slot-stats-enabled"), YesNo;
     /// Port of the connections between nodes; 0 adds 10000 to the port for clients.
     cluster_port: u16 = 0 => named("cluster-port").immutable().without_effect(NO_BUS), integer(0, 65535);
+    /// Bytes a second that a node sends at most when it copies slots to another shard; 0 for as
+    /// many as possible. What is written to the slots meanwhile is sent as it comes.
+    cluster_migration_bandwidth: u64 = 0 => named("cluster-migration-bandwidth"), ANY_MEMORY;
     /// Milliseconds for which etcd lets a node be primary each time that it asks. A primary that is
     /// silent for so long is replaced.
     cluster_node_timeout: u64 = 5_000 => named("cluster-node-timeout").immutable(), integer(0, LONG_MAX);

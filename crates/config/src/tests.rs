@@ -12,7 +12,7 @@ const OTHER_DEFAULT: [&str; 2] = ["bind", "cluster-node-timeout"];
 const FIXED: [&str; 1] = ["cluster-node-timeout"];
 /// Directives that the reference does not have, or does not list: our own, those of Valkey, and one
 /// that it hides.
-const OWN: [&str; 37] = [
+const OWN: [&str; 38] = [
     "availability-zone",
     "cluster-allow-cross-slot",
     "cluster-databases",
@@ -23,6 +23,7 @@ const OWN: [&str; 37] = [
     "cluster-etcd-key-file",
     "cluster-etcd-password",
     "cluster-etcd-user",
+    "cluster-migration-bandwidth",
     "cluster-name",
     "cluster-slot-stats-enabled",
     "enable-debug-assert",

@@ -18,11 +18,7 @@ const MOVES_AT_ONCE: usize = 40;
 
 /// Carries out `dunlin cluster rebalance`.
 pub(crate) fn run(store: &Store, options: &Options, wanted: &Rebalance) -> Result<(), Trouble> {
-    let mut reading = store.read()?;
-    if let Some(other) = reading.topology.migrations.values().next() {
-        let text = format!("slots {} are on their way already: {}", other.slots, other.id);
-        return Err(Trouble::Failed(text));
-    }
+    let mut reading = moving::wait_for_all(store, options, store.read()?)?;
     let moves = plan(&reading, options, wanted)?;
     if moves.is_empty() {
         say("each shard has its share");

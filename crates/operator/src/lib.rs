@@ -10,7 +10,7 @@
 //! | `status` | what is shown, and what is wrong? |
 //! | `members` | which nodes make up the cluster? |
 //! | `failover` | how does a replica become primary on request? |
-//! | `moving` | how do slots go to another shard? |
+//! | `moving` | how do slots go to another shard, and how does an operator give that up? |
 //! | `balance` | which slots go where, so that each shard has its share? |
 //! | `upgrade` | how are all nodes restarted while the cluster serves? |
 //! | `dev` | how does a cluster run on this machine? |
@@ -91,6 +91,7 @@ fn carry_out(options: &Options) -> Result<bool, Trouble> {
         Task::Forget { nodes } => members::remove(&store, options, nodes, true)?,
         Task::Failover(target) => failover::run(&store, options, target)?,
         Task::Move { slots, to } => moving::run(&store, options, slots, to)?,
+        Task::Abort { moves } => moving::abort(&store, options, moves)?,
         Task::Rebalance(wanted) => balance::run(&store, options, wanted)?,
         Task::Upgrade { restart, version } => {
             upgrade::run(&store, options, restart, version.as_deref())?;

@@ -60,9 +60,9 @@ pub(crate) fn call(node: &Node, access: &Access, words: &[&str]) -> Result<Value
     }
 }
 
-/// A section of what a node says of itself.
-fn info(node: &Node, access: &Access, section: &str) -> Result<String, String> {
-    match call(node, access, &["INFO", section])? {
+/// Sections of what a node says of itself.
+fn info(node: &Node, access: &Access, sections: &[&str]) -> Result<String, String> {
+    match call(node, access, &[&["INFO"], sections].concat())? {
         Value::Bulk(page) | Value::Verbatim(_, page) => {
             Ok(String::from_utf8_lossy(&page).into_owned())
         }
@@ -72,7 +72,7 @@ fn info(node: &Node, access: &Access, section: &str) -> Result<String, String> {
 
 /// Whether a node has keys in any database.
 pub(crate) fn has_keys(node: &Node, access: &Access) -> Result<bool, String> {
-    Ok(info_fields(&info(node, access, "keyspace")?).any(|(name, _)| name.starts_with("db")))
+    Ok(info_fields(&info(node, access, &["keyspace"])?).any(|(name, _)| name.starts_with("db")))
 }
 
 /// How far a node is, as it says itself.
@@ -82,11 +82,54 @@ pub(crate) struct NodeReport {
     pub(crate) offset: Option<u64>,
     /// Whether its link to the primary is up; none for a primary.
     pub(crate) link: Option<bool>,
+    /// The moves of slots that it carries out as their source.
+    pub(crate) moves: Vec<MoveReport>,
+}
+
+/// How far a move of slots is, as its source says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MoveReport {
+    pub(crate) id: String,
+    /// What the source does: connecting, waiting, copying, following or holding.
+    pub(crate) state: String,
+    /// How often the copy was begun.
+    pub(crate) tries: u64,
+    /// Keys in the slots when it was begun, and those of them that were sent.
+    pub(crate) keys: u64,
+    pub(crate) keys_sent: u64,
+    /// Bytes of the copy that were sent, and how many in a second.
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_per_second: u64,
+    /// Bytes that were sent of what is written meanwhile.
+    pub(crate) journal_bytes_sent: u64,
+    pub(crate) seconds: u64,
+}
+
+impl MoveReport {
+    /// Reads a line of INFO.
+    fn parse(line: &str) -> MoveReport {
+        let word = |name: &str| {
+            let mut fields = line.trim().split(',').filter_map(|field| field.split_once('='));
+            fields.find(|(own, _)| *own == name).map(|(_, value)| value.to_owned())
+        };
+        let number = |name: &str| word(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        MoveReport {
+            id: word("id").unwrap_or_default(),
+            state: word("state").unwrap_or_default(),
+            tries: number("tries"),
+            keys: number("keys"),
+            keys_sent: number("keys_sent"),
+            bytes_sent: number("bytes_sent"),
+            bytes_per_second: number("bytes_per_second"),
+            journal_bytes_sent: number("journal_bytes_sent"),
+            seconds: number("seconds"),
+        }
+    }
 }
 
 /// Asks a node how far it is.
 pub(crate) fn ask(node: &Node, access: &Access) -> Result<NodeReport, String> {
-    let page = info(node, access, "replication")?;
+    let page = info(node, access, &["replication", "cluster"])?;
     let field = |name: &str| {
         info_fields(&page).find(|(own, _)| *own == name).map(|(_, value)| value.trim().to_owned())
     };
@@ -95,7 +138,12 @@ pub(crate) fn ask(node: &Node, access: &Access) -> Result<NodeReport, String> {
         Some("slave") => number("slave_repl_offset"),
         _ => number("master_repl_offset"),
     };
-    Ok(NodeReport { offset, link: field("master_link_status").map(|status| status == "up") })
+    let link = field("master_link_status").map(|status| status == "up");
+    let moves = info_fields(&page).filter(|(name, _)| {
+        name.strip_prefix("slot_move").is_some_and(|number| number.parse::<u32>().is_ok())
+    });
+    let moves = moves.map(|(_, line)| MoveReport::parse(line)).collect();
+    Ok(NodeReport { offset, link, moves })
 }
 
 /// How many keys a primary has in each slot of a range, as far as it has the slot.
@@ -122,4 +170,28 @@ pub(crate) fn count_keys(
         Some((u16::try_from(number(slot)?).ok()?, number(&count[1])?))
     };
     rows.iter().map(|row| read(row).ok_or_else(unclear)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_says_how_far_it_is() {
+        let line = "id=ab,slots=3,to=h:1,state=copying,tries=2,keys=9,keys_sent=4,bytes_sent=70,\
+                    bytes_per_second=7,journal_bytes_sent=1,seconds=10\r";
+        let report = MoveReport {
+            id: "ab".to_owned(),
+            state: "copying".to_owned(),
+            tries: 2,
+            keys: 9,
+            keys_sent: 4,
+            bytes_sent: 70,
+            bytes_per_second: 7,
+            journal_bytes_sent: 1,
+            seconds: 10,
+        };
+        assert_eq!(MoveReport::parse(line), report);
+        assert_eq!(MoveReport::parse("nothing"), MoveReport::default());
+    }
 }

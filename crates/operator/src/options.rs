@@ -20,6 +20,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
        dunlin cluster forget NODE...
        dunlin cluster failover NODE | --shard SHARD
        dunlin cluster move SLOTS --shard SHARD
+       dunlin cluster abort MOVE...
        dunlin cluster rebalance [--weigh slots|keys] [--share SHARD=N ...] [--tolerance PERCENT]
        dunlin cluster upgrade --restart COMMAND [--to VERSION]
 
@@ -32,10 +33,12 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
   forget     takes nodes out that are gone for ever
   failover   makes a replica the primary of its shard; nothing is lost
   move       gives slots, as in 0-1023,2048, to SHARD while clients use them
+  abort      gives up moves of slots that are under way: the slots stay where they are
   rebalance  moves slots until each shard has its share of them
   upgrade    restarts one node after the other, the replicas of a shard first, by a COMMAND of yours
 
-A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning of an id.
+A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning of an id, and so is
+a MOVE, which status shows.
 
   --etcd URL,...      etcd's addresses for clients, as in DUNLIN_CLUSTER_ETCD
                       (http://127.0.0.1:2379)
@@ -91,6 +94,7 @@ pub(crate) enum Task {
     Forget { nodes: Vec<Word> },
     Failover(Target),
     Move { slots: SlotRanges, to: Word },
+    Abort { moves: Vec<Word> },
     Rebalance(Rebalance),
     Upgrade { restart: String, version: Option<String> },
 }
@@ -333,6 +337,8 @@ impl Given {
                 }
                 _ => return Err("move takes slots, as in 0-1023,2048, and --shard".to_owned()),
             },
+            "abort" if nodes.is_empty() => return Err("which move?".to_owned()),
+            "abort" => Task::Abort { moves: nodes },
             "rebalance" => {
                 self.refuse_words(&nodes)?;
                 let by_keys = match self.weigh.take().as_deref() {
@@ -452,6 +458,8 @@ mod tests {
             "failover",
             "failover n --shard s",
             "upgrade",
+            "abort",
+            "abort m --shard s",
             "status --etcd ftp://x",
             "status --name a/b",
             "status --etcd-cert f",

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use cluster::ids::NodeId;
 use cluster::slots::SLOT_COUNT;
-use cluster::topology::{Node, Shard, Topology};
+use cluster::topology::{Migration, Node, Shard, Topology};
 use serde_json::{Value, json};
 
-use crate::link::{self, NodeReport, place_of};
+use crate::link::{self, MoveReport, NodeReport, place_of};
 use crate::options::{Access, Options};
 use crate::print::say;
 use crate::record::{Reading, Store};
@@ -18,6 +18,8 @@ use crate::trouble::Trouble;
 const SHORT: usize = 8;
 /// A replica that lacks more of the stream is told of.
 const LONG_LAG: u64 = 64 << 20;
+/// A move of slots that has begun so often does not get on.
+const MANY_TRIES: u64 = 10;
 
 /// The beginning of an id.
 pub(crate) fn short(id: impl ToString) -> String {
@@ -105,7 +107,47 @@ fn problems(topology: &Topology, answers: &Answers) -> Vec<String> {
             _ => {}
         }
     }
+    for own in topology.migrations.values() {
+        let start = format!("move {} of slots {}", own.id, own.slots);
+        if let Some(hindrance) = hindrance(topology, own) {
+            problems.push(format!(
+                "{start} waits: {hindrance}; it goes on by itself then, or dunlin cluster abort {} \
+                 gives it up",
+                own.id
+            ));
+        } else if let Some(report) = report_of(topology, own, answers)
+            && report.tries >= MANY_TRIES
+        {
+            problems.push(format!(
+                "{start} has begun {} times: the log of its source says why, and dunlin cluster \
+                 abort {} gives it up",
+                report.tries, own.id
+            ));
+        }
+    }
     problems
+}
+
+/// What a move waits for that may take long.
+pub(crate) fn hindrance(topology: &Topology, own: &Migration) -> Option<String> {
+    [own.from, own.to].into_iter().find_map(|id| match topology.shards.get(&id) {
+        None => Some(format!("there is no shard {}", short(id))),
+        Some(shard) if shard.leader.is_none() => {
+            Some(format!("shard {} has no primary", short(id)))
+        }
+        Some(_) => None,
+    })
+}
+
+/// How far a move is, as the source's primary says.
+fn report_of<'a>(
+    topology: &Topology,
+    own: &Migration,
+    answers: &'a Answers,
+) -> Option<&'a MoveReport> {
+    let source = topology.primary_of(own.from)?;
+    let told = answers.get(&source.id)?.as_ref().ok()?;
+    told.moves.iter().find(|report| report.id == own.id)
 }
 
 fn is_alive(topology: &Topology, node: NodeId) -> bool {
@@ -227,13 +269,22 @@ fn text(options: &Options, reading: &Reading, answers: &Answers, problems: &[Str
         .migrations
         .values()
         .map(|own| {
-            let state = format!("{:?}", own.state).to_lowercase();
-            vec![own.id.clone(), own.slots.to_string(), short(own.from), short(own.to), state]
+            let mut state = format!("{:?}", own.state).to_lowercase();
+            let (mut keys, mut sent, mut rate) = (String::new(), String::new(), String::new());
+            if let Some(report) = report_of(topology, own, answers) {
+                state.clone_from(&report.state);
+                keys = format!("{} of {}", report.keys_sent, report.keys);
+                sent = bytes_in_words(report.bytes_sent + report.journal_bytes_sent);
+                rate = format!("{}/s", bytes_in_words(report.bytes_per_second));
+            }
+            let (id, slots) = (own.id.clone(), own.slots.to_string());
+            vec![id, slots, short(own.from), short(own.to), state, keys, sent, rate]
         })
         .collect();
     if !rows.is_empty() {
         text.push_str("\nSlots on their way:\n");
-        text.push_str(&table(&["MIGRATION", "SLOTS", "FROM", "TO", "STATE"], &rows));
+        let headings = ["MOVE", "SLOTS", "FROM", "TO", "STATE", "KEYS", "SENT", "RATE"];
+        text.push_str(&table(&headings, &rows));
     }
     text
 }
@@ -279,6 +330,16 @@ fn to_json(store: &Store, reading: &Reading, answers: &Answers, problems: &[Stri
             "from": own.from.to_string(),
             "to": own.to.to_string(),
             "state": own.state,
+            "progress": report_of(topology, own, answers).map(|report| json!({
+                "state": report.state,
+                "tries": report.tries,
+                "keys": report.keys,
+                "keys_sent": report.keys_sent,
+                "bytes_sent": report.bytes_sent,
+                "bytes_per_second": report.bytes_per_second,
+                "journal_bytes_sent": report.journal_bytes_sent,
+                "seconds": report.seconds,
+            })),
         })
     });
     json!({

@@ -224,7 +224,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 45] = [
+const OTHER_SETTINGS: [&str; 46] = [
     "bind",
     "port",
     "dir",
@@ -256,6 +256,7 @@ const OTHER_SETTINGS: [&str; 45] = [
     "cluster-etcd-key-file",
     "cluster-etcd-password",
     "cluster-etcd-user",
+    "cluster-migration-bandwidth",
     "cluster-name",
     "cluster-node-timeout",
     "cluster-slot-stats-enabled",

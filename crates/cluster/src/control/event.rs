@@ -189,6 +189,29 @@ pub enum Event {
         /// The epoch of the target's primary that has them.
         to_epoch: Epoch,
     },
+    /// As the source of a migration, after [`Action::HoldSlots`]: clients of the slots wait from
+    /// now on.
+    SlotsHeld {
+        /// Which migration.
+        migration: String,
+        /// The epoch of the target's primary that gets them.
+        to_epoch: Epoch,
+    },
+    /// As the source of a migration: the target was too slow, so they wait no longer. They are held
+    /// again later.
+    SlotsLetGo {
+        /// Which migration.
+        migration: String,
+        /// The epoch of the target's primary that gets them.
+        to_epoch: Epoch,
+    },
+    /// As the source of a migration: the link has broken, and all is sent anew.
+    MigrationRestarted {
+        /// Which migration.
+        migration: String,
+        /// The epoch of the target's primary that gets them.
+        to_epoch: Epoch,
+    },
     /// As the source of a migration: the slots are held, and a quorum of the target has all data.
     Delivered {
         /// Which migration.
@@ -336,8 +359,9 @@ pub enum Action {
         /// That primary's epoch.
         to_epoch: Epoch,
     },
-    /// As the source of a migration: let writes to its slots wait, and bring the rest across. The
-    /// answer is [`Event::Delivered`].
+    /// As the source of a migration: as soon as a quorum of the target has what was sent, let
+    /// writes to its slots wait ([`Event::SlotsHeld`]), and bring the rest across. The answer is
+    /// [`Event::Delivered`].
     HoldSlots {
         /// Which migration.
         migration: String,

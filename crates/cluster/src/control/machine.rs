@@ -99,6 +99,15 @@ impl Control {
             Event::StopAsked { ticket } => self.hear_stop(ticket),
             Event::StopRefused => self.hear_stop_refused(),
             Event::CaughtUp { migration, to_epoch } => self.hear_caught_up(&migration, to_epoch),
+            Event::SlotsHeld { migration, to_epoch } => {
+                self.hear_slots_held(&migration, to_epoch, true);
+            }
+            Event::SlotsLetGo { migration, to_epoch } => {
+                self.hear_slots_held(&migration, to_epoch, false);
+            }
+            Event::MigrationRestarted { migration, to_epoch } => {
+                self.hear_restarted(&migration, to_epoch);
+            }
             Event::Delivered { migration, to_epoch } => self.hear_delivered(&migration, to_epoch),
             Event::MigrationFailed { migration, reason } => self.give_up(&migration, &reason),
         }

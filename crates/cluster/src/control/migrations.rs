@@ -19,6 +19,10 @@ const AT_ONCE: usize = 4;
 /// How long slots are held for a target that does not confirm, in milliseconds.
 const HOLD_MS: u64 = 1000;
 
+/// How long a migration may wait for its target before it holds its slots, while another one waits
+/// for its turn, in milliseconds.
+const TURN_MS: u64 = 5000;
+
 /// How long a migration waits that has held its slots in vain, in milliseconds; each time longer.
 const RETRY_MS: u64 = 250;
 
@@ -92,7 +96,12 @@ impl Control {
             Some(_) => self.hold(id),
             None => {}
         }
-        if one.held_since.is_some_and(|since| self.now >= since + HOLD_MS) {
+        let is_over =
+            |since: Option<u64>, longest| since.is_some_and(|it| self.now >= it + longest);
+        let is_slow = one.held_since.is_none()
+            && is_over(one.turn_since, TURN_MS)
+            && self.moves.values().any(|other| other.is_near && other.turn_since.is_none());
+        if is_slow || is_over(one.held_since, HOLD_MS) {
             if self.release_slots(id, modified, None) {
                 let (times, not_before) = self.in_vain.entry(id.to_owned()).or_default();
                 *not_before = self.now + (RETRY_MS << (*times).min(4));
@@ -130,6 +139,7 @@ impl Control {
             slots: slots.clone(),
             to_epoch,
             is_near: false,
+            turn_since: None,
             held_since: None,
             is_delivered: false,
             sent_with: None,
@@ -153,22 +163,37 @@ impl Control {
     /// for it.
     fn hold(&mut self, id: &str) {
         let is_heard = self.lease.is_some_and(|lease| self.now < lease.renewed + lease.ttl_ms / 2);
-        if !is_heard || self.moves.values().any(|one| one.held_since.is_some()) {
+        if !is_heard || self.moves.values().any(|one| one.turn_since.is_some()) {
             return;
         }
         let now = self.now;
         if let Some(one) = self.moves.get_mut(id).filter(|one| one.is_near) {
-            one.held_since = Some(now);
+            one.turn_since = Some(now);
             self.act(Action::HoldSlots { migration: id.to_owned() });
         }
     }
 
     pub(super) fn hear_delivered(&mut self, migration: &str, to_epoch: Epoch) {
-        if let Some(one) = self.moves.get_mut(migration)
-            && one.to_epoch == to_epoch
-            && one.held_since.is_some()
-        {
+        let now = self.now;
+        if let Some(one) = self.moves.get_mut(migration).filter(|own| own.to_epoch == to_epoch) {
+            one.turn_since.get_or_insert(now);
+            one.held_since.get_or_insert(now);
             one.is_delivered = true;
+        }
+    }
+
+    pub(super) fn hear_slots_held(&mut self, migration: &str, to_epoch: Epoch, are_held: bool) {
+        let now = self.now;
+        if let Some(one) = self.moves.get_mut(migration).filter(|own| own.to_epoch == to_epoch) {
+            one.held_since = are_held.then(|| one.held_since.unwrap_or(now));
+        }
+    }
+
+    /// Nothing is held any more. Another migration may have its turn meanwhile.
+    pub(super) fn hear_restarted(&mut self, migration: &str, to_epoch: Epoch) {
+        if let Some(one) = self.moves.get_mut(migration).filter(|own| own.to_epoch == to_epoch) {
+            (one.is_near, one.is_delivered) = (false, false);
+            (one.turn_since, one.held_since) = (None, None);
         }
     }
 

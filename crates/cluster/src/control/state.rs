@@ -141,7 +141,9 @@ pub(super) struct Move {
     pub(super) to_epoch: Epoch,
     /// Whether the target has nearly everything.
     pub(super) is_near: bool,
-    /// Since when the slots are held.
+    /// Since when it is its turn to hold its slots.
+    pub(super) turn_since: Option<Millis>,
+    /// Since when it does hold them.
     pub(super) held_since: Option<Millis>,
     /// Whether all is delivered.
     pub(super) is_delivered: bool,

@@ -338,6 +338,9 @@ impl World {
             return;
         }
         let to_epoch = send.to_epoch;
+        if send.is_held {
+            self.tell(host, Event::SlotsHeld { migration: migration.clone(), to_epoch });
+        }
         let is_ready =
             !self.are_apart(host, send.target) && self.hosts[send.target].leads() == Some(to_epoch);
         if is_ready && !send.is_held {

@@ -1,6 +1,6 @@
 //! Sections about what the server is and has.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use base::rng;
 use store::Entry;
@@ -317,6 +317,32 @@ pub(super) fn cpu(page: &mut Page, cx: &Context<'_>) {
 
 pub(super) fn cluster(page: &mut Page, cx: &Context<'_>) {
     page.field("cluster_enabled", u8::from(cx.db.cluster.is_some()));
+    let (moves, now) = (cx.engine.slot_moves.leaving(), base::clock::monotonic_ms());
+    if cx.db.cluster.is_some() || !moves.is_empty() {
+        page.field("slot_moves", moves.len());
+    }
+    for (number, own) in moves.iter().enumerate() {
+        // Whoever asks for a move chooses its name.
+        let id: String = own.id.chars().filter(char::is_ascii_alphanumeric).collect();
+        let count = |count: &AtomicU64| count.load(Relaxed);
+        page.field(
+            &format!("slot_move{number}"),
+            format_args!(
+                "id={id},slots={},to={},state={},tries={},keys={},keys_sent={},bytes_sent={},\
+                 bytes_per_second={},journal_bytes_sent={},seconds={}",
+                own.slots,
+                own.to,
+                own.step().name(),
+                count(&own.tries),
+                count(&own.keys),
+                count(&own.keys_sent),
+                count(&own.bytes_sent),
+                own.bytes_per_second(now),
+                count(&own.journal_bytes),
+                own.seconds(now),
+            ),
+        );
+    }
 }
 
 pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {

@@ -15,6 +15,7 @@
 //! | [`failover`] | which of them takes over, and when? |
 //! | [`attachment`], `watcher` | what do clients leave at a slot? |
 //! | `left_behind` | what have they left at slots that another thread had locked? |
+//! | [`leaving`] | how far is a move of slots to another server? |
 //! | [`slot_moves`] | which slots are on their way to another server, or from one? |
 //! | `killing` | when are the clients closed that CLIENT KILL has killed? |
 
@@ -25,6 +26,7 @@ pub mod client;
 pub mod failover;
 pub mod followers;
 pub(crate) mod killing;
+pub mod leaving;
 pub(crate) mod left_behind;
 mod patterns;
 pub mod pubsub;

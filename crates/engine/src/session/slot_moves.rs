@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use store::{SharedSlotSet, SlotSet};
 
 use crate::session::attachment::Waiter;
+use crate::session::leaving::Leaving;
 
 /// How far an import is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,6 +110,15 @@ pub enum Passage {
     Moved(u16, String),
 }
 
+/// See [`SlotMoves::show`].
+pub struct Shown<'m>(&'m SlotMoves, Arc<Leaving>);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.leaving.lock().retain(|own| !Arc::ptr_eq(own, &self.1));
+    }
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub struct SlotMoves {
@@ -120,6 +130,8 @@ pub struct SlotMoves {
     holds: Mutex<Vec<SlotSet>>,
     /// Where slots are that were given away without a cluster that knows it.
     given: Mutex<HashMap<u16, String>>,
+    /// How far the moves to other servers are.
+    leaving: Mutex<Vec<Arc<Leaving>>>,
     imports: Mutex<Vec<Arc<Import>>>,
     /// The moves towards this server that the cluster knows.
     expected: Mutex<HashMap<Box<[u8]>, SlotSet>>,
@@ -166,6 +178,17 @@ impl SlotMoves {
         self.waiting.set(&holds.iter().flat_map(SlotSet::iter).collect());
         let any = !holds.is_empty() || !self.given.lock().is_empty();
         self.any.store(any, Relaxed);
+    }
+
+    /// A move to another server is under way. It is shown until the guard is dropped.
+    pub fn show(&self, leaving: &Arc<Leaving>) -> Shown<'_> {
+        self.leaving.lock().push(Arc::clone(leaving));
+        Shown(self, Arc::clone(leaving))
+    }
+
+    /// The moves to other servers.
+    pub fn leaving(&self) -> Vec<Arc<Leaving>> {
+        self.leaving.lock().clone()
     }
 
     /// Whether any slot is held or given away.

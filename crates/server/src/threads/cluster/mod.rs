@@ -477,7 +477,7 @@ impl Node {
             slots,
             host: address.host.clone(),
             port: if is_encrypted { address.tls_port } else { address.port },
-            rate: 0,
+            rate: None,
             is_synced: config.cluster_durability == ClusterDurability::Fsync,
             epoch,
             alone: false,
@@ -487,6 +487,9 @@ impl Node {
             let migration = migration.clone();
             let event = match event {
                 MoveEvent::CaughtUp => Event::CaughtUp { migration, to_epoch },
+                MoveEvent::Holds => Event::SlotsHeld { migration, to_epoch },
+                MoveEvent::LetGo => Event::SlotsLetGo { migration, to_epoch },
+                MoveEvent::BeginsAnew => Event::MigrationRestarted { migration, to_epoch },
                 MoveEvent::Delivered => Event::Delivered { migration, to_epoch },
                 MoveEvent::Failed(reason) => Event::MigrationFailed { migration, reason },
                 MoveEvent::Done(_) => return,

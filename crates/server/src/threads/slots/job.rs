@@ -20,8 +20,9 @@ pub struct Move {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Bytes of the first copy that are sent a second at most; 0 for as many as possible.
-    pub rate: u64,
+    /// Bytes of the first copy that are sent a second at most, 0 for as many as possible; nothing
+    /// where `cluster-migration-bandwidth` says it.
+    pub rate: Option<u64>,
     /// The target's disk has to have everything at the hand-over, besides a quorum of its shard.
     pub is_synced: bool,
     /// The epoch of this server as a primary: a target prefers the later of two sources.
@@ -35,6 +36,12 @@ pub struct Move {
 pub enum MoveEvent {
     /// The target has nearly everything: [`SlotMovers::hold`] may follow.
     CaughtUp,
+    /// Clients of the slots wait.
+    Holds,
+    /// They wait no longer: the target was too slow. It is tried again.
+    LetGo,
+    /// The link has broken, and all is sent anew.
+    BeginsAnew,
     /// The slots are held, and the target has everything: [`SlotMovers::finish`] follows.
     Delivered,
     /// It is over: whether the slots have gone.

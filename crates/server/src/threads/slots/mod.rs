@@ -119,12 +119,17 @@ impl SlotMovers {
     pub fn move_alone(&self, wanted: SlotMove, waiter: Waiter) {
         let SlotMove { slots, host, port, rate } = wanted;
         let id = random_id();
-        let job = Move { id, slots, host, port, rate, is_synced: false, epoch: 0, alone: true };
+        let (rate, is_synced, epoch, alone) = (Some(rate), false, 0, true);
+        let job = Move { id, slots, host, port, rate, is_synced, epoch, alone };
         let Some(engine) = self.shared.engine.get().cloned() else { return };
         let notify = move |event: MoveEvent| {
             let Some(engine) = engine.upgrade() else { return };
             match event {
-                MoveEvent::CaughtUp | MoveEvent::Delivered => {}
+                MoveEvent::CaughtUp
+                | MoveEvent::Holds
+                | MoveEvent::LetGo
+                | MoveEvent::BeginsAnew
+                | MoveEvent::Delivered => {}
                 MoveEvent::Done(true) => engine.answer(&waiter, b"+OK\r\n"),
                 MoveEvent::Done(false) => engine.answer(&waiter, b"-ERR the move was ended\r\n"),
                 MoveEvent::Failed(why) => {

@@ -21,6 +21,7 @@ use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::journal::backlog::Backlog;
 use engine::journal::batch::select_command;
+use engine::session::leaving::{Leaving, Step};
 use persist::cuts::{CutRight, Reader};
 use persist::snapshot;
 use resp::args::OwnedArguments;
@@ -50,6 +51,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_OF_BEGIN: Duration = Duration::from_secs(60);
 /// The pause before a move begins anew, and how often one without a cluster does.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Where the rate of a copy is bounded, so many pieces are sent in a second, of so many bytes at
+/// least; and after this time it is looked whether the bound has changed.
+const PIECES_A_SECOND: u64 = 50;
+const LEAST_PIECE: usize = 512;
+const LONGEST_REST_OF_COPY: Duration = Duration::from_millis(50);
 const TRIES_ALONE: u32 = 5;
 
 /// How a try ends that does not fail.
@@ -80,23 +86,50 @@ impl Drop for Hold<'_> {
 struct Paced<'w> {
     wire: &'w mut Wire,
     trouble: &'w mut Option<Trouble>,
-    rate: u64,
-    begun: Instant,
-    sent: u64,
+    /// Bytes a second, as they are bounded at the moment; 0 for no bound.
+    rate: &'w dyn Fn() -> u64,
+    goes_on: &'w dyn Fn() -> bool,
+    shown: &'w Leaving,
+    /// How many bytes more were sent at this time than the bound allows.
+    ahead: (Instant, f64),
+}
+
+impl Paced<'_> {
+    /// Waits until more may be sent. The bound may change meanwhile. Returns whether to go on.
+    fn wait(&mut self) -> bool {
+        loop {
+            let (rate, now) = ((self.rate)() as f64, Instant::now());
+            let (since, ahead) = self.ahead;
+            let left = ahead - now.duration_since(since).as_secs_f64() * rate;
+            self.ahead = (now, left.max(0.0));
+            if rate == 0.0 || left <= 0.0 {
+                self.ahead.1 = 0.0;
+                return true;
+            }
+            if !(self.goes_on)() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_secs_f64(left / rate).min(LONGEST_REST_OF_COPY));
+        }
+    }
 }
 
 impl Write for Paced<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.wait() {
+            return Err(io::Error::other("it is not wanted any more"));
+        }
+        let most = match (self.rate)() {
+            0 => bytes.len(),
+            rate => usize::try_from(rate / PIECES_A_SECOND).unwrap_or(usize::MAX).max(LEAST_PIECE),
+        };
+        let bytes = &bytes[..most.min(bytes.len())];
         if let Err(trouble) = self.wire.send(bytes) {
             *self.trouble = Some(trouble);
             return Err(io::Error::other("the target is lost"));
         }
-        self.sent += bytes.len() as u64;
-        if self.rate > 0 {
-            let planned = Duration::from_secs_f64(self.sent as f64 / self.rate as f64);
-            let early = planned.saturating_sub(self.begun.elapsed());
-            std::thread::sleep(early.min(PAUSE));
-        }
+        self.ahead.1 += bytes.len() as f64;
+        self.shown.bytes_sent.fetch_add(bytes.len() as u64, Relaxed);
         Ok(bytes.len())
     }
 
@@ -113,10 +146,16 @@ pub(super) fn run(
     order: &Order,
     notify: &dyn Fn(MoveEvent),
 ) -> MoveEvent {
-    let mut tries = 0;
+    let (mut tries, mut told) = (0, String::new());
+    let to = format!("{}:{}", job.host, job.port);
+    let now = base::clock::monotonic_ms();
+    let leaving = Arc::new(Leaving::new(&job.id, job.slots.len(), to, now));
+    let _shown = engine.slot_moves.show(&leaving);
     loop {
         tries += 1;
-        let mut source = Source { shared, engine, job, order, notify, selected: None };
+        leaving.note_try();
+        let leaving = &leaving;
+        let mut source = Source { shared, engine, job, order, notify, leaving, selected: None };
         match source.attempt() {
             Ok(End::Moved) => return MoveEvent::Done(true),
             Ok(End::Ended) => return MoveEvent::Done(false),
@@ -125,10 +164,15 @@ pub(super) fn run(
                 if job.alone && tries == TRIES_ALONE {
                     return MoveEvent::Failed(why);
                 }
-                let line = format!("The move {} of slots begins anew: {why}", job.id);
-                engine.host.log(LogLevel::Warning, &line);
+                if why != told {
+                    let line = format!("The move {} of slots begins anew: {why}", job.id);
+                    engine.host.log(LogLevel::Warning, &line);
+                    told = why;
+                }
             }
         }
+        order.say(|said| said.hold = false);
+        notify(MoveEvent::BeginsAnew);
         order.wait(PAUSE);
         if let Some(moved) = order.said().end {
             return MoveEvent::Done(moved);
@@ -143,6 +187,8 @@ struct Source<'m> {
     job: &'m Move,
     order: &'m Order,
     notify: &'m dyn Fn(MoveEvent),
+    /// What others see of it.
+    leaving: &'m Leaving,
     /// The database that the target has selected, if it is known.
     selected: Option<usize>,
 }
@@ -166,6 +212,7 @@ impl Source<'_> {
             return Ok(End::Ended);
         }
         expect_ok(wire.ask(&words.map(str::as_bytes), PATIENCE_OF_BEGIN)?)?;
+        self.leaving.note(Step::Waits);
         let Some(right) = self.take_right() else { return Ok(End::Ended) };
         let journal = &self.engine.journal;
         let gate = self.engine.gates.register();
@@ -182,20 +229,28 @@ impl Source<'_> {
         backlog.pin(pin.1, Some(at));
         drop(stopped);
         let mut trouble = None;
-        let paced = Paced {
-            wire: &mut wire,
-            trouble: &mut trouble,
-            rate: self.job.rate,
-            begun: Instant::now(),
-            sent: 0,
-        };
-        let goes_on = |_| {
+        let config = &self.engine.config;
+        let rate = || self.job.rate.unwrap_or_else(|| config.load().cluster_migration_bandwidth);
+        let goes_on = || {
             backlog.note_use(base::clock::monotonic_ms());
             process::memory::publish();
             !self.is_over() && !right.is_recalled()
         };
+        self.leaving.note_copy(self.count_keys(), base::clock::monotonic_ms());
+        let paced = Paced {
+            wire: &mut wire,
+            trouble: &mut trouble,
+            rate: &rate,
+            goes_on: &goes_on,
+            shown: self.leaving,
+            ahead: (Instant::now(), 0.0),
+        };
+        let report = |keys| {
+            self.leaving.keys_sent.store(keys, Relaxed);
+            goes_on()
+        };
         let written =
-            snapshot::write_commands(self.engine, walker, Access::Gate(&gate), paced, goes_on);
+            snapshot::write_commands(self.engine, walker, Access::Gate(&gate), paced, report);
         drop((right, gate));
         let written = match (written, trouble) {
             (Ok(written), _) => written,
@@ -204,6 +259,7 @@ impl Source<'_> {
             (Err(error), None) => return Err(error.into()),
         };
         wire.mark()?;
+        self.leaving.note_copied(written.keys, base::clock::monotonic_ms());
         let copied = begun.elapsed();
         let Some((end, held)) = self.follow(&mut wire, backlog, (pin.1, at))? else {
             return Ok(End::Ended);
@@ -240,6 +296,14 @@ impl Source<'_> {
         let target = Target::connect(self.engine, &address, credentials.view(), None, patience);
         let target = target.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
         Ok(Wire::new(target.into_stream(), &format!("slots:{}", self.job.id))?)
+    }
+
+    /// How many keys are in the slots.
+    fn count_keys(&self) -> u64 {
+        let keyspace = &self.engine.keyspace;
+        let all = (0..keyspace.databases())
+            .flat_map(|own| self.job.slots.iter().map(move |slot| (own, slot)));
+        all.map(|(own, slot)| keyspace.slot_len(own, slot) as u64).sum()
     }
 
     /// The right to read a cut, when others have done with it.
@@ -283,6 +347,7 @@ impl Source<'_> {
                     if is_fit && let Some(done) = self.hand_over(wire, backlog, &mut at)? {
                         return Ok(Some(done));
                     }
+                    self.leaving.note(Step::Follows);
                     next_hold = Instant::now() + PAUSE_OF_HOLDS;
                 }
             }
@@ -301,12 +366,16 @@ impl Source<'_> {
         at: &mut u64,
     ) -> Result<Option<(End, Duration)>, Trouble> {
         let begun = Instant::now();
+        self.leaving.note(Step::Holds);
         self.engine.slot_moves.hold(&self.job.slots);
         let hold = Hold(self.engine, self.job);
         // A command that has passed its checks before may still run. When the world stands, there
         // is none.
         drop(self.engine.gates.stop_the_world());
+        (self.notify)(MoveEvent::Holds);
         if !self.deliver(wire, backlog, at, begun)? {
+            drop(hold);
+            (self.notify)(MoveEvent::LetGo);
             return Ok(None);
         }
         if self.job.alone {
@@ -424,6 +493,7 @@ impl Source<'_> {
         }
         if !bytes.is_empty() {
             wire.send(&bytes)?;
+            self.leaving.journal_bytes.fetch_add(bytes.len() as u64, Relaxed);
             wire.mark()?;
         }
         Ok(true)

@@ -1,0 +1,158 @@
+//! How far a move of slots to another server is, for whoever looks.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+/// What the source of a move does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Step {
+    /// It connects, and the target makes room.
+    Connects = 0,
+    /// It waits for the right to read a cut.
+    Waits = 1,
+    /// It sends the data of the slots.
+    Copies = 2,
+    /// It sends what is written to them meanwhile.
+    Follows = 3,
+    /// It has clients of the slots wait, and sends the rest.
+    Holds = 4,
+}
+
+impl Step {
+    /// As INFO shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Connects => "connecting",
+            Step::Waits => "waiting",
+            Step::Copies => "copying",
+            Step::Follows => "following",
+            Step::Holds => "holding",
+        }
+    }
+}
+
+/// See the module's text. Times are milliseconds of the monotonic clock.
+pub struct Leaving {
+    /// The name of the move.
+    pub id: String,
+    /// How many slots move.
+    pub slots: usize,
+    /// Where they go, as `host:port`.
+    pub to: String,
+    begun_ms: u64,
+    step: AtomicU8,
+    /// How often the copy was begun.
+    pub tries: AtomicU64,
+    /// Keys that were in the slots when the copy was begun.
+    pub keys: AtomicU64,
+    /// Keys of them that were sent.
+    pub keys_sent: AtomicU64,
+    /// Bytes of the copy that were sent.
+    pub bytes_sent: AtomicU64,
+    /// Bytes that were sent of what is written meanwhile.
+    pub journal_bytes: AtomicU64,
+    copy_begun_ms: AtomicU64,
+    copy_ended_ms: AtomicU64,
+}
+
+impl Leaving {
+    /// A move that begins at this time.
+    pub fn new(id: &str, slots: usize, to: String, now_ms: u64) -> Leaving {
+        Leaving {
+            id: id.to_owned(),
+            slots,
+            to,
+            begun_ms: now_ms,
+            step: AtomicU8::new(0),
+            tries: AtomicU64::new(0),
+            keys: AtomicU64::new(0),
+            keys_sent: AtomicU64::new(0),
+            bytes_sent: AtomicU64::new(0),
+            journal_bytes: AtomicU64::new(0),
+            copy_begun_ms: AtomicU64::new(0),
+            copy_ended_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// It begins, for the first time or anew.
+    pub fn note_try(&self) {
+        self.tries.fetch_add(1, Relaxed);
+        self.note(Step::Connects);
+        for count in [
+            &self.keys,
+            &self.keys_sent,
+            &self.bytes_sent,
+            &self.journal_bytes,
+            &self.copy_begun_ms,
+            &self.copy_ended_ms,
+        ] {
+            count.store(0, Relaxed);
+        }
+    }
+
+    /// What it does from now on.
+    pub fn note(&self, step: Step) {
+        self.step.store(step as u8, Relaxed);
+    }
+
+    /// The copy of so many keys begins.
+    pub fn note_copy(&self, keys: u64, now_ms: u64) {
+        self.keys.store(keys, Relaxed);
+        self.copy_begun_ms.store(now_ms, Relaxed);
+        self.note(Step::Copies);
+    }
+
+    /// All of it is sent.
+    pub fn note_copied(&self, keys: u64, now_ms: u64) {
+        self.keys_sent.store(keys, Relaxed);
+        self.copy_ended_ms.store(now_ms, Relaxed);
+        self.note(Step::Follows);
+    }
+
+    /// What it does.
+    pub fn step(&self) -> Step {
+        match self.step.load(Relaxed) {
+            0 => Step::Connects,
+            1 => Step::Waits,
+            2 => Step::Copies,
+            3 => Step::Follows,
+            _ => Step::Holds,
+        }
+    }
+
+    /// Bytes of the copy a second, on average.
+    pub fn bytes_per_second(&self, now_ms: u64) -> u64 {
+        let begun = self.copy_begun_ms.load(Relaxed);
+        let ended = match self.copy_ended_ms.load(Relaxed) {
+            0 => now_ms,
+            ended => ended,
+        };
+        let passed = if begun == 0 { 0 } else { ended.saturating_sub(begun) };
+        self.bytes_sent.load(Relaxed).saturating_mul(1000) / passed.max(1)
+    }
+
+    /// For how many seconds it has been under way.
+    pub fn seconds(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.begun_ms) / 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_that_of_the_copy() {
+        let own = Leaving::new("m", 3, "h:1".into(), 1000);
+        own.note_try();
+        assert_eq!((own.bytes_per_second(5000), own.seconds(5000)), (0, 4));
+        own.note_copy(10, 5000);
+        own.bytes_sent.store(8000, Relaxed);
+        assert_eq!(own.bytes_per_second(7000), 4000);
+        own.note_copied(10, 9000);
+        assert_eq!((own.bytes_per_second(90_000), own.step()), (2000, Step::Follows));
+        own.note_try();
+        assert_eq!((own.bytes_per_second(90_000), own.step()), (0, Step::Connects));
+        assert_eq!(own.tries.load(Relaxed), 2);
+    }
+}
