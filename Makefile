@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers cluster-failovers cluster-partitions backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static release check test lint docs kubernetes memcheck miri explore crashes storm links failovers cluster-failovers cluster-partitions cluster-moves backups simulate simulate-cluster mutants mutants-of-rights fuzz bench lab results site sizing peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -97,6 +97,14 @@ cluster-partitions: peers
 	cargo build --profile ci --package dunlin
 	DUNLIN_PARTITIONS=$(COUNT) DUNLIN_SEED=$(or $(SEED),1) \
 		cargo test --profile ci --package tests --test cluster_partitions -- --nocapture no_partition
+
+# Moves slots between two shards COUNT times while clients write, and kills or stops primaries of either side, etcd or
+# the command at a random moment of each move: make cluster-moves COUNT=30 SEED=7.
+cluster-moves: COUNT ?= 30
+cluster-moves: peers
+	cargo build --profile ci --package dunlin
+	DUNLIN_MOVES=$(COUNT) \
+		cargo test --profile ci --package tests --test cluster_operations -- --ignored --nocapture killed_many_times
 
 # Backs up servers of all kinds under random writers while backups and servers are killed, and restores COUNT
 # positions in all, which have to be exactly what the server had there: make backups COUNT=200 SEED=7.

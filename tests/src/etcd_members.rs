@@ -179,6 +179,28 @@ impl EtcdMembers {
         }
     }
 
+    /// Ends a member, and puts its data aside, or back in place of what it has now. It starts
+    /// without any data if there are none.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn exchange_data(&mut self, number: usize) -> Result<()> {
+        self.kill(number);
+        let data = self.directory.path().join(format!("m{number}"));
+        let aside = self.directory.path().join(format!("m{number}.aside"));
+        let other = self.directory.path().join(format!("m{number}.other"));
+        if aside.exists() {
+            fs::rename(&aside, &other)?;
+        }
+        if data.exists() {
+            fs::rename(&data, &aside)?;
+        }
+        if other.exists() {
+            fs::rename(&other, &data)?;
+        }
+        Ok(())
+    }
+
     /// Starts members again, and waits until they serve.
     ///
     /// # Errors

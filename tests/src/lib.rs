@@ -16,6 +16,7 @@
 //! * [`etcd`] starts an etcd, and makes its answers and ours comparable;
 //! * [`etcd_members`] starts a cluster of etcd, whose members it kills and stops;
 //! * [`cluster`] starts nodes of a cluster, with an etcd;
+//! * [`counting`] adds to counters while a cluster changes;
 //! * [`library`] runs programs that write through client libraries;
 //! * [`sentinel`] starts Sentinels that watch a primary;
 //! * [`process`] asks the system about a process;
@@ -33,6 +34,7 @@ pub mod blocks;
 pub mod certificates;
 pub mod client;
 pub mod cluster;
+pub mod counting;
 pub mod etcd;
 pub mod etcd_members;
 pub mod false_primary;
