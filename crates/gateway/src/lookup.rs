@@ -88,7 +88,8 @@ mod tests {
             reason: Timeout::Resolve,
             ..NextTimeout::default()
         };
-        let found = Lookup::default().resolve(&url.parse()?, &Config::default(), timeout)?;
+        let found =
+            Lookup::default().resolve(&url.parse().unwrap(), &Config::default(), timeout)?;
         Ok(found.iter().copied().collect())
     }
 
