@@ -3,9 +3,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::net::sockopt;
@@ -46,25 +46,29 @@ fn follower(primary: &Server) -> Result<TcpStream> {
 const WRITTEN: usize = 640 << 20;
 const VALUE: usize = 100_000;
 
-fn write(primary: &Server, bytes: usize) -> Result<()> {
+/// The reader stays so far behind: less than the limit, and more than half of it.
+const BEHIND: usize = 48 << 20;
+
+fn write(primary: &Server, written: &AtomicUsize) -> Result<()> {
     let (mut client, value) = (primary.connect()?, "v".repeat(VALUE));
-    for _ in 0..bytes / VALUE {
+    for _ in 0..WRITTEN / VALUE {
         let reply = client.call(&["SET", "key", &value])?;
         ensure!(!reply.is_error(), "{reply:?}");
+        written.fetch_add(VALUE, Relaxed);
     }
     Ok(())
 }
 
-/// Reads the stream, so many bytes in a second until all is written.
-fn read(mut replica: TcpStream, pace: f64, done: &AtomicBool) -> Result<()> {
-    let (mut all, mut buffer, begun) = (0, vec![0; 1 << 18], Instant::now());
+/// Reads the stream, at some distance until all is written.
+fn read(mut replica: TcpStream, written: &AtomicUsize, done: &AtomicBool) -> Result<()> {
+    let (mut all, mut buffer) = (0, vec![0; 1 << 18]);
     while all < WRITTEN {
+        while !done.load(Relaxed) && written.load(Relaxed) < all + BEHIND {
+            thread::sleep(Duration::from_millis(1));
+        }
         let read = replica.read(&mut buffer)?;
         ensure!(read > 0, "the link ended after {all} bytes");
         all += read;
-        while !done.load(Relaxed) && begun.elapsed().as_secs_f64() * pace < all as f64 {
-            thread::sleep(Duration::from_millis(1));
-        }
     }
     Ok(())
 }
@@ -72,17 +76,14 @@ fn read(mut replica: TcpStream, pace: f64, done: &AtomicBool) -> Result<()> {
 #[test]
 fn writers_are_slowed_down_for_one_that_is_slower_than_they_are() -> Result<()> {
     let primary = primary(&[("client-output-buffer-limit", "replica 64mb 0 0")])?;
-    let begun = Instant::now();
-    write(&primary, WRITTEN / 4)?;
-    let pace = (WRITTEN / 4) as f64 / begun.elapsed().as_secs_f64() / 4.0;
     let (mut client, replica) = (primary.connect()?, follower(&primary)?);
-    let done = AtomicBool::new(false);
+    let (written, done) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        let reader = scope.spawn(|| read(replica, pace, &done));
-        let written = write(&primary, WRITTEN);
+        let reader = scope.spawn(|| read(replica, &written, &done));
+        let result = write(&primary, &written);
         done.store(true, Relaxed);
         reader.join().expect("no panic")?;
-        written
+        result
     })?;
     ensure!(number(&mut client, "writers_slowed_ms")? > 0, "nobody was slowed down");
     ensure!(primary.log().contains("Writers are slowed down: "), "{}", primary.log_tail());
@@ -98,12 +99,12 @@ fn slowed(client: &mut Client, unit: &str) -> u64 {
 fn nobody_is_slowed_down_for_one_that_takes_nothing() -> Result<()> {
     let primary = primary(&[("client-output-buffer-limit", "replica 512mb 64mb 1")])?;
     let (mut client, stopped) = (primary.connect()?, follower(&primary)?);
-    write(&primary, WRITTEN)?;
+    write(&primary, &AtomicUsize::new(0))?;
     wait_until("its link ends", || Ok(number(&mut client, "connected_slaves")? == 0))?;
     wait_until("writers are free", || Ok(slowed(&mut client, "percent") == 0))?;
     drop(stopped);
     let before = slowed(&mut client, "ms");
-    write(&primary, WRITTEN)?;
+    write(&primary, &AtomicUsize::new(0))?;
     ensure!(slowed(&mut client, "ms") == before, "no replica is there");
     Ok(())
 }

@@ -318,7 +318,7 @@ fn has_lost_a_shard() -> Result<Trouble> {
     let shard = String::from_utf8_lossy(shard.text().context("a shard")?).into_owned();
     other.kill();
     let said = tool(&["move", "0-9", "--shard", &shard, "--yes", "--timeout", "1"])?;
-    ensure!(said.contains("under way"), "{said}");
+    ensure!(said.contains("It goes on by itself"), "{said}");
     let alerts = &[
         "DunlinClusterDown",
         "DunlinClusterMemberMissing",
