@@ -288,7 +288,7 @@ mod tests {
         ];
         let doubled = topology(Vec::new(), halves.to_vec());
         let quarters: BTreeMap<_, _> = doubled.shards.keys().map(|id| (*id, 1)).collect();
-        for weight in [|_: u16| 1, |slot: u16| u64::from(slot % 16 == 0)] {
+        for weight in [|_: u16| 1, |slot: u16| u64::from(slot.is_multiple_of(16))] {
             let slots = after(&doubled, &rebalance(&doubled, &weight, &quarters, 0.02));
             assert!(slots.values().all(|own| own.ranges().len() == 1), "{slots:?}");
             let weights = slots.values().map(|own| own.iter().map(weight).sum::<u64>());

@@ -112,10 +112,8 @@ pub(crate) fn carry_out(
 
 /// The sources have given moves up, or somebody else has.
 fn not_all_moved(reading: &Reading, sources: impl Iterator<Item = ShardId>) -> Trouble {
-    let places: BTreeSet<String> = sources
-        .filter_map(|from| reading.topology.primary_of(from))
-        .map(|node| link::place_of(node))
-        .collect();
+    let places: BTreeSet<String> =
+        sources.filter_map(|from| reading.topology.primary_of(from)).map(link::place_of).collect();
     let places: Vec<_> = places.into_iter().collect();
     Trouble::Failed(format!("not all slots have moved; the log says why at {}", places.join(", ")))
 }
