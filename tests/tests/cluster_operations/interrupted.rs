@@ -3,6 +3,7 @@
 //! goes on with it, and no count is lost.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::ops::Range;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -176,10 +177,7 @@ fn move_to_and_fro(rounds: usize, seed: u64) -> Result<()> {
     let checked = check_counts(&ports, &all)
         .with_context(|| format!("seed {seed}:\n{story}\n{}", deployment.logs()))?;
     ensure!(checked > 100, "only {checked} counters were used");
-    let _ = std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("{story}{checked} counters are right\n"),
-    );
+    let _ = writeln!(std::io::stderr(), "{story}{checked} counters are right");
     Ok(())
 }
 
