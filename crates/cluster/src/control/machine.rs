@@ -117,7 +117,8 @@ impl Control {
     /// lost it, or was set back to what it had before.
     fn disbelief(&self, read: &Mirror, known: Revision) -> Option<String> {
         let now = read.revision;
-        if now < known {
+        // A node that has never seen a shard has nothing to lose.
+        if now < known && !self.topology.shards.is_empty() {
             return Some(format!("etcd is at revision {now}, and was at {known} before"));
         }
         let has_known = self.topology.shard_of(self.me()).is_some();

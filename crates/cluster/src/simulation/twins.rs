@@ -259,3 +259,16 @@ fn another_etcd_without_the_cluster_is_not_believed() {
         assert_eq!((lost, shard.processes[1].warnings), (1, 2));
     }
 }
+
+#[test]
+fn a_node_that_was_in_no_cluster_yet_believes_another_etcd() {
+    let mut shard = Shard::new();
+    shard.processes[0].is_stopped = true;
+    shard.etcd = Etcd::new();
+    let mut known = Topology::default();
+    known.revision = 1000;
+    shard.start_with(Some(Arc::new(known)));
+    shard.run(10_000);
+    assert_eq!(shard.processes[1].warnings, 0);
+    assert!(!shard.etcd.pairs.is_empty(), "it has registered itself");
+}

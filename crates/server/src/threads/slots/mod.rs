@@ -85,7 +85,7 @@ impl SlotMovers {
         let started = thread::start("slot-move", move || {
             // Two threads that bring the same slots would get in each other's way.
             before.inspect(|before| before.wait_until_over());
-            let end = source::run(&shared, &engine, &job, &order, &**told);
+            let end = source::run(&shared, &engine, &job, &order, &told);
             shared.forget(&job.id, &order);
             order.say(|said| said.is_over = true);
             told(end);
@@ -164,8 +164,15 @@ fn wake_emptying(shared: &Arc<Shared>) {
     shared.more.notify_all();
 }
 
+/// Lets the workers go before the calling thread where they want the same processor.
+fn give_way() {
+    base::time_slice::yield_to_others();
+    base::time_slice::shorten();
+}
+
 /// The thread that deletes the keys of slots.
 fn run_emptying(shared: &Shared) {
+    give_way();
     let Some(engine) = shared.engine.get().and_then(Weak::upgrade) else { return };
     let (mut turn, gate) = (Turn::new(&engine, "slots"), engine.gates.register());
     while !shared.is_stopped() {

@@ -21,14 +21,17 @@ use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::journal::backlog::Backlog;
 use engine::journal::batch::select_command;
+use engine::session::attachment::Attachment;
 use engine::session::leaving::{Leaving, Step};
 use persist::cuts::{CutRight, Reader};
-use persist::snapshot;
+use persist::snapshot::{self, Written};
 use resp::args::OwnedArguments;
 use resp::client::{Value, encode_command};
+use store::cut::Walker;
 use store::gate::Access;
 
-use super::job::{Move, MoveEvent, Order, Shared};
+use super::give_way;
+use super::job::{Move, MoveEvent, Notify, Order, Shared};
 use crate::threads::moving::target::{Address, Patience, Target};
 use crate::threads::wire::{Trouble, Wire};
 
@@ -51,10 +54,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_OF_BEGIN: Duration = Duration::from_secs(60);
 /// The pause before a move begins anew, and how often one without a cluster does.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Where the rate of a copy is bounded, so many pieces are sent in a second, of so many bytes at
-/// least; and after this time it is looked whether the bound has changed.
+/// Where the rate of a copy is bounded, about so many pieces are sent in a second, of so many bytes
+/// at least and at most; and after this time it is looked whether the bound has changed. The target
+/// serves its clients between two pieces: a large one would make them wait.
 const PIECES_A_SECOND: u64 = 50;
 const LEAST_PIECE: usize = 512;
+const LARGEST_PIECE: usize = 16 * 1024;
 const LONGEST_REST_OF_COPY: Duration = Duration::from_millis(50);
 const TRIES_ALONE: u32 = 5;
 
@@ -87,8 +92,8 @@ struct Paced<'w> {
     wire: &'w mut Wire,
     trouble: &'w mut Option<Trouble>,
     /// Bytes a second, as they are bounded at the moment; 0 for no bound.
-    rate: &'w dyn Fn() -> u64,
-    goes_on: &'w dyn Fn() -> bool,
+    rate: &'w (dyn Fn() -> u64 + Sync),
+    goes_on: &'w (dyn Fn() -> bool + Sync),
     shown: &'w Leaving,
     /// How many bytes more were sent at this time than the bound allows.
     ahead: (Instant, f64),
@@ -121,7 +126,9 @@ impl Write for Paced<'_> {
         }
         let most = match (self.rate)() {
             0 => bytes.len(),
-            rate => usize::try_from(rate / PIECES_A_SECOND).unwrap_or(usize::MAX).max(LEAST_PIECE),
+            rate => usize::try_from(rate / PIECES_A_SECOND)
+                .unwrap_or(usize::MAX)
+                .clamp(LEAST_PIECE, LARGEST_PIECE),
         };
         let bytes = &bytes[..most.min(bytes.len())];
         if let Err(trouble) = self.wire.send(bytes) {
@@ -144,7 +151,7 @@ pub(super) fn run(
     engine: &Arc<Engine>,
     job: &Move,
     order: &Order,
-    notify: &dyn Fn(MoveEvent),
+    notify: &Notify,
 ) -> MoveEvent {
     let (mut tries, mut told) = (0, String::new());
     let to = format!("{}:{}", job.host, job.port);
@@ -186,7 +193,7 @@ struct Source<'m> {
     engine: &'m Arc<Engine>,
     job: &'m Move,
     order: &'m Order,
-    notify: &'m dyn Fn(MoveEvent),
+    notify: &'m Notify,
     /// What others see of it.
     leaving: &'m Leaving,
     /// The database that the target has selected, if it is known.
@@ -215,7 +222,6 @@ impl Source<'_> {
         self.leaving.note(Step::Waits);
         let Some(right) = self.take_right() else { return Ok(End::Ended) };
         let journal = &self.engine.journal;
-        let gate = self.engine.gates.register();
         let stopped = self.engine.gates.stop_the_world();
         self.engine.keep_changes();
         let Some(backlog) = journal.changes().filter(|own| own.is_on()) else {
@@ -224,43 +230,15 @@ impl Source<'_> {
         let walker = right.begin_slots(self.engine, &stopped, self.job.slots.clone());
         // The next effect names its database.
         journal.append_raw(b"", None);
-        let at = journal.end();
+        let mut at = journal.end();
         let pin = Pin(backlog, self.shared.number.fetch_add(1, Relaxed));
         backlog.pin(pin.1, Some(at));
         drop(stopped);
-        let mut trouble = None;
-        let config = &self.engine.config;
-        let rate = || self.job.rate.unwrap_or_else(|| config.load().cluster_migration_bandwidth);
-        let goes_on = || {
-            backlog.note_use(base::clock::monotonic_ms());
-            process::memory::publish();
-            !self.is_over() && !right.is_recalled()
-        };
-        self.leaving.note_copy(self.count_keys(), base::clock::monotonic_ms());
-        let paced = Paced {
-            wire: &mut wire,
-            trouble: &mut trouble,
-            rate: &rate,
-            goes_on: &goes_on,
-            shown: self.leaving,
-            ahead: (Instant::now(), 0.0),
-        };
-        let report = |keys| {
-            self.leaving.keys_sent.store(keys, Relaxed);
-            goes_on()
-        };
-        let written =
-            snapshot::write_commands(self.engine, walker, Access::Gate(&gate), paced, report);
-        drop((right, gate));
-        let written = match (written, trouble) {
-            (Ok(written), _) => written,
-            (_, Some(trouble)) => return Err(trouble),
-            _ if self.is_over() => return Ok(End::Ended),
-            (Err(error), None) => return Err(error.into()),
-        };
-        wire.mark()?;
-        self.leaving.note_copied(written.keys, base::clock::monotonic_ms());
+        let written = giving_way(|| self.copy(&mut wire, backlog, walker, &right))??;
+        drop(right);
+        let Some(written) = written else { return Ok(End::Ended) };
         let copied = begun.elapsed();
+        giving_way(|| self.catch_up(&mut wire, backlog, (pin.1, &mut at)))??;
         let Some((end, held)) = self.follow(&mut wire, backlog, (pin.1, at))? else {
             return Ok(End::Ended);
         };
@@ -280,6 +258,69 @@ impl Source<'_> {
         );
         self.engine.host.log(LogLevel::Notice, &line);
         Ok(end)
+    }
+
+    /// Sends the cut. Nothing if it is not wanted any more.
+    fn copy(
+        &self,
+        wire: &mut Wire,
+        backlog: &Backlog,
+        walker: Walker<'_, Attachment>,
+        right: &CutRight,
+    ) -> Result<Option<Written>, Trouble> {
+        let gate = self.engine.gates.register();
+        let mut trouble = None;
+        let config = &self.engine.config;
+        let rate = || self.job.rate.unwrap_or_else(|| config.load().cluster_migration_bandwidth);
+        let goes_on = || {
+            backlog.note_use(base::clock::monotonic_ms());
+            process::memory::publish();
+            !self.is_over() && !right.is_recalled()
+        };
+        self.leaving.note_copy(self.count_keys(), base::clock::monotonic_ms());
+        let paced = Paced {
+            wire: &mut *wire,
+            trouble: &mut trouble,
+            rate: &rate,
+            goes_on: &goes_on,
+            shown: self.leaving,
+            ahead: (Instant::now(), 0.0),
+        };
+        let report = |keys| {
+            self.leaving.keys_sent.store(keys, Relaxed);
+            goes_on()
+        };
+        let access = Access::Gate(&gate);
+        let written = snapshot::write_commands(self.engine, walker, access, paced, report);
+        let written = match (written, trouble) {
+            (Ok(written), _) => written,
+            (_, Some(trouble)) => return Err(trouble),
+            _ if self.is_over() => return Ok(None),
+            (Err(error), None) => return Err(error.into()),
+        };
+        wire.mark()?;
+        self.leaving.note_copied(written.keys, base::clock::monotonic_ms());
+        Ok(Some(written))
+    }
+
+    /// Sends what the journal has now, some at a time: the target serves its clients in between.
+    fn catch_up(
+        &mut self,
+        wire: &mut Wire,
+        backlog: &Backlog,
+        (pin, at): (u64, &mut u64),
+    ) -> Result<(), Trouble> {
+        let end = self.engine.journal.end();
+        while !self.is_over() && *at < end && self.send_records(wire, backlog, at, end)? {
+            backlog.note_use(base::clock::monotonic_ms());
+            backlog.pin(pin, Some(*at));
+            while wire.ahead() > NEAR_MARKS && !self.is_over() {
+                if !wire.hear()? {
+                    self.order.wait(REST);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn connect(&self) -> Result<Wire, Trouble> {
@@ -506,6 +547,19 @@ impl Source<'_> {
         }
         bytes.extend_from_slice(command);
     }
+}
+
+/// Does work on a thread of its own that lets the workers go first. One that gives way can not take
+/// that back, and this one holds slots at the end.
+fn giving_way<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("slot-copy".into());
+        let ended = thread.spawn_scoped(scope, || {
+            give_way();
+            work()
+        });
+        Ok(ended?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 fn read(
