@@ -157,7 +157,8 @@ pub struct Traffic {
     pub random: Random,
     /// Fields of hashes get times to live, which Valkey before version 9 does not know.
     pub fields_expire: bool,
-    /// Databases change places, which no server of a cluster does.
+    /// Databases change places, which no server of a cluster does, and are emptied whatever has
+    /// become of the slots.
     pub swaps: bool,
 }
 
@@ -226,7 +227,9 @@ impl Traffic {
             let Command { words, .. } = command(&REDIS, &mut self.random);
             // A Valkey before version 9 takes " 1" for a score, which no other server does.
             let is_odd = words.iter().any(|word| word.starts_with(b" "));
-            let swaps = words[0].eq_ignore_ascii_case(b"SWAPDB");
+            let swaps = [&b"SWAPDB"[..], b"FLUSHALL", b"FLUSHDB"]
+                .iter()
+                .any(|word| words[0].eq_ignore_ascii_case(word));
             let fits = (self.swaps || !swaps) && (self.fields_expire || !times_fields(&words));
             if is_about_data(&words) && !is_odd && fits {
                 writer.call(&words)?;
@@ -291,6 +294,11 @@ impl Traffic {
                 vec!["BLPOP", "queue", "1"],
                 vec!["GETEX", "own:text", "EX", "1000"],
             ],
+            // A server whose slots have moved refuses the SET, and empties nothing.
+            10 if !self.swaps && random.percent(20) => {
+                vec![vec!["MULTI"], vec!["FLUSHALL"], vec!["SET", "alone", &number], vec!["EXEC"]]
+            }
+            10 if !self.swaps => vec![vec!["SET", "alone", &number]],
             10 if random.percent(20) => vec![vec!["FLUSHALL"]],
             10 if random.percent(30) => vec![vec!["FLUSHDB", "ASYNC"]],
             _ => vec![

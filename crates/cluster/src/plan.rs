@@ -195,6 +195,7 @@ mod tests {
             leader: None,
             last_leader: None,
             is_failed: false,
+            modified: 0,
         }
     }
 

@@ -90,6 +90,9 @@ pub struct Shard {
     pub last_leader: Option<Leader>,
     /// Whether there has been no primary for so long that its slots count as not served.
     pub is_failed: bool,
+    /// The revision at which its slots or its members last changed; 0: it is not known.
+    #[serde(default)]
+    pub modified: Revision,
 }
 
 impl Shard {

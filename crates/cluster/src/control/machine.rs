@@ -121,6 +121,15 @@ impl Control {
         if now < known && !self.topology.shards.is_empty() {
             return Some(format!("etcd is at revision {now}, and was at {known} before"));
         }
+        // Others may have raised its revision since. Who has which slots never goes back.
+        for (id, shard) in &self.topology.shards {
+            let (was, entry) = (shard.modified, read.shards.get(id));
+            if let Some(is) = entry.map(|entry| entry.modified).filter(|is| *is < was) {
+                return Some(format!(
+                    "etcd has the shard {id} as of revision {is}, and had it as of {was} before"
+                ));
+            }
+        }
         let has_known = self.topology.shard_of(self.me()).is_some();
         (read.shards.is_empty() && has_known).then(|| {
             let (name, count) = (&self.setup.cluster, self.topology.shards.len());

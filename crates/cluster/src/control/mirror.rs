@@ -177,6 +177,7 @@ impl Mirror {
             leader: self.leaders.get(id).map(|entry| leader(&entry.value, entry.created)),
             last_leader: self.epochs.get(id).map(|entry| leader(&entry.value, entry.modified)),
             is_failed: is_failed(*id),
+            modified: shard.modified,
         });
         let migrations = self.migrations.iter().map(|(id, entry)| Migration {
             id: id.clone(),

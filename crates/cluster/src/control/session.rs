@@ -72,15 +72,26 @@ impl Control {
             let member = self.mirror.members.get(&me);
             self.found_at = member.map(|entry| entry.value.address.clone());
         }
-        let alive = self.mirror.alive.get(&me).map(|entry| entry.value.incarnation);
-        if alive == Some(own) {
-            self.has_shown_alive = true;
-        } else if alive.is_some() && self.has_shown_alive {
-            self.is_displaced = true;
-            return self.warn(format!(
-                "Another process has taken this node's name {me}: this one serves no more, and \
-                 should be ended"
-            ));
+        let entry = self.mirror.alive.get(&me);
+        let entry = entry.map(|entry| (entry.value.incarnation, entry.modified));
+        let alive = entry.map(|(incarnation, _)| incarnation);
+        match entry {
+            Some((incarnation, modified)) if incarnation == own => {
+                self.has_shown_alive = true;
+                self.shown_alive_at = self.shown_alive_at.max(modified);
+            }
+            Some((_, modified)) if self.has_shown_alive && modified > self.shown_alive_at => {
+                self.is_displaced = true;
+                return self.warn(format!(
+                    "Another process has taken this node's name {me}: this one serves no more, and \
+                     should be ended"
+                ));
+            }
+            // An old state of etcd was restored: one that had the name before this one.
+            Some((incarnation, _)) if self.has_shown_alive => {
+                self.gone_predecessor = Some(incarnation);
+            }
+            _ => {}
         }
         // Also when its key has ended: what others have promised it is void once it is gone.
         let shard = self.shard().filter(|shard| !self.mirror.leaders.contains_key(shard));

@@ -214,6 +214,8 @@ pub struct Control {
     pub(super) lease: Option<Lease>,
     pub(super) has_registered: bool,
     pub(super) has_shown_alive: bool,
+    /// The revision at which etcd last had that.
+    pub(super) shown_alive_at: Revision,
     /// Another process has this node's name.
     pub(super) is_displaced: bool,
     /// Where etcd said that this node is, before this process has written anything.
@@ -280,6 +282,7 @@ impl Control {
             lease: None,
             has_registered: false,
             has_shown_alive: false,
+            shown_alive_at: 0,
             is_displaced: false,
             found_at: None,
             gone_predecessor: None,

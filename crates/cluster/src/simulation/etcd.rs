@@ -8,6 +8,7 @@ use crate::store::{
 };
 
 /// A lease and when it may end, in the world's milliseconds.
+#[derive(Clone)]
 struct Lease {
     ttl_ms: u64,
     ends: u64,
@@ -24,6 +25,7 @@ pub(super) struct Counts {
 }
 
 /// The store.
+#[derive(Clone)]
 pub(super) struct Etcd {
     pub(super) revision: Revision,
     pub(super) pairs: BTreeMap<String, Pair>,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::control::{Action, Announced, Control, Event, Recovered, RequestId, Setup};
 use crate::ids::{Epoch, Incarnation};
-use crate::keys::{Keys, MemberValue, ShardValue, Subject, decode, encode};
+use crate::keys::{
+    AliveValue, Keys, LeaderValue, MemberValue, ShardValue, Subject, decode, encode,
+};
 use crate::simulation::etcd::Etcd;
 use crate::simulation::world::{address, node_id, shard_id};
 use crate::slots::SlotRanges;
@@ -271,4 +273,53 @@ fn a_node_that_was_in_no_cluster_yet_believes_another_etcd() {
     shard.run(10_000);
     assert_eq!(shard.processes[1].warnings, 0);
     assert!(!shard.etcd.pairs.is_empty(), "it has registered itself");
+}
+
+/// Another process of the same node has followed the first one since `etcd` was as it is returned.
+fn restarted_since() -> (Shard, Etcd) {
+    let mut shard = Shard::new();
+    let saved = shard.etcd.clone();
+    (shard.processes[0].is_stopped, shard.processes[0].serve_until) = (true, 0);
+    shard.is_first_gone = true;
+    shard.start();
+    shard.run(1000);
+    assert!(shard.serves(1));
+    (shard, saved)
+}
+
+/// etcd starts as it was, at a higher revision than it is now, and its leases begin anew.
+fn restore(shard: &mut Shard, saved: Etcd) {
+    let revision = shard.etcd.revision + 20;
+    shard.etcd = saved;
+    shard.etcd.revision = revision;
+    shard.etcd.renew_all(shard.now);
+    let (watch, _) = shard.processes[1].watch.take().expect("it has one");
+    shard.tell(1, Event::WatchEnded { watch });
+}
+
+#[test]
+fn a_restored_etcd_that_has_the_process_before_displaces_nobody() {
+    let (mut shard, saved) = restarted_since();
+    restore(&mut shard, saved);
+    shard.run(20_000);
+    assert!(shard.serves(1));
+    let pair = |subject| &shard.etcd.pairs[&shard.keys.of(&subject)];
+    let alive: AliveValue = decode(&pair(Subject::Alive(node_id(0))).value).expect("it is");
+    let leader: LeaderValue = decode(&pair(Subject::Leader(shard_id(0))).value).expect("it is");
+    assert_eq!((alive.incarnation, leader.incarnation), (2, 2));
+}
+
+#[test]
+fn an_etcd_that_was_set_back_is_not_believed_because_others_have_written_to_it() {
+    let (mut shard, saved) = restarted_since();
+    let key = shard.keys.of(&Subject::Shard(shard_id(0)));
+    let value = shard.etcd.pairs[&key].value.clone();
+    write(&mut shard, vec![Operation::Put { key, value, lease: 0 }]);
+    shard.run(100);
+    restore(&mut shard, saved);
+    shard.run(20_000);
+    assert!(shard.serves(1), "it has promised itself to go on");
+    for subject in [Subject::Alive(node_id(0)), Subject::Leader(shard_id(0))] {
+        assert!(!shard.etcd.pairs.contains_key(&shard.keys.of(&subject)), "it writes nothing");
+    }
 }

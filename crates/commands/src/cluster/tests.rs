@@ -46,6 +46,7 @@ fn shard(number: u8, slots: &str, nodes: &[u8]) -> Shard {
         leader: Some(leader),
         last_leader: Some(leader),
         is_failed: false,
+        modified: 1,
     }
 }
 

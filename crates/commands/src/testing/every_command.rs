@@ -185,6 +185,7 @@ fn two_nodes(primary: NodeId, replica: NodeId) -> Topology {
         leader: Some(leader),
         last_leader: Some(leader),
         is_failed: false,
+        modified: 1,
     };
     Topology::new("test".to_owned(), 1, [node(primary, 7001), node(replica, 7003)], [shard], [])
 }
