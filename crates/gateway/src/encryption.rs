@@ -29,6 +29,12 @@ impl fmt::Display for NotConnected {
 
 impl std::error::Error for NotConnected {}
 
+impl NotConnected {
+    pub(crate) fn because(error: Error) -> Error {
+        Error::Other(Box::new(NotConnected(error)))
+    }
+}
+
 /// Makes connections.
 #[derive(Debug)]
 pub(crate) struct Connecting {
@@ -43,7 +49,7 @@ impl Connector<()> for Connecting {
         details: &ConnectionDetails,
         _: Option<()>,
     ) -> Result<Option<Self::Out>, Error> {
-        self.open(details).map(Some).map_err(|error| Error::Other(Box::new(NotConnected(error))))
+        self.open(details).map(Some).map_err(NotConnected::because)
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a user of etcd calls: each call is tried at one member after the other.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use base::clock::monotonic_ms;
 use cluster::store::{Answer, Failure as NoAnswer, Request};
 
 use crate::failure::{FAILED_PRECONDITION, Failure, NOT_FOUND};
+use crate::login::Login;
 use crate::member::Member;
 use crate::place::{Config, endpoint};
 use crate::wire;
@@ -26,7 +26,7 @@ pub struct Gateway {
     /// The member that is asked first: the one that has answered last.
     pub(crate) preferred: AtomicUsize,
     pub(crate) config: Config,
-    token: Mutex<Option<String>>,
+    pub(crate) login: Login,
     /// How often in a row members have refused a watch.
     pub(crate) refusals: AtomicU32,
 }
@@ -46,8 +46,8 @@ impl Gateway {
             .iter()
             .map(|text| Ok(Member::new(endpoint(text)?, client.config.clone())));
         let members = members.collect::<Result<_, String>>()?;
-        let (preferred, token) = (AtomicUsize::new(0), Mutex::new(None));
-        Ok(Gateway { members, preferred, config, token, refusals: AtomicU32::new(0) })
+        let (preferred, refusals) = (AtomicUsize::new(0), AtomicU32::new(0));
+        Ok(Gateway { members, preferred, config, login: Login::default(), refusals })
     }
 
     /// Asks etcd, for so long at most. A transaction is sent to another member only as long as it
@@ -124,15 +124,22 @@ impl Gateway {
         limit: Duration,
     ) -> Result<Answer, Failure> {
         let (path, body) = wire::request(request);
+        let begun = monotonic_ms();
+        let left = || limit.saturating_sub(Duration::from_millis(monotonic_ms() - begun));
         let send = || {
-            let token = self.token(member, limit)?;
-            let answer = member.ask(path, body.as_bytes(), token.as_deref(), limit);
+            let token = self.token(member, left())?;
+            let left = left();
+            if left.is_zero() {
+                let text = format!("{}: the login has taken all time", member.url());
+                return Err(Failure::Unsent(text));
+            }
+            let answer = member.ask(path, body.as_bytes(), token.as_deref(), left);
             let answer = answer.and_then(|answer| {
                 let answer = wire::answer(request, &answer).map_err(Failure::Unknown)?;
                 answer.map_err(|problem| member.refusal(&problem))
             });
             if answer.as_ref().is_err_and(Failure::is_of_token) {
-                self.forget_token(token.as_deref());
+                self.login.forget(token.as_deref());
             }
             answer
         };
@@ -149,29 +156,21 @@ impl Gateway {
         limit: Duration,
     ) -> Result<Option<String>, Failure> {
         let Some((name, password)) = &self.config.user else { return Ok(None) };
-        // Threads that have none wait for the one that asks: etcd works long at each password.
-        let mut own = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(token) = &*own {
-            return Ok(Some(token.clone()));
-        }
-        let (body, limit) = (wire::login(name, password), limit.max(LOGIN));
-        let token = match member.ask("/v3/auth/authenticate", body.as_bytes(), None, limit) {
-            Ok(answer) => wire::token(&answer).map_err(Failure::Unsent)?,
-            // "etcdserver: authentication is not enabled"
-            Err(Failure::Refused { code: FAILED_PRECONDITION, .. }) => return Ok(None),
-            // The call itself was not sent.
-            Err(Failure::Unknown(text)) => return Err(Failure::Unsent(text)),
-            Err(failure) => return Err(failure),
-        };
-        *own = Some(token.clone());
-        Ok(Some(token))
-    }
-
-    /// Asks for a new one the next time, unless that has happened.
-    pub(crate) fn forget_token(&self, of_no_use: Option<&str>) {
-        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        if token.as_deref() == of_no_use {
-            *token = None;
-        }
+        self.login.token(limit, || {
+            let (body, limit) = (wire::login(name, password), limit.max(LOGIN));
+            match member.ask("/v3/auth/authenticate", body.as_bytes(), None, limit) {
+                Ok(answer) => wire::token(&answer).map(Some).map_err(Failure::Unsent),
+                // "etcdserver: authentication is not enabled"
+                Err(Failure::Refused { code: FAILED_PRECONDITION, .. }) => Ok(None),
+                // The call itself was not sent.
+                Err(Failure::Unknown(text)) => Err(Failure::Unsent(text)),
+                // All members say the same.
+                Err(Failure::Refused { code, text }) => {
+                    let said = text.strip_prefix(member.url()).unwrap_or(&text);
+                    Err(Failure::Refused { code, text: format!("login of {name}{said}") })
+                }
+                Err(failure) => Err(failure),
+            }
+        })
     }
 }

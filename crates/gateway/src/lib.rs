@@ -7,6 +7,8 @@
 //! | `place` | where is etcd, and how is it asked? |
 //! | `failure` | what is known of a request that failed? |
 //! | `encryption` | how is a connection made? |
+//! | `lookup` | which address has a name? |
+//! | `login` | what shows who asks? |
 //! | `member` | how is one member asked? |
 //! | `wire` | what do requests and answers look like? |
 //! | `gateway` | which member is asked, and when is a call made again? |
@@ -17,6 +19,7 @@
 mod encryption;
 mod failure;
 mod gateway;
+mod login;
 mod lookup;
 mod member;
 mod place;

@@ -24,6 +24,7 @@ const LONGEST_PROBLEM: usize = 64 << 10;
 pub(crate) struct Member {
     url: String,
     config: Arc<ClientConfig>,
+    lookup: Lookup,
     /// Its connections. They are given up when one of them has failed.
     agent: Mutex<Agent>,
 }
@@ -41,8 +42,9 @@ pub(crate) struct Problem {
 impl Member {
     /// `url` has scheme, host and port.
     pub(crate) fn new(url: String, config: Arc<ClientConfig>) -> Member {
-        let agent = Mutex::new(new_agent(&config));
-        Member { url, config, agent }
+        let lookup = Lookup::default();
+        let agent = Mutex::new(new_agent(&config, &lookup));
+        Member { url, config, lookup, agent }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -71,7 +73,8 @@ impl Member {
             Err(error) => {
                 // Other connections of this kind may be dead as well.
                 let mut own = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
-                *own = new_agent(&self.config);
+                *own = new_agent(&self.config, &self.lookup);
+                self.lookup.doubt();
                 Err(self.failed(error))
             }
         }
@@ -87,7 +90,7 @@ impl Member {
         silence: Duration,
         stop: &Stop,
     ) -> Result<BodyReader<'static>, Failure> {
-        let agent = new_agent(&self.config);
+        let agent = new_agent(&self.config, &self.lookup);
         if !stop.will_end(agent.clone()) {
             return Err(Failure::Unsent("it was stopped".to_owned()));
         }
@@ -101,7 +104,10 @@ impl Member {
             .timeout_per_read(Some(silence))
             .build();
         let answer = with_headers(request, token).send(body);
-        let mut answer = answer.map_err(|error| self.failed(error))?;
+        let mut answer = answer.map_err(|error| {
+            self.lookup.doubt();
+            self.failed(error)
+        })?;
         if answer.status().is_success() {
             let unlimited = answer.into_body().into_with_config().limit(u64::MAX);
             return Ok(unlimited.reader());
@@ -162,7 +168,7 @@ fn beginning(mut reader: impl Read, limit: Duration) -> Vec<u8> {
     read
 }
 
-fn new_agent(config: &Arc<ClientConfig>) -> Agent {
+fn new_agent(config: &Arc<ClientConfig>, lookup: &Lookup) -> Agent {
     let settings = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -170,7 +176,7 @@ fn new_agent(config: &Arc<ClientConfig>) -> Agent {
         .proxy(None)
         .build();
     let connecting = Connecting { config: Arc::clone(config) };
-    Agent::with_parts(settings, connecting, Lookup::default())
+    Agent::with_parts(settings, connecting, lookup.clone())
 }
 
 fn with_headers(

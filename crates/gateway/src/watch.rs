@@ -168,7 +168,7 @@ impl Watch<'_> {
             Ok(stream) => BufReader::new(stream),
             Err(failure) => {
                 if failure.is_of_token() {
-                    gateway.forget_token(token.as_deref());
+                    gateway.login.forget(token.as_deref());
                 }
                 return Break::of(failure);
             }
@@ -204,7 +204,7 @@ impl Watch<'_> {
                 }
                 Message::Cancelled { reason } => {
                     // It says the same of a token that has ended and of a right that is missing.
-                    gateway.forget_token(token.as_deref());
+                    gateway.login.forget(token.as_deref());
                     *opened = false;
                     let text = format!("{}: the watch was ended: {reason}", member.url());
                     return Break::Refused(Failure::Unknown(text));

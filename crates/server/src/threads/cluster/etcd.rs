@@ -1,7 +1,7 @@
 //! What etcd is asked: two threads carry requests out, one for leases and one for all else, so that
 //! no lease waits for a transaction; and a thread for each watch.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -43,25 +43,39 @@ struct Complaints {
     log: Arc<Log>,
     /// How lines begin.
     about: &'static str,
-    said: Mutex<BTreeSet<String>>,
+    said: Arc<Said>,
 }
 
+/// What was said of all kinds: the text, of what it was said first, and of what else it is true.
+type Said = Mutex<BTreeMap<String, Vec<&'static str>>>;
+
 impl Complaints {
-    fn new(log: &Arc<Log>, about: &'static str) -> Arc<Complaints> {
-        Arc::new(Complaints { log: Arc::clone(log), about, said: Mutex::default() })
+    fn new(log: &Arc<Log>, about: &'static str, said: &Arc<Said>) -> Arc<Complaints> {
+        Arc::new(Complaints { log: Arc::clone(log), about, said: Arc::clone(said) })
     }
 
     fn say(&self, text: &str) {
         let mut said = self.said.lock();
-        if said.len() < TEXTS && said.insert(text.to_owned()) {
-            self.log.warning(format!("{}: {text}", self.about));
+        if said.len() < TEXTS || said.contains_key(text) {
+            let about = said.entry(text.to_owned()).or_default();
+            if about.is_empty() {
+                self.log.warning(format!("{}: {text}", self.about));
+            }
+            if !about.contains(&self.about) {
+                about.push(self.about);
+            }
         }
     }
 
     fn end(&self) {
         let mut said = self.said.lock();
-        if !said.is_empty() {
-            said.clear();
+        let mut was_said = false;
+        said.retain(|_, about| {
+            was_said |= about.first() == Some(&self.about);
+            about.retain(|own| *own != self.about);
+            !about.is_empty()
+        });
+        if was_said {
             self.log.notice(format!("{}: that is over", self.about));
         }
     }
@@ -79,11 +93,12 @@ impl Etcd {
         log: &Arc<Log>,
     ) -> io::Result<Etcd> {
         let gateway = Arc::new(gateway);
-        let of_leases = Complaints::new(log, "etcd does nothing for the lease");
+        let said = Arc::<Said>::default();
+        let of_leases = Complaints::new(log, "etcd does nothing for the lease", &said);
         let leases = worker("cluster-leases", &gateway, limit, tell, of_leases)?;
-        let of_others = Complaints::new(log, "etcd does not do what it is asked");
+        let of_others = Complaints::new(log, "etcd does not do what it is asked", &said);
         let others = worker("cluster-etcd", &gateway, limit, tell, of_others)?;
-        let complaints = Complaints::new(log, "etcd cannot be watched");
+        let complaints = Complaints::new(log, "etcd cannot be watched", &said);
         Ok(Etcd { gateway, tell: tell.clone(), leases, others, watch: Arc::default(), complaints })
     }
 

@@ -1,8 +1,10 @@
 //! What the thread hears that makes the server a node of a cluster.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use cluster::control::Event;
+use cluster::control::{Announced, Event};
+use config::Config;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
 
@@ -10,6 +12,8 @@ use engine::session::attachment::Waiter;
 pub(super) enum Message {
     /// Something has happened.
     Heard(Event),
+    /// What the node announces of itself by these settings, or why that is not known.
+    Announces { config: Arc<Config>, announced: Result<Announced, String> },
     /// A client asks for something.
     Requested(ClusterRequest, Waiter),
     /// What the node keeps could not be written, for this reason. It may have to stand still.

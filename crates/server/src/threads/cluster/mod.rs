@@ -5,6 +5,7 @@
 //!
 //! | file | what it answers |
 //! |---|---|
+//! | [`announcing`] | what shall others know of the node when its settings change? |
 //! | [`part`] | what is the node at the moment, and how does it become something else? |
 //! | [`etcd`] | who asks etcd, and who hears of changes there? |
 //! | [`broadcast`] | how do other nodes hear what clients here publish? |
@@ -14,6 +15,7 @@
 //! | [`setup`] | where is the node, and where is etcd? |
 //! | [`message`] | what does the thread hear? |
 
+mod announcing;
 mod broadcast;
 mod etcd;
 mod keeper;
@@ -35,7 +37,7 @@ use cluster::control::{Action, Control, Event, Ticket};
 use cluster::ids::{Epoch, NodeId};
 use cluster::store::Failure;
 use cluster::topology::{Address, Topology};
-use config::{ClusterDurability, Config, PrimaryAddress};
+use config::{ClusterDurability, PrimaryAddress};
 use engine::engine::Engine;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
@@ -45,6 +47,7 @@ use persist::aof::append_only::DeferredReplies;
 use process::log::Log;
 use process::thread;
 
+use announcing::Announcing;
 use broadcast::Broadcast;
 use etcd::Etcd;
 use keeper::Keeper;
@@ -205,8 +208,7 @@ struct Node {
     movers: SlotMovers,
     /// How threads tell this one what has happened.
     tell: Sender<Message>,
-    /// The settings of the last look.
-    config: Arc<Config>,
+    announcing: Announcing,
 }
 
 impl Node {
@@ -235,6 +237,7 @@ impl Node {
         let keeper = Keeper::start(kept.path().to_owned(), tell.clone());
         let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let peers = Peers::new(reach, tell.clone());
+        let announcing = Announcing::new(config, &log, tell);
         log.notice(format!(
             "Node {} of the cluster {}, as {} says",
             kept.node(),
@@ -260,7 +263,7 @@ impl Node {
             actions: Vec::new(),
             movers,
             tell: tell.clone(),
-            config,
+            announcing,
         })
     }
 
@@ -291,6 +294,11 @@ impl Node {
                         }
                         self.hear(event);
                     }
+                    Some(Message::Announces { config, announced }) => {
+                        if let Some(event) = self.announcing.end(config, announced) {
+                            self.hear(event);
+                        }
+                    }
                     Some(Message::Requested(request, waiter)) => self.take_request(request, waiter),
                     Some(Message::NotWritten { reason, is_needed }) => {
                         self.tell_of_unwritten(&reason);
@@ -314,7 +322,7 @@ impl Node {
     fn look(&mut self) {
         let mut events = Vec::new();
         self.part.look(&mut |event| events.push(event));
-        events.extend(self.announcement());
+        self.announcing.look(self.engine.config.snapshot());
         events.append(&mut self.refused);
         events.push(Event::Tick);
         for event in events {
@@ -498,23 +506,6 @@ impl Node {
             let _ = tell.send(Message::Heard(event));
         };
         self.movers.start(job, Box::new(notify));
-    }
-
-    /// What others shall know of this node, if the settings have changed.
-    fn announcement(&mut self) -> Option<Event> {
-        let config = self.engine.config.snapshot();
-        if Arc::ptr_eq(&config, &self.config) {
-            return None;
-        }
-        let announced = setup::announced(&config);
-        self.config = config;
-        match announced {
-            Ok(announced) => Some(Event::Announces(announced)),
-            Err(error) => {
-                self.log.warning(format!("The node announces what it did before: {error}"));
-                None
-            }
-        }
     }
 
     fn ticket(&mut self, asker: Asker) -> Ticket {

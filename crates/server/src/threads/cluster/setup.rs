@@ -100,6 +100,30 @@ pub(super) fn announced(config: &Config) -> Result<Announced, String> {
     })
 }
 
+/// Whether others know the same of the node by both settings, wherever it reaches etcd.
+pub(super) fn announces_alike(one: &Config, other: &Config) -> bool {
+    let of = |config: &Config| {
+        let ports = [
+            config.cluster_announce_port,
+            config.cluster_announce_tls_port,
+            config.port,
+            config.tls_port,
+            config.http_port,
+            config.https_port,
+        ];
+        (ports, config.tls_replication && config.tls_cluster)
+    };
+    let texts = |config: &Config| {
+        [
+            config.cluster_announce_ip.clone(),
+            config.cluster_announce_hostname.clone(),
+            config.cluster_announce_human_nodename.clone(),
+            config.availability_zone.clone(),
+        ]
+    };
+    of(one) == of(other) && texts(one) == texts(other)
+}
+
 /// Where others reach the node: as it announces, or where it listens, at the address by which it
 /// reaches etcd.
 fn address(config: &Config) -> Result<Address, String> {
@@ -193,5 +217,22 @@ mod tests {
         assert!(address(&hidden).unwrap_err().contains("tls-cluster"));
         let encrypted = Config { tls_cluster: true, ..hidden };
         assert_eq!(address(&encrypted).unwrap().port, 0);
+    }
+
+    #[test]
+    fn a_node_announces_itself_again_by_its_own_settings_alone() {
+        let before = Config::default();
+        let other = Config { slowlog_max_len: 9, ..Config::default() };
+        assert!(announces_alike(&before, &other));
+        let changed = [
+            Config { port: 9, ..Config::default() },
+            Config { https_port: 9, ..Config::default() },
+            Config { cluster_announce_tls_port: 9, ..Config::default() },
+            Config { cluster_announce_ip: b"h".to_vec(), ..Config::default() },
+            Config { cluster_announce_hostname: b"h".to_vec(), ..Config::default() },
+            Config { cluster_announce_human_nodename: b"h".to_vec(), ..Config::default() },
+            Config { availability_zone: b"h".to_vec(), ..Config::default() },
+        ];
+        changed.iter().for_each(|changed| assert!(!announces_alike(&before, changed)));
     }
 }
