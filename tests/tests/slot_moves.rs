@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{scope, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
@@ -296,4 +296,58 @@ fn a_source_goes_on_when_its_target_goes() -> Result<()> {
     ensure!(move_slots(&source, other.port(), ALL_SLOTS, "0")? == moved());
     ensure!(size(&mut other.connect()?)? == 5000);
     Ok(())
+}
+
+/// The slot of the key `bar`. That of `foo` is another one.
+const SLOT_OF_BAR: &str = "5061";
+
+#[test]
+fn nobody_waits_for_a_script_that_runs_while_slots_are_to_change_hands() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[])?);
+    let (mut caller, mut client) = (source.connect()?, source.connect()?);
+    client.call_text("SET bar 1")?;
+    let script = "local from = os.clock() \
+                  while os.clock() - from < 3 do end return 'done'";
+    let is_over = AtomicBool::new(false);
+    let begun = Instant::now();
+    let (reply, longest, lasted) = scope(|scope| -> Result<_> {
+        let is_over = &is_over;
+        let running = scope.spawn(move || {
+            let reply = caller.call(&["EVAL", script, "1", "foo"]);
+            is_over.store(true, Relaxed);
+            reply
+        });
+        let mover = scope.spawn(|| move_slots(&source, target.port(), SLOT_OF_BAR, "0"));
+        let mut longest = Duration::ZERO;
+        while !is_over.load(Relaxed) {
+            let asked = Instant::now();
+            client.call_text("INCR bar")?;
+            longest = longest.max(asked.elapsed());
+        }
+        let lasted = begun.elapsed();
+        ensure!(running.join().expect("no panic")?.text() == Some(&b"done"[..]));
+        Ok((mover.join().expect("no panic")?, longest, lasted))
+    })?;
+    ensure!(reply == moved(), "{reply:?}: {}", source.log_tail());
+    ensure!(longest < lasted / 2, "a client has waited for {longest:?} of {lasted:?}");
+    Ok(())
+}
+
+#[test]
+fn a_bounded_move_does_not_keep_the_journal_for_long() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[])?);
+    let mut client = source.connect()?;
+    client.call(&["SET", "bar", &"x".repeat(4_000_000)])?;
+    let mut mover = source.connect()?;
+    let port = target.port().to_string();
+    // It would take an hour.
+    mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, SLOT_OF_BAR, "RATE", "1000"])?;
+    let large = "y".repeat(1_000_000);
+    for _ in 0..1000 {
+        client.call(&["SET", "foo", &large])?;
+        if client.call_text("GET bar")?.is_error() {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("it keeps 1000 MB of the journal: {}", source.log_tail())
 }

@@ -17,6 +17,7 @@ use config::Config;
 use resp::args::Arguments;
 use resp::reply::Reply;
 
+use crate::cluster::view::ClusterView;
 use crate::command::error::{CommandError, CommandResult};
 use crate::command::{self, Spec};
 use crate::engine::{Context, Engine};
@@ -111,8 +112,16 @@ impl Engine {
         // A replica that has no data and never had a link would answer that no key exists.
         let is_new = |view: ReplicaView| view.link != LinkState::Up && view.down_since.is_none();
         let is_empty = || (0..self.keyspace.databases()).all(|own| self.keyspace.len(own) == 0);
-        if self.replication.view().is_some_and(is_new) && is_empty() {
+        let view = self.cluster.view();
+        // Whoever restarts the nodes of a cluster in turn goes on when this one is ready.
+        let counts = || view.is_some() || is_empty();
+        if self.replication.view().is_some_and(is_new) && counts() {
             return Some("waiting for the data of the primary".into());
+        }
+        let may_serve =
+            |view: &ClusterView| self.cluster.may_serve_as(view, base::clock::monotonic_us());
+        if view.is_some_and(|view| !may_serve(&view)) {
+            return Some("etcd and the other nodes do not confirm that this is the primary".into());
         }
         self.trouble(config)
     }

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::locks::sync::{AtomicBool, Mutex, MutexGuard, thread};
 
@@ -134,6 +134,19 @@ impl Gates {
     /// others go on meanwhile.
     pub fn stop_the_world(&self) -> StoppedWorld<'_> {
         self.close_meanwhile(|| ())
+    }
+
+    /// Likewise, but gives up when a thread has stayed inside for so long.
+    pub fn stop_the_world_within(&self, limit: Duration) -> Option<StoppedWorld<'_>> {
+        let (begun, mut patience) = (Instant::now(), PATIENCE_MIN);
+        loop {
+            let stopped = self.try_stop_within(patience, None);
+            if stopped.is_some() || begun.elapsed() > limit {
+                return stopped;
+            }
+            patience = PATIENCE_MAX.min(patience * 2);
+            thread::sleep(PAUSE);
+        }
     }
 
     /// [`Gates::close`], which does something between two attempts.

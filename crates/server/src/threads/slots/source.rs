@@ -61,6 +61,8 @@ const PIECES_A_SECOND: u64 = 50;
 const LEAST_PIECE: usize = 512;
 const LARGEST_PIECE: usize = 16 * 1024;
 const LONGEST_REST_OF_COPY: Duration = Duration::from_millis(50);
+/// A copy goes out as fast as it may when so many bytes of the journal are kept for it.
+const JOURNAL_OF_BOUNDED: u64 = 64 * 1024 * 1024;
 const TRIES_ALONE: u32 = 5;
 
 /// How a try ends that does not fail.
@@ -94,6 +96,8 @@ struct Paced<'w> {
     /// Bytes a second, as they are bounded at the moment; 0 for no bound.
     rate: &'w (dyn Fn() -> u64 + Sync),
     goes_on: &'w (dyn Fn() -> bool + Sync),
+    /// Whether others pay for the bound: then it does not hold.
+    hurries: &'w (dyn Fn() -> bool + Sync),
     shown: &'w Leaving,
     /// How many bytes more were sent at this time than the bound allows.
     ahead: (Instant, f64),
@@ -107,7 +111,7 @@ impl Paced<'_> {
             let (since, ahead) = self.ahead;
             let left = ahead - now.duration_since(since).as_secs_f64() * rate;
             self.ahead = (now, left.max(0.0));
-            if rate == 0.0 || left <= 0.0 {
+            if rate == 0.0 || left <= 0.0 || (self.hurries)() {
                 self.ahead.1 = 0.0;
                 return true;
             }
@@ -277,12 +281,20 @@ impl Source<'_> {
             process::memory::publish();
             !self.is_over() && !right.is_recalled()
         };
+        // What clients change of the slots waits for the copy, and they wait for that if it is too
+        // much. What they change anywhere is kept.
+        let begun_at = self.engine.journal.end();
+        let hurries = || {
+            let kept = backlog.newest().saturating_sub(begun_at);
+            self.engine.keyspace.cut_presses() || kept > JOURNAL_OF_BOUNDED
+        };
         self.leaving.note_copy(self.count_keys(), base::clock::monotonic_ms());
         let paced = Paced {
             wire: &mut *wire,
             trouble: &mut trouble,
             rate: &rate,
             goes_on: &goes_on,
+            hurries: &hurries,
             shown: self.leaving,
             ahead: (Instant::now(), 0.0),
         };
@@ -406,13 +418,15 @@ impl Source<'_> {
         backlog: &Backlog,
         at: &mut u64,
     ) -> Result<Option<(End, Duration)>, Trouble> {
+        // A command that has passed its checks before may still run. When the world stands, there
+        // is none. A script may run for long: nobody else waits for it.
+        let stopped = self.engine.gates.stop_the_world_within(LONGEST_HOLD);
+        let Some(stopped) = stopped else { return Ok(None) };
         let begun = Instant::now();
         self.leaving.note(Step::Holds);
         self.engine.slot_moves.hold(&self.job.slots);
         let hold = Hold(self.engine, self.job);
-        // A command that has passed its checks before may still run. When the world stands, there
-        // is none.
-        drop(self.engine.gates.stop_the_world());
+        drop(stopped);
         (self.notify)(MoveEvent::Holds);
         if !self.deliver(wire, backlog, at, begun)? {
             drop(hold);
