@@ -55,6 +55,33 @@ impl Deployment {
     /// # Errors
     /// As [`Server::start`].
     pub fn start_nodes(&mut self, count: usize, options: &[(&str, &str)]) -> Result<()> {
+        self.start_each(count, options, |all| Server::start(Target::Dunlin, all))
+    }
+
+    /// The same with HTTP. Returns the ports of that.
+    ///
+    /// # Errors
+    /// As [`Server::start_with_http`].
+    pub fn start_nodes_with_http(
+        &mut self,
+        count: usize,
+        options: &[(&str, &str)],
+    ) -> Result<Vec<u16>> {
+        let mut ports = Vec::new();
+        self.start_each(count, options, |all| {
+            let (server, port) = Server::start_with_http(all)?;
+            ports.push(port);
+            Ok(server)
+        })?;
+        Ok(ports)
+    }
+
+    fn start_each(
+        &mut self,
+        count: usize,
+        options: &[(&str, &str)],
+        mut start: impl FnMut(&[(&str, &str)]) -> Result<Server>,
+    ) -> Result<()> {
         let (address, timeout) = (self.etcd.url(0), NODE_TIMEOUT.to_string());
         let mut all = vec![
             ("cluster-enabled", "yes"),
@@ -65,7 +92,7 @@ impl Deployment {
         ];
         all.extend(options);
         for _ in 0..count {
-            self.nodes.push(Server::start(Target::Dunlin, &all)?);
+            self.nodes.push(start(&all)?);
         }
         Ok(())
     }

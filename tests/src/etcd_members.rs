@@ -39,7 +39,15 @@ impl EtcdMembers {
     /// # Errors
     /// The package is missing, or they do not start in time.
     pub fn start(count: usize) -> Result<EtcdMembers> {
-        EtcdMembers::start_with(count, None)
+        EtcdMembers::start_with(count, None, &[])
+    }
+
+    /// The same with members that also serve the first interface, `/v2`.
+    ///
+    /// # Errors
+    /// As [`EtcdMembers::start`].
+    pub fn start_with_v2(count: usize) -> Result<EtcdMembers> {
+        EtcdMembers::start_with(count, None, &["--enable-v2"])
     }
 
     /// Starts one that speaks TLS alone, to clients with a certificate of the same authority.
@@ -51,19 +59,20 @@ impl EtcdMembers {
         // A member with users refuses certificates with a common name, since requests over HTTP
         // would not be made in that name.
         let client = certificates.issue_for("client", "/", "DNS:client", 9)?;
-        EtcdMembers::start_with(1, Some((certificates, client)))
+        EtcdMembers::start_with(1, Some((certificates, client)), &[])
     }
 
     fn start_with(
         count: usize,
         encryption: Option<(Certificates, Identity)>,
+        options: &[&str],
     ) -> Result<EtcdMembers> {
         let directory = tempfile::Builder::new().prefix("dunlin-etcd-").tempdir()?;
         let mut members = Vec::new();
         for _ in 0..count {
             members.push(Member { port: free_port()?, peer_port: free_port()?, child: None });
         }
-        let mut options = Vec::new();
+        let mut options: Vec<String> = options.iter().map(|own| (*own).to_owned()).collect();
         if let Some((certificates, _)) = &encryption {
             let identity = certificates.identity();
             for (option, file) in [
@@ -149,6 +158,12 @@ impl EtcdMembers {
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         (0..self.members.len()).map(|number| self.url(number)).collect()
+    }
+
+    /// The port for clients of one member.
+    #[must_use]
+    pub fn port(&self, number: usize) -> u16 {
+        self.members[number].port
     }
 
     /// The address for clients of one member.

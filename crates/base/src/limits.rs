@@ -282,6 +282,10 @@ pub const ETCD_REMOVED_BY_WORKER: usize = 1000;
 /// Events of the tree of `/v2/keys` that are kept for requests about the past: as many as in etcd.
 pub const ETCD_EVENTS: u64 = 1000;
 
+/// Milliseconds for which a request for the tree of etcd waits for a primary: etcd's own time for a
+/// request, which is five seconds and two elections.
+pub const ETCD_ELECTION_MS: u64 = 7000;
+
 /// Expired nodes that a write to that tree removes before it does its own work.
 pub const ETCD_EXPIRED_PER_WRITE: usize = 16;
 

@@ -83,7 +83,8 @@ impl Engine {
             if self.pause.is_handing_over() && error.says_cluster_is_down() {
                 return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_HAND_OVER));
             }
-            return Err(error);
+            let until = self.await_primary(turn, session, request.keys, error)?;
+            return Ok(Admission::Pause(until));
         }
         eviction::admit(self, pinned, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;

@@ -312,6 +312,15 @@ impl Replication {
         }
     }
 
+    /// Whether the link to the primary of this term has broken, less than so many milliseconds ago,
+    /// and no other is there yet.
+    pub fn has_lost_primary(&self, now: u64, within: u64) -> bool {
+        let part = self.part.lock();
+        let is_down = matches!(part.link, LinkState::Down | LinkState::Connecting);
+        let since = part.down_since.filter(|_| is_down && self.is_replica());
+        since.is_some_and(|since| now.saturating_sub(since) < within)
+    }
+
     /// A part of all data has arrived.
     pub fn note_sync(&self, term: u64, progress: SyncProgress) {
         let mut part = self.part.lock();

@@ -29,7 +29,7 @@ use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
     ACCESS, ArgumentKind, BLOCKING, DELETE, DENYOOM, Docs, FAST, Flags, GOES_SHORT, Group,
-    INTERNAL, KeySpec, LOADING, LOOKS, NEVER_QUEUED, NO_KEYS, READONLY, READS_ALL, RO, RW,
+    INTERNAL, KeySpec, LOADING, LOOKS, NEVER_QUEUED, NO_KEYS, OF_TREE, READONLY, READS_ALL, RO, RW,
     SKIP_MONITOR, SKIP_SLOWLOG, STALE, UPDATE, WRITE, argument, docs, key,
 };
 use engine::content_types::ContentTypes;
@@ -892,19 +892,19 @@ const INTERNAL_COMMANDS: &[Command] = &Group::Generic.under("http").rows([
     row("viewforget", views::forget, 2, WRITE | INTERNAL, NO_KEYS)
         .stands_for(&["del"])
         .below(b"", RW | DELETE),
-    row("nodeget", nodes::request, -4, READONLY | INTERNAL, READS)
+    row("nodeget", nodes::request, -4, READONLY | INTERNAL | OF_TREE, READS)
         .stands_for(&["hget"])
         .below(PREFIX, RO | ACCESS),
-    row("nodelist", nodes::list, -4, READONLY | INTERNAL, READS)
+    row("nodelist", nodes::list, -4, READONLY | INTERNAL | OF_TREE, READS)
         .stands_for(&["hgetall"])
         .below(PREFIX, RO | ACCESS),
-    row("nodeput", nodes::request, -4, WRITE | DENYOOM | INTERNAL, CHANGES)
+    row("nodeput", nodes::request, -4, WRITE | DENYOOM | INTERNAL | OF_TREE, CHANGES)
         .stands_for(&["hset"])
         .below(PREFIX, RW | ACCESS | UPDATE),
-    row("nodedelete", nodes::request, -4, WRITE | INTERNAL, CHANGES)
+    row("nodedelete", nodes::request, -4, WRITE | INTERNAL | OF_TREE, CHANGES)
         .stands_for(&["hdel"])
         .below(PREFIX, RW | ACCESS | UPDATE),
-    row("nodewait", nodes::wait, 6, READONLY | BLOCKING | INTERNAL, READS)
+    row("nodewait", nodes::wait, 6, READONLY | BLOCKING | INTERNAL | OF_TREE, READS)
         .stands_for(&["hget"])
         .below(PREFIX, RO | ACCESS),
     row("awaitcopies", copies::await_copies, 5, BLOCKING | INTERNAL, NO_KEYS).stands_for(AWAITING),

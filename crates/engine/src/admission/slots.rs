@@ -19,7 +19,7 @@ use crate::cluster::view::{ClusterView, Owner, endpoint, port};
 use crate::command::args::KeyAt;
 use crate::command::error::{CommandError, CommandResult};
 use crate::command::keys::collect_keys;
-use crate::command::{self, NOT_KEY, PUBSUB, Spec};
+use crate::command::{self, NOT_KEY, OF_TREE, PUBSUB, Spec};
 use crate::engine::{Context, Engine, Row};
 use crate::journal::filter::{Filter, Keys};
 use crate::script::shebang::{ALLOW_CROSS_SLOT, COMPATIBLE, NO_WRITES, ScriptFlags};
@@ -28,6 +28,12 @@ use crate::session::client::{Client, flag};
 use crate::turn::Turn;
 use crate::turn::expansion::{any_has, each_request, queued};
 use config::Config;
+
+/// Milliseconds after which a request that waits for a primary tries again.
+const PAUSE_OF_ELECTION: u64 = 10;
+/// Milliseconds for which a primary counts as lost after the link of its replica has broken, though
+/// nobody else says so.
+const LOST_FOR: u64 = 2000;
 
 /// Slots in the order in which a request names them, which may repeat.
 type NamedSlots = SmallVec<[u16; 8]>;
@@ -170,7 +176,8 @@ impl Engine {
         (command, argv, keys): (&Spec, Arguments<'_>, &[KeyAt]),
     ) -> CommandResult {
         let Some(view) = turn.cluster.as_deref() else { return Ok(()) };
-        if session.replays || session.import.is_some() || session.user.is_server() {
+        let is_own = session.user.is_server() && !command.has(OF_TREE);
+        if session.replays || session.import.is_some() || is_own {
             return Ok(());
         }
         let mut slots: NamedSlots = keys.iter().map(|key| key.slot).collect();
@@ -215,6 +222,53 @@ impl Engine {
         let purpose = Purpose { writes, reads_here, has_channels: false };
         let misplaced = locate(view, (config, true), purpose, &slots).err();
         misplaced.filter(|own| !own.is_down()).map(|own| own.error(config, client))
+    }
+
+    /// The error for a client that waits for an event in a slot, if this node does not serve it any
+    /// more.
+    pub(crate) fn refusal_of_watch(
+        &self,
+        (view, config): (&ClusterView, &Config),
+        client: &Client,
+        slot: u16,
+    ) -> Option<CommandError> {
+        let purpose = Purpose { writes: false, reads_here: false, has_channels: false };
+        let misplaced = locate(view, (config, true), purpose, &[slot]).err();
+        misplaced.filter(|own| !own.is_down()).map(|own| own.error(config, client))
+    }
+
+    /// A request waits for the next primary of its first key's slot if the last one is lost and the
+    /// request has time for that ([`Session::primary_awaited_until`]): until when it pauses.
+    ///
+    /// # Errors
+    /// The refusal of the command, or that the time is over.
+    pub(super) fn await_primary(
+        &self,
+        turn: &Turn,
+        session: &Session,
+        keys: &[KeyAt],
+        refusal: CommandError,
+    ) -> Result<u64, CommandError> {
+        let Some(until) = session.primary_awaited_until else { return Err(refusal) };
+        let (Some(view), Some(key)) = (turn.cluster.as_deref(), keys.first()) else {
+            return Err(refusal);
+        };
+        let topology = &view.topology;
+        let Some(shard) = topology.owner_of_slot(key.slot) else { return Err(refusal) };
+        let primary = topology.primary_of(shard.id).filter(|node| node.is_alive());
+        let is_over = turn.monotonic >= until;
+        let waits = match primary {
+            None if is_over => return Err(CommandError::NO_PRIMARY),
+            None => true,
+            // Its lease is in doubt.
+            Some(node) if node.id == view.own => !self.cluster.may_serve(turn.monotonic_us),
+            // Where it is only this node that does not reach it, the client may.
+            Some(_) => {
+                let is_lost = || self.replication.has_lost_primary(turn.monotonic, LOST_FOR);
+                view.has_slot(key.slot) && is_lost()
+            }
+        };
+        if waits && !is_over { Ok(turn.monotonic + PAUSE_OF_ELECTION) } else { Err(refusal) }
     }
 
     /// The error for a client that follows changes of one key, if this node does not serve it.

@@ -88,7 +88,9 @@ impl Engine {
     pub fn break_waits(&self, error: &[u8]) {
         for client in self.clients.all() {
             let wait = client.wait.lock().clone();
-            let ends = |wait: &Wait| matches!(wait.awaited, Awaited::Key(..) | Awaited::Sync(_));
+            let ends = |wait: &Wait| {
+                matches!(wait.awaited, Awaited::Key(..) | Awaited::Sync(_) | Awaited::Event(_))
+            };
             let claimed = wait.filter(|wait| ends(wait) && wait.claim());
             let Some(wait) = claimed else { continue };
             let mut reply = Output::new();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | that waits for a key | is told where the key is now |
 //! | that waits for a change of a key, or follows its changes | is told so too |
+//! | that waits for an event of the tree of [`crate::nodes`] | is told so too |
 //! | that has subscribed to a shard channel | is told that the subscription is over |
 //!
 //! Others hear of it with their next command.
@@ -21,6 +22,7 @@ use store::gate::StoppedWorld;
 use crate::cluster::view::ClusterView;
 use crate::command::error::CommandError;
 use crate::engine::Engine;
+use crate::nodes::kept::PREFIX;
 use crate::session::Session;
 use crate::session::awaited::{Awaited, Wait};
 use crate::session::client::{Client, Served};
@@ -115,7 +117,11 @@ impl Engine {
                 self.refusal_of_wait(view, config, client, (row, &wait.keys))?
             }
             Awaited::Changes(filter) => self.refusal_of_follower(client, filter)?,
-            _ => return None,
+            Awaited::Event(_) => {
+                let slot = base::crc::key_slot(PREFIX);
+                self.refusal_of_watch((view, config), client, slot)?
+            }
+            Awaited::Host | Awaited::Refusal(_) | Awaited::Sync(_) => return None,
         };
         Some((wait, error))
     }

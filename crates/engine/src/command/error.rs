@@ -99,6 +99,8 @@ texts! {
     SLOT_NOT_SERVED = "CLUSTERDOWN Hash slot not served";
     /// A slot of the cluster is not served, or this node may not serve now.
     CLUSTER_DOWN = "CLUSTERDOWN The cluster is down";
+    /// No primary of the slot has come up for as long as the request waits for one.
+    NO_PRIMARY = "CLUSTERDOWN The slot has no primary";
     /// The same where reads are served nevertheless.
     CLUSTER_TAKES_READS_ONLY = "CLUSTERDOWN The cluster is down and only accepts read commands";
     /// A destination that must not exist does.

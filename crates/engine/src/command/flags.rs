@@ -113,6 +113,9 @@ pub const SCRIPT_BY_DIGEST: Flags = 1 << 41;
 pub const SCRIPT_BY_NAME: Flags = 1 << 42;
 /// Another thread does its work, while its client waits: MIGRATE.
 pub const SET_ASIDE: Flags = 1 << 46;
+/// Reads or changes the tree of [`crate::nodes`]. Who reads it waits as long for what was written
+/// to it as its writers do, and a thread of the server asks whether this node serves it.
+pub const OF_TREE: Flags = 1 << 47;
 
 /// Runs a script, which may call any command: one of these flags.
 pub const SCRIPT: Flags = SCRIPT_BY_TEXT | SCRIPT_BY_DIGEST | SCRIPT_BY_NAME;

@@ -128,6 +128,8 @@ pub struct Effects {
     pub(crate) unannounced: bool,
     /// What goes into the journal.
     pub journal: EffectBatch,
+    /// Some of that changes the tree of [`crate::nodes`].
+    pub(crate) changes_tree: bool,
     /// The journal's offset after the bytes of another server's stream that are being applied; 0
     /// for a thread that applies none. The journal gets those bytes, and no effects.
     pub(crate) applied_to: u64,

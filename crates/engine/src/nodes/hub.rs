@@ -50,6 +50,8 @@ pub struct Hub {
     /// The largest index that an event of this process had. No other event gets it, even if the key
     /// of the events is deleted.
     last: AtomicU64,
+    /// The offset of the journal after the last change that this process has made.
+    written: AtomicU64,
     /// By path. Changed by threads that hold the slot of the tree, and by clients that give up.
     watches: Mutex<BTreeMap<Box<[u8]>, Vec<Watch>>>,
     tallies: [Tally; OPERATIONS.len()],
@@ -65,6 +67,25 @@ impl Hub {
     /// Notes that an index was given.
     pub(crate) fn note_index(&self, index: u64) {
         self.last.fetch_max(index, Relaxed);
+    }
+
+    /// Notes the journal's offset after a change. The caller holds the slot of the tree.
+    pub(crate) fn note_written(&self, offset: u64) {
+        self.written.fetch_max(offset, Relaxed);
+    }
+
+    /// The journal's offset after the last change that was made here, 0 if none was: what is read
+    /// of the tree depends on no later one.
+    pub fn written(&self) -> u64 {
+        self.written.load(Relaxed)
+    }
+
+    /// The server becomes a primary or a replica. From now on the stream of events alone says which
+    /// indexes were given: those that are not in it were given to nobody, since what they stood for
+    /// is lost.
+    pub(crate) fn begin_term(&self) {
+        self.last.store(0, Relaxed);
+        self.written.store(0, Relaxed);
     }
 
     /// Counts an operation.
@@ -179,6 +200,17 @@ pub(crate) fn event_reply(event: &etcd::event::Event<'_>) -> Output {
 mod tests {
     use super::*;
     use crate::testing::TestServer;
+
+    #[test]
+    fn a_term_forgets_what_another_one_has_given() {
+        let hub = Hub::default();
+        hub.note_index(9);
+        hub.note_index(7);
+        hub.note_written(100);
+        assert_eq!((hub.last(), hub.written()), (9, 100));
+        hub.begin_term();
+        assert_eq!((hub.last(), hub.written()), (0, 0));
+    }
 
     #[test]
     fn a_waiting_client_gets_one_event() {

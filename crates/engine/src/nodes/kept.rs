@@ -101,6 +101,7 @@ impl Kept<'_, '_> {
     fn journal(&mut self, words: &[&[u8]]) {
         let database = self.db.index;
         self.db.effects.journal_command(database, words.iter().copied());
+        self.db.effects.changes_tree = true;
     }
 }
 

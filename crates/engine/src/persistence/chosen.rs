@@ -16,7 +16,7 @@ use resp::args::Arguments;
 use resp::output::Output;
 
 use crate::command::error::CommandError;
-use crate::command::{self, Spec};
+use crate::command::{self, OF_TREE, Spec};
 use crate::engine::{Context, Engine};
 use crate::journal::backlog::Position;
 use crate::session::Session;
@@ -50,17 +50,21 @@ impl Context<'_> {
     pub(crate) fn note_owed(&mut self, from: u64, may_write: bool, has_written: bool) {
         let output = self.reply.output();
         let length = usize::try_from(output.end() - from).unwrap_or(usize::MAX);
-        let may_write = may_write && !output.begins_at(from, b'-');
-        if length == 0 || !(has_written || may_write) {
-            return;
-        }
+        let is_answer = !output.begins_at(from, b'-');
         let offset = match has_written {
             true => self.session.write_offset,
-            false => self.engine.journal.end(),
+            false if may_write && is_answer => self.engine.journal.end(),
+            // Events have numbers: nobody may see one that a failover could give to another event.
+            false if self.row.command.has(OF_TREE) && is_answer => self.engine.nodes.written(),
+            false => return,
         };
         let durability = self.session.durability.or_default(self.db.config);
         let sync = durability.sync(offset, &self.engine.replicas.quorum);
-        self.session.owed = Some(Owed { sync, length });
+        let is_there = !(has_written || may_write)
+            && (offset == 0 || self.engine.reached(&sync) == Reached::Yes);
+        if length > 0 && !is_there {
+            self.session.owed = Some(Owed { sync, length });
+        }
     }
 }
 
@@ -86,8 +90,14 @@ impl Engine {
         wait: &Wait,
         (offset, reply): (u64, &Output),
     ) -> Option<Owed> {
-        let Awaited::Key(_, row) = &wait.awaited else { return None };
-        let writes = self.commands.rows()[*row].command.has(command::WRITE);
+        let writes = match &wait.awaited {
+            Awaited::Key(_, row) => self.commands.rows()[*row].command.has(command::WRITE),
+            // It tells of a write of somebody else.
+            Awaited::Event(_) => true,
+            // A thread of the server has written for it, or has seen what others have.
+            Awaited::Host => offset > 0,
+            Awaited::Changes(_) | Awaited::Refusal(_) | Awaited::Sync(_) => false,
+        };
         let is_served = wait.unblocked().is_none() && !reply.begins_at(0, b'-');
         let durability = session.durability.or_default(&self.config.load());
         let holds = durability.holds_replies() && writes && is_served;

@@ -9,6 +9,7 @@ use store::gate::{Gate, Pinned};
 
 use crate::engine::Engine;
 use crate::nodes::kept::{EXPIRIES, Kept};
+use crate::session::slot_moves::Passage;
 use crate::turn::Turn;
 
 /// How long a round may take, in nanoseconds.
@@ -40,6 +41,11 @@ impl Engine {
     /// Removes some of them. Returns whether there may be more.
     fn expire_some_nodes(&self, pinned: Pinned<'_>, turn: &mut Turn) -> bool {
         let key = Key::new(EXPIRIES);
+        // Where the slot is on its way, and on a node that does not lead it, its primary does this.
+        let is_held = || self.slot_moves.passage([key.slot].into_iter()) != Passage::Free;
+        if self.keyspace.hidden.has(key.slot) || self.slot_moves.are_any() && is_held() {
+            return false;
+        }
         // A contended slot is busy: its turn comes again.
         let Some(locked) = self.keyspace.try_lock_one(pinned, key.slot, turn.clock) else {
             return false;

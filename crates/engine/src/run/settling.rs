@@ -44,6 +44,9 @@ impl Engine {
             // Its own clients have written. Its stream is that of its primary.
             true => self.journal.append_beside(&effects.journal),
         };
+        if std::mem::take(&mut effects.changes_tree) {
+            self.nodes.note_written(appended);
+        }
         db.stats.journaled.add(effects.journal.len_in_stream() as u64);
         effects.journal.clear();
         effects.unannounced = true;

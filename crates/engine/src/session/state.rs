@@ -172,6 +172,9 @@ pub struct Session {
     pub holds_replies: bool,
     /// CLIENT READAFTER, until the server has applied as much.
     pub read_after: Option<Box<ReadAfter>>,
+    /// Its next command waits for the next primary of its slot, if that has none: until this
+    /// millisecond of the monotonic clock.
+    pub primary_awaited_until: Option<u64>,
     /// CLIENT PAUSE suspends its next command.
     pub paused: bool,
     /// How far its next command has come already: KEYS, after it found a slot locked.
@@ -226,6 +229,7 @@ impl Session {
             owed: None,
             holds_replies: false,
             read_after: None,
+            primary_awaited_until: None,
             paused: false,
             keys_so_far: None,
             script: false,

@@ -35,7 +35,11 @@ pub fn start() -> io::Result<NodeReader> {
         let row = commands::http_rows().node_list;
         let own = || InternalClient::new(Arc::clone(engine), "listings");
         match client.get_or_insert_with(own).run_row(row, &argv) {
-            Some(reply) => engine.answer_with(&waiter, reply),
+            // What is read waits for copies in a cluster alone.
+            Some(reply) if reads && !engine.cluster.is_enabled() => {
+                engine.answer_with(&waiter, reply);
+            }
+            Some(reply) => engine.answer_after(&waiter, reply, engine.nodes.written()),
             None => engine.answer(&waiter, LOCKED),
         }
     })

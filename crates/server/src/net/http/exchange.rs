@@ -134,6 +134,8 @@ pub(super) struct Exchange {
     withholds: Option<SyncWait>,
     /// An answer that waits for the durability which the client has chosen.
     withheld: Option<Box<withheld::Withheld>>,
+    /// Until when it waits for a primary of its slot, once it has begun.
+    primary_awaited_until: Option<u64>,
 }
 
 impl Exchange {
@@ -147,6 +149,7 @@ impl Exchange {
             written_before: None,
             withholds: None,
             withheld: None,
+            primary_awaited_until: None,
         }
     }
 
@@ -274,6 +277,7 @@ impl Exchange {
     /// Prepares the session for its next command.
     pub(super) fn begin(&mut self, monotonic: u64, session: &mut Session) {
         self.choose(monotonic, session);
+        self.await_primary(monotonic, session);
         if let Some(user) = self.user.take() {
             session.set_user(user);
         }
@@ -320,6 +324,7 @@ impl Exchange {
                     EventStep::Answered => Next::Answered,
                     EventStep::Waits(argv) => Next::Watches(argv),
                     EventStep::GoesOn(argv) => Next::GoesOn(argv),
+                    EventStep::Breaks => Next::Breaks,
                 };
             }
             Kind::View(none_match) => {

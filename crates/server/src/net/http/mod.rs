@@ -18,6 +18,7 @@ mod guard;
 mod prepared;
 mod route;
 mod spoken;
+mod url;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -8,7 +8,9 @@
 
 use std::sync::Arc;
 
+use engine::command::error::CommandError;
 use engine::nodes::kept::directory_key;
+use engine::session::awaited::Unblocking;
 use etcd::error::{Code, Error};
 use etcd::request::Wait;
 use http::answer::{Answer, Envelope, JSON, chunk, chunk_shared, last_chunk};
@@ -21,6 +23,9 @@ use crate::net::http::prepared::in_own_words;
 
 /// Elections that there were.
 const TERM: u64 = 1;
+
+/// Why a request fails that etcd's members could not agree on in time, in etcd's words.
+const NO_LEADER: &[u8] = b"etcdserver: request timed out, possibly due to previous leader failure";
 
 /// The contents of a reply: the status, the index of the tree, the index of the event, and the
 /// body.
@@ -95,9 +100,12 @@ pub(in crate::net::http) fn answer_node(
         return Answer::begin(output, envelope, 307, now).text_body(JSON, b"");
     }
     let words = in_own_words(cause);
-    let error = match cause.starts_with(b"NOPERM ") {
-        true => Error::of_request(Code::Unauthorized, &String::from_utf8_lossy(&words)),
-        false => Error::internal(&words),
+    let error = if cause.starts_with(b"NOPERM ") {
+        Error::of_request(Code::Unauthorized, &String::from_utf8_lossy(&words))
+    } else if cause == CommandError::NO_PRIMARY.as_bytes() {
+        Error::internal(NO_LEADER)
+    } else {
+        Error::internal(&words)
     };
     let mut body = Vec::new();
     error.write(&mut body);
@@ -113,6 +121,8 @@ pub(in crate::net::http) enum EventStep {
     Waits(OwnedArguments),
     /// The same, after the written part is sent.
     GoesOn(OwnedArguments),
+    /// The answer breaks off: the client goes on waiting by another request.
+    Breaks,
 }
 
 /// A request that waits for an event, or follows all events.
@@ -144,6 +154,11 @@ impl Watch {
         self.stream || !self.chunked
     }
 
+    /// Whether the head of the answer is written.
+    pub(in crate::net::http) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// The command that looks for an event; once the head of the answer is written, it waits for
     /// one.
     pub(in crate::net::http) fn command(&self) -> OwnedArguments {
@@ -167,6 +182,12 @@ impl Watch {
         let said = Said::read(Pieces::new(bytes), apart).filter(|said| said.status < 400);
         let Some(said) = said else {
             if self.begun {
+                // The tree is elsewhere now, or its primary is. A client takes an answer that ends
+                // well for all there is, and one that breaks off for the loss of a member.
+                let text = bytes.strip_prefix(b"-").unwrap_or_default();
+                if !text.is_empty() && !text.starts_with(Unblocking::ERROR) {
+                    return EventStep::Breaks;
+                }
                 // CLIENT UNBLOCK ended it, or it was too slow for the kept history.
                 self.end(output);
             } else {

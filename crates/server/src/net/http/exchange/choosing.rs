@@ -1,8 +1,9 @@
 //! What a client has chosen for a request takes its effect, and what the answer says of the stream
 //! of writes.
 
+use base::limits;
 use engine::admission::slots::has_queued_keys;
-use engine::cluster::view::{Owner, endpoint};
+use engine::cluster::view::Owner;
 use engine::command::error::CommandError;
 use engine::engine::Engine;
 use engine::persistence::chosen::Reached;
@@ -16,6 +17,9 @@ use http::reply::Pieces;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use resp::reply::Reply;
+
+use crate::net::http::etcd::answer::answer_node;
+use crate::net::http::url::url_of;
 
 use super::choice::Choice;
 use super::next::Next;
@@ -46,6 +50,21 @@ impl Exchange {
                 session.read_after = wanted.map(Box::new);
             }
         }
+    }
+
+    /// Has requests for the tree of etcd wait for the next primary of its slot, as those of etcd
+    /// wait for the next leader.
+    #[inline]
+    pub(super) fn await_primary(&mut self, monotonic: u64, session: &mut Session) {
+        let is_node = self.envelope.target.is_some();
+        session.primary_awaited_until = (is_node && self.is_of_tree()).then(|| {
+            let until = monotonic.saturating_add(limits::ETCD_ELECTION_MS);
+            *self.primary_awaited_until.get_or_insert(until)
+        });
+    }
+
+    fn is_of_tree(&self) -> bool {
+        matches!(self.kind, Kind::Node | Kind::Watch(_))
     }
 
     /// Has the answer say where the request and this server are in the stream of writes.
@@ -98,19 +117,9 @@ impl Exchange {
             Owner::Own | Owner::Nobody => None,
         });
         let Some(node) = node else { return };
-        let (scheme, port) = match session.client.has_flag(flag::ENCRYPTED) {
-            true => ("https", node.address.https_port),
-            false => ("http", node.address.http_port),
-        };
-        let host = match endpoint(node, &turn.config) {
-            Some(host) if host != "?" => host,
-            _ => &node.address.host,
-        };
-        let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
+        let url = url_of(node, &turn.config, session.client.has_flag(flag::ENCRYPTED));
         let target = self.envelope.target.as_deref().unwrap_or_default();
-        let (open, close) = brackets;
-        let location = format!("{scheme}://{open}{host}{close}:{port}{target}");
-        self.envelope.location = (port > 0).then(|| location.into());
+        self.envelope.location = url.map(|url| format!("{url}{target}").into());
     }
 
     /// Takes the reply of a command, as [`Exchange::take_reply`]. An answer that waits for the
@@ -145,10 +154,16 @@ impl Exchange {
             });
             self.withholds = Some(sync);
         }
-        let has_begun = matches!(&self.kind, Kind::Pipeline { begun: true, .. });
+        let has_begun = match &self.kind {
+            Kind::Pipeline { begun, .. } => *begun,
+            Kind::Watch(watch) => watch.has_begun(),
+            _ => false,
+        };
         let from = output.end();
         let next = self.take_reply((turn.now, turn.monotonic), reply, output);
-        let is_whole = matches!(next, Next::Answered | Next::Streams(_));
+        // Each event is a whole, and so is what a client learns before it waits for one.
+        let is_whole =
+            matches!(next, Next::Answered | Next::Streams(_) | Next::Watches(_) | Next::GoesOn(_));
         match self.withholds.take_if(|_| is_whole && !output.is_over_limit()) {
             Some(sync) => {
                 let answer = output.split_off(from);
@@ -196,6 +211,9 @@ impl Exchange {
     fn tell_error(&self, now: u64, text: &[u8], output: &mut Output) {
         let mut reply = Output::new();
         Reply::new(&mut reply, true).error(text);
+        if self.is_of_tree() {
+            return answer_node(&reply, &self.envelope, now, output);
+        }
         answer_error(Pieces::new(&reply.bytes()), &self.envelope, now, output);
     }
 }

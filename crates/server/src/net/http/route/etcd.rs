@@ -9,13 +9,15 @@ use http::request::Head;
 use http::target::{self, Target};
 
 mod auth;
+mod cluster;
 mod members;
 mod plain_answers;
 
-use self::plain_answers::{NAME, allow, json, not_found, text};
+use self::cluster::Cluster;
+use self::plain_answers::{allow, json, not_found, text};
 use super::{Body, Route, Routed};
 use crate::net::http::etcd::answer::Watch;
-use crate::net::http::etcd::cluster::{MEMBER, refused};
+use crate::net::http::etcd::cluster::refused;
 use crate::net::http::exchange::Kind;
 use crate::net::http::prepared::Prepared;
 
@@ -130,6 +132,7 @@ impl Route<'_> {
         body: Body<'_>,
     ) -> Result<Kind, Prepared> {
         let engine = self.intake.engine;
+        let cluster = || Cluster::of(self.intake, head, target);
         let answer = match path {
             b"/version" => {
                 allow(head, "GET")?;
@@ -140,14 +143,17 @@ impl Route<'_> {
             }
             b"/health" => {
                 allow(head, "GET")?;
-                let is_well = !engine.loading.is_on() && !engine.journal.state().failed;
-                let body = json(|object| {
-                    object.text("health", if is_well { b"true" } else { b"false" });
-                });
-                // As etcd does, which says nothing of the type.
-                let content_type = "text/plain; charset=utf-8";
-                let status = if is_well { 200 } else { 503 };
-                let prepared = Prepared { content_type, ..Prepared::json(status, body) };
+                let is_well = !engine.loading.is_on()
+                    && !engine.journal.state().failed
+                    && cluster().leader().is_some();
+                // As etcd does, which says nothing of the type of the good news.
+                let prepared = match is_well {
+                    true => Prepared {
+                        content_type: "text/plain; charset=utf-8",
+                        ..Prepared::json(200, json(|object| object.text("health", b"true")))
+                    },
+                    false => text(503, "{\"health\":\"false\"}\n"),
+                };
                 return Ok(Kind::ready(prepared));
             }
             b"/v2/stats/store" => {
@@ -156,18 +162,18 @@ impl Route<'_> {
             }
             b"/v2/stats/self" => {
                 allow(head, "GET")?;
-                self.about_member()
+                let up = self.intake.monotonic.saturating_sub(engine.started_at);
+                json(|object| cluster().write_self(object, up))
             }
             b"/v2/stats/leader" => {
                 allow(head, "GET")?;
-                json(|object| {
-                    object.text("leader", MEMBER.as_bytes());
-                    object.member("followers").extend_from_slice(b"{}");
-                })
+                // As in etcd, which says this without its usual headers.
+                let refusal = || json(|object| object.text("message", b"not current leader"));
+                cluster().followers().ok_or_else(|| Prepared::json(403, refusal()))?
             }
             b"/v2/machines" => {
                 allow(head, "GET,HEAD")?;
-                return Ok(Kind::ready(text(200, &own_url(head, target))));
+                return Ok(Kind::ready(text(200, &cluster().machines())));
             }
             [b'/', b'v', b'2', b'/', b'a', b'u', b't', b'h', below @ ..]
                 if below.starts_with(b"/") =>
@@ -178,8 +184,7 @@ impl Route<'_> {
                 let rest = path.strip_prefix(b"/v2/members").ok_or_else(not_found)?;
                 return match rest {
                     b"" | [b'/', ..] => {
-                        let client_url = own_url(head, target);
-                        members::answer(head, rest, self.bytes(body), &client_url).map(Kind::ready)
+                        members::answer(head, rest, self.bytes(body), &cluster()).map(Kind::ready)
                     }
                     _ => Err(not_found()),
                 };
@@ -187,32 +192,4 @@ impl Route<'_> {
         };
         Ok(Kind::ready(Prepared::json(200, answer)))
     }
-
-    fn about_member(&self) -> Vec<u8> {
-        let engine = self.intake.engine;
-        let up = self.intake.monotonic.saturating_sub(engine.started_at);
-        let mut started = Vec::new();
-        etcd::date::write(&mut started, base::clock::now_ms().saturating_sub(up).cast_signed());
-        let leader = json(|object| {
-            object.text("leader", MEMBER.as_bytes());
-            object.text("uptime", etcd::date::duration(up).as_bytes());
-            object.text("startTime", &started);
-        });
-        json(|object| {
-            object.text("name", NAME.as_bytes());
-            object.text("id", MEMBER.as_bytes());
-            object.text("state", b"StateLeader");
-            object.text("startTime", &started);
-            object.member("leaderInfo").extend_from_slice(&leader);
-            for name in ["recvAppendRequestCnt", "sendAppendRequestCnt"] {
-                object.member(name).push(b'0');
-            }
-        })
-    }
-}
-
-/// Where the client has found this server.
-fn own_url(head: &Head<'_>, target: &Target<'_>) -> String {
-    let host = target.authority.or(head.header("host")).unwrap_or(b"localhost");
-    format!("http://{}", String::from_utf8_lossy(host))
 }

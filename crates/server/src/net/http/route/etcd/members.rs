@@ -1,61 +1,62 @@
-//! `/v2/members`: there is one member, and no other can be added. Requests are checked as etcd
-//! checks them.
+//! `/v2/members`: who they are. Nobody changes them by this address, but requests are checked as
+//! etcd checks them.
 
 use etcd::member;
 
-use super::plain_answers::{NAME, allow, json, message, text};
-use crate::net::http::etcd::cluster::{MEMBER, of_cluster};
+use super::cluster::{Cluster, Member};
+use super::plain_answers::{allow, message, text};
+use crate::net::http::etcd::cluster::of_cluster;
 use crate::net::http::prepared::Prepared;
 use http::request::Head;
 
 /// The refusal for a client that would change the cluster.
 const ALONE: &str = "this server is its cluster's only member";
+/// The same where there is a cluster.
+const OPERATED: &str = "members are changed by `dunlin cluster add` and `dunlin cluster remove`";
 
 /// The answer to a request below `/v2/members`. `rest` is the rest of the path.
 pub(super) fn answer(
     head: &Head<'_>,
     rest: &[u8],
     body: &[u8],
-    client_url: &str,
+    cluster: &Cluster,
 ) -> Result<Prepared, Prepared> {
     allow(head, "GET,POST,DELETE,PUT")?;
     let name = rest.strip_prefix(b"/").unwrap_or_default();
+    let refusal = || message(409, if cluster.is_operated { OPERATED } else { ALONE });
     match head.method {
-        "GET" => shown(name, client_url),
+        "GET" => shown(name, cluster),
         // Etcd looks at no name here.
         "POST" => {
             check(head, body)?;
-            Err(message(409, ALONE))
+            Err(refusal())
         }
         _ if name.is_empty() => Err(of_cluster(text(405, "Method Not Allowed\n"))),
         "PUT" => {
             let id = id(name)?;
             check(head, body)?;
-            known(id)?;
-            Err(message(409, ALONE))
+            known(id, cluster)?;
+            Err(refusal())
         }
-        // The answer of etcd when its last member would go.
         _ => {
-            known(id(name)?)?;
-            Err(message(500, "Internal Server Error"))
+            known(id(name)?, cluster)?;
+            // The answer of etcd when its last member would go.
+            let last = || message(500, "Internal Server Error");
+            Err(if cluster.is_operated { refusal() } else { last() })
         }
     }
 }
 
-/// The member itself, alone or in the list of all.
-fn shown(name: &[u8], client_url: &str) -> Result<Prepared, Prepared> {
-    let member = json(|object| {
-        object.text("id", MEMBER.as_bytes());
-        object.text("name", NAME.as_bytes());
-        object.member("peerURLs").extend_from_slice(b"[]");
-        let urls = object.member("clientURLs");
-        urls.push(b'[');
-        etcd::json::string(urls, client_url.as_bytes());
-        urls.push(b']');
-    });
+/// All members, or the one that leads.
+fn shown(name: &[u8], cluster: &Cluster) -> Result<Prepared, Prepared> {
     let mut body = match name {
-        b"" => [b"{\"members\":[", &member[..], b"]}"].concat(),
-        b"leader" => member,
+        b"" => {
+            let all: Vec<_> = cluster.members.iter().map(Member::shown).collect();
+            [b"{\"members\":[", &all.join(&b',')[..], b"]}"].concat()
+        }
+        b"leader" => {
+            cluster.leader().map(Member::shown).ok_or_else(|| message(503, "During election"))?
+        }
         _ => return Err(message(404, "Not found")),
     };
     body.push(b'\n');
@@ -70,8 +71,9 @@ fn id(name: &[u8]) -> Result<u64, Prepared> {
     member::id(name).ok_or_else(|| nobody(&String::from_utf8_lossy(name)))
 }
 
-fn known(id: u64) -> Result<(), Prepared> {
-    if member::id(MEMBER.as_bytes()) == Some(id) { Ok(()) } else { Err(nobody(&format!("{id:x}"))) }
+fn known(id: u64, cluster: &Cluster) -> Result<(), Prepared> {
+    let is_known = cluster.members.iter().any(|member| member.id == id);
+    if is_known { Ok(()) } else { Err(nobody(&format!("{id:x}"))) }
 }
 
 /// Checks a request about a member.

@@ -6,9 +6,6 @@ use http::request::Head;
 use crate::net::http::etcd::cluster::of_cluster;
 use crate::net::http::prepared::Prepared;
 
-/// The name of the one member.
-pub(super) const NAME: &str = "dunlin";
-
 /// A text that is no JSON.
 pub(super) fn text(status: u16, body: &str) -> Prepared {
     Prepared {
