@@ -49,19 +49,26 @@ fn writers_go_on_at_the_next_primary_of_a_cluster() -> Result<()> {
 }
 
 #[test]
-fn clients_go_on_while_a_member_of_etcd_is_gone() -> Result<()> {
+fn clients_go_on_while_a_member_is_gone() -> Result<()> {
     let few = ["--set", "first=0.5", "--set", "second=60", "--set", "third=60"];
     let less = ["--set", "seconds=2.5", "--set", "away=1"];
     let experiment = bundled("etcd-members", &[&few[..], &less].concat())?;
-    ensure!(measured(&experiment) == ["dunlin", "etcd"], "{:?}", experiment.skipped);
+    let targets = ["dunlin", "dunlin, its etcd killed", "etcd"];
+    ensure!(measured(&experiment) == targets, "{:?}", experiment.skipped);
     for run in &experiment.runs {
         let killed = event(run, "kill -9")?;
         ensure!(killed.done && killed.outcome.contains("killed"), "{killed:?}");
+        let load = &run.loads.first().context("a load")?.recording;
+        ensure!(load.requests() > load.errors() * 4, "{}: {:?}", run.target, load.operations);
     }
-    let run = &experiment.runs[0];
-    let check = run.check.as_ref().context("nothing was checked")?;
-    ensure!(check.acknowledged > 0 && check.lost + check.wrong == 0, "{check:?}");
-    ensure!(run.loads.iter().all(|load| load.recording.errors() == 0), "{:?}", run.loads);
+    // Two of three nodes send their clients on, and nothing is lost.
+    for run in &experiment.runs[..2] {
+        let check = run.check.as_ref().context("nothing was checked")?;
+        ensure!(check.acknowledged > 0 && check.lost + check.wrong == 0, "{check:?}");
+        ensure!(run.loads[0].recording.generator.redirects > 0, "{:?}", run.loads);
+    }
+    let calm = &experiment.runs[1].loads;
+    ensure!(calm.iter().all(|load| load.recording.errors() == 0), "{calm:?}");
     Ok(())
 }
 

@@ -111,6 +111,7 @@ fn base(options: &Options) -> Plan {
         seed: options.seed,
         reconnect: options.reconnect,
         cluster: options.cluster,
+        members: Vec::new(),
     }
 }
 

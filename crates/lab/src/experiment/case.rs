@@ -46,6 +46,8 @@ pub struct Load {
     pub start_seconds: f64,
     /// The process beside the target that it goes to, if it does not go to the target.
     pub to: Option<usize>,
+    /// The places of processes that serve the same as the one that it goes to.
+    pub members: Vec<usize>,
 }
 
 /// Something that is done to the target.

@@ -209,6 +209,8 @@ pub struct LoadSection {
     pub prefill: bool,
     /// The process beside the target that it goes to. A target without such a process gets it.
     pub to: Option<Spanned<String>>,
+    /// Processes that serve the same over HTTP, with commas between their names.
+    pub members: Option<Field>,
     /// Operations and their weights: `get:80,set:20`.
     pub mix: Option<Field>,
     /// One command's words, in place of a mix.

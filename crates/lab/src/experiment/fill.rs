@@ -92,6 +92,14 @@ pub(crate) fn case(
         if let Some(to) = &section.get_ref().to {
             load.to = target::addressee(to, file, &target, scope)?;
         }
+        if let Some(members) = &section.get_ref().members {
+            load.members = target::members(members, &target, scope)?;
+            let is_other = matches!(load.plan.work, Work::Resp(_)) || load.plan.pipeline > 1;
+            if is_other && !load.members.is_empty() {
+                let message = "members are asked over HTTP, one request at a time";
+                return Err(scope.error(members, message));
+            }
+        }
         load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
         // Requests over HTTP, and those to another process, go where they are told to.
         load.plan.cluster = target.cluster.is_some()
@@ -200,6 +208,7 @@ fn load(
         seed: 1,
         reconnect: scope.value_or(section.reconnect.as_ref(), "true or false", false)?,
         cluster: false,
+        members: Vec::new(),
     };
     load::check(&plan).map_err(|error| scope.error_at(spanned.span().start, error.to_string()))?;
     Ok(Load {
@@ -209,6 +218,7 @@ fn load(
         cpus: processors(section.cpus.as_ref(), scope)?,
         start_seconds: scope.number_or(section.start.as_ref(), 0.0)?,
         to: None,
+        members: Vec::new(),
     })
 }
 
@@ -446,6 +456,7 @@ fn burst(
         cpus: Vec::new(),
         start_seconds: 0.0,
         to: None,
+        members: Vec::new(),
     })
 }
 

@@ -298,6 +298,11 @@ impl ActiveRun<'_> {
             Work::Http(_) => self.server.web_of(load.to),
         };
         plan.address = address(endpoint);
+        let place = |member: &usize| {
+            let endpoint = self.server.web_of(Some(*member));
+            format!("{}:{}", endpoint.host, endpoint.port)
+        };
+        plan.members = load.members.iter().map(place).collect();
         let mut delay = load.start_seconds;
         if let Some(rule) = &self.case.knee
             && self.case.loads.iter().any(|measured| std::ptr::eq(measured, load))

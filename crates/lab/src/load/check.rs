@@ -59,6 +59,11 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
              is no tracking",
         );
     }
+    let is_of_one =
+        matches!(plan.work, Work::Resp(_)) || plan.pipeline > 1 || plan.address.socket.is_some();
+    if is_of_one && !plan.members.is_empty() {
+        return wrong("members are asked over HTTP, one request at a time");
+    }
     check_memory(plan)?;
     let (weights, keys, sizes) = match &plan.work {
         Work::Resp(work) => {

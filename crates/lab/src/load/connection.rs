@@ -48,6 +48,10 @@ pub(crate) struct Connection {
     pub(crate) awaits_room: bool,
     /// Whether it was counted as open when the load began.
     pub(crate) is_gathered: bool,
+    /// Which of those that serve the same it goes to.
+    pub(crate) member: usize,
+    /// How often its request was sent on.
+    pub(crate) hops: u8,
 }
 
 impl Connection {
@@ -64,7 +68,14 @@ impl Connection {
             unsent_from: 0,
             awaits_room: false,
             is_gathered: false,
+            member: 0,
+            hops: 0,
         }
+    }
+
+    /// The same, to one of those that serve the same.
+    pub(crate) fn to(self, member: usize) -> Self {
+        Connection { member, ..self }
     }
 
     /// Sends bytes, or keeps those that cannot be sent now.

@@ -44,6 +44,10 @@ pub struct Plan {
     /// The server is a node of a cluster: each request goes to the node that has its key.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cluster: bool,
+    /// `HOST:PORT` of others that serve the same over HTTP. Connections begin with one after the
+    /// other, go to the next when they are lost, and to the one that an answer names (307).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
 }
 
 /// A server's address and how to enter.
@@ -337,6 +341,7 @@ impl Default for Plan {
             seed: 1,
             reconnect: false,
             cluster: false,
+            members: Vec::new(),
         }
     }
 }

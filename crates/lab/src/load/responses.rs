@@ -5,6 +5,8 @@
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Bytes that are kept of the body of an error.
 const ERROR_BODY: usize = 300;
+/// The status of an answer that sends the client to another address.
+const SENT_ON: &[u8] = b"307";
 /// Digits of a status.
 const STATUS_LENGTH: usize = 3;
 /// How many headers a response may have.
@@ -41,7 +43,8 @@ pub(crate) struct ResponseScanner {
     kept: Vec<u8>,
     /// Bytes of the response so far.
     length: u64,
-    /// The status, if it is an error, and the beginning of its body behind a space.
+    /// The status, if it is an error, and the beginning of its body behind a space. Of 307, where
+    /// it sends the client.
     error: Option<Vec<u8>>,
     /// The server closes the connection after this response.
     closes: bool,
@@ -50,8 +53,8 @@ pub(crate) struct ResponseScanner {
 impl ResponseScanner {
     /// Takes the next bytes, and calls `reply` for each response that ends within them, with its
     /// length, and with its status when it is 400 or above, with the beginning of its body behind a
-    /// space. `is_bodiless` says that the responses
-    /// are to HEAD, and have no body even if their heads announce one.
+    /// space, or when it is 307, with the address behind a space. `is_bodiless` says that the
+    /// responses are to HEAD, and have no body even if their heads announce one.
     ///
     /// # Errors
     /// [`ResponseError`]; the connection is of no use any more.
@@ -119,7 +122,9 @@ impl ResponseScanner {
 
     /// Keeps the beginning of the body of an error.
     fn keep(&mut self, body: &[u8]) {
-        let Some(error) = &mut self.error else { return };
+        let Some(error) = self.error.as_mut().filter(|error| !error.starts_with(SENT_ON)) else {
+            return;
+        };
         if error.len() == STATUS_LENGTH && !body.is_empty() {
             error.push(b' ');
         }
@@ -164,6 +169,12 @@ impl ResponseScanner {
         self.error = (status >= 400).then(|| format!("{status:03}").into_bytes());
         self.closes = response.version == Some(0);
         let (mut length, mut is_chunked) = (None, false);
+        if status == 307 {
+            let location =
+                response.headers.iter().find(|own| own.name.eq_ignore_ascii_case("location"));
+            let location = location.map_or(&b""[..], |own| own.value.trim_ascii());
+            self.error = Some([SENT_ON, b" ", location].concat());
+        }
         for header in &*response.headers {
             let value = header.value.trim_ascii();
             if header.name.eq_ignore_ascii_case("content-length") {
@@ -262,6 +273,13 @@ mod tests {
                        5;x=y\r\nhello\r\nA\r\n0123456789\r\n0\r\nA: b\r\n\r\n\
                        HTTP/1.1 204 No Content\r\n\r\n";
         assert_eq!(both(stream, false).len(), 2);
+    }
+
+    #[test]
+    fn an_answer_may_name_another_address() {
+        let stream = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://a:1/x\r\n\
+                       Content-Length: 4\r\n\r\nbody";
+        assert_eq!(both(stream, false)[0].1.as_deref(), Some("307 http://a:1/x"));
     }
 
     #[test]

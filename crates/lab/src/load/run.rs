@@ -17,7 +17,7 @@ use super::render::Renderer;
 use super::socket::Endpoint;
 use super::topology::{self, Cluster};
 use super::worker::{Outcome, Shared, Worker};
-use super::{Pace, Plan, Work, check, descriptors, template, verdict};
+use super::{Address, Pace, Plan, Work, check, descriptors, template, verdict};
 use crate::record::{Generator, OperationRecord, Recording, Second};
 
 /// How long the first connection may take, and its greeting.
@@ -66,7 +66,7 @@ pub(crate) fn run_from(
     let shared = Shared {
         plan,
         control,
-        endpoint,
+        members: members(plan, endpoint)?,
         cluster,
         encryption: encryption.clone(),
         greeting: greeting.clone(),
@@ -177,6 +177,19 @@ fn greeting(plan: &Plan) -> (Vec<u8>, usize) {
         add(&["SELECT", &address.database.to_string()]);
     }
     (bytes, replies)
+}
+
+/// All that may be asked, by their names: the server itself is the first.
+fn members(plan: &Plan, own: Endpoint) -> Result<Vec<(String, Endpoint)>, LoadError> {
+    let mut members = vec![(address(plan), own)];
+    for name in plan.members.iter().filter(|name| **name != address(plan)) {
+        let failed = |error| LoadError::Connect { address: name.clone(), error };
+        let place = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        let (host, port) = place.ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
+        let own = Address { host: host.to_owned(), port, ..Address::default() };
+        members.push((name.clone(), Endpoint::resolve(&own).map_err(failed)?.remove(0)));
+    }
+    Ok(members)
 }
 
 /// Finds where the server listens, and tries the greeting, so that an error is reported plainly

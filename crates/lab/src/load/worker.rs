@@ -55,7 +55,8 @@ const EVENTS_PER_TURN: usize = 256;
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
-    pub(crate) endpoint: Endpoint,
+    /// The server, and others that serve the same.
+    pub(crate) members: Vec<(String, Endpoint)>,
     /// What is known of the cluster, if the server is a node of one.
     pub(super) cluster: Option<Cluster>,
     /// What encrypts connections, if they are to be encrypted.
@@ -208,7 +209,9 @@ impl<'a> Worker<'a> {
             think,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?,
             clients: vec![Client::default(); count],
-            connections: (0..count).map(|_| Connection::new(scanner())).collect(),
+            connections: (0..count)
+                .map(|at| Connection::new(scanner()).to(at % shared.members.len()))
+                .collect(),
             spread: shared.cluster.as_ref().map(|_| Spread::default()),
             renderer,
             tally: Tally::new(names, is_open),

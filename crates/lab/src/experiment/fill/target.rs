@@ -135,16 +135,35 @@ pub(super) fn addressee(
     Ok(target.beside.iter().position(|beside| beside.name == *text))
 }
 
+/// The places of some processes of a target, whose names have commas between them.
+pub(super) fn members(
+    field: &Field,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<Vec<usize>, FileError> {
+    let text = scope.text(field)?;
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| place_named(name, field, target, scope)).collect()
+}
+
 /// The place of a process of a target: one beside it, or itself, which comes after these.
 pub(super) fn place_of(
     field: &Field,
     target: &Target,
     scope: &Scope<'_>,
 ) -> Result<usize, FileError> {
-    let name = scope.text(field)?;
+    place_named(&scope.text(field)?, field, target, scope)
+}
+
+fn place_named(
+    name: &str,
+    field: &Field,
+    target: &Target,
+    scope: &Scope<'_>,
+) -> Result<usize, FileError> {
     let names = || target.beside.iter().chain([target]).map(|process| process.name.as_str());
     names().position(|own| own == name).ok_or_else(|| {
-        let guess = guess(&name, names());
+        let guess = guess(name, names());
         scope.error(field, format!("no process of the target is '{name}'{guess}"))
     })
 }

@@ -13,12 +13,15 @@ use crate::load::descriptors;
 /// After this time a lost connection is opened again, and after this time once more, in
 /// nanoseconds.
 const REOPEN_PAUSE: u64 = 50_000_000;
+/// How often a request is sent on before that is its answer.
+pub(super) const MOST_HOPS: u8 = 16;
 
 impl Worker<'_> {
     pub(super) fn open(&mut self, index: usize) {
-        let place = index / self.clients.len();
-        let endpoint =
-            self.spread.as_ref().map_or(&self.shared.endpoint, |own| own.endpoint(place));
+        let endpoint = match &self.spread {
+            Some(spread) => spread.endpoint(index / self.clients.len()),
+            None => &self.shared.members[self.connections[index].member].1,
+        };
         match endpoint.open() {
             Ok(socket) => {
                 let (data, flags) =
@@ -116,6 +119,8 @@ impl Worker<'_> {
         let now = monotonic_ns();
         let connection = &mut self.connections[index];
         connection.close();
+        connection.member = (connection.member + 1) % self.shared.members.len();
+        connection.hops = 0;
         for flight in connection.flights.drain(..) {
             self.tally.lost(&flight, "connection", now);
         }
@@ -138,6 +143,28 @@ impl Worker<'_> {
         }
         self.clients[client].is_free = false;
         self.reopening.push_back((now + REOPEN_PAUSE, index));
+    }
+
+    /// An answer names the member that has to be asked instead: the connection goes there. What was
+    /// sent is not kept, so another request of the load takes its place.
+    pub(super) fn follow(&mut self, index: usize, location: &str) {
+        let place = location.split_once("://").map_or(location, |(_, rest)| rest);
+        let name = place.split('/').next().unwrap_or_default();
+        let member = self.shared.members.iter().position(|(own, _)| own == name);
+        let connection = &mut self.connections[index];
+        connection.hops += 1;
+        let Some(member) = member.filter(|_| connection.hops <= MOST_HOPS) else {
+            return self.lose(index, "an answer names nobody who is asked");
+        };
+        self.tally.redirects += 1;
+        connection.close();
+        connection.member = member;
+        let (bytes, rendered) = self.renderer.render(1);
+        if let (Some(flight), Some(run)) = (connection.flights.front_mut(), rendered.first()) {
+            flight.operation = run.operation as u32;
+        }
+        let kept = connection.send(bytes);
+        self.sent(index, kept);
     }
 
     /// A client of a cluster goes on a while later: what it met is not over at once.

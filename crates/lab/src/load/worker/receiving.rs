@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use base::clock::monotonic_ns;
 
 use super::Worker;
+use super::opening::MOST_HOPS;
 use crate::load::connection::{Connection, Scanner};
 use crate::load::render::Request;
 use crate::load::tally::{Flight, Tally};
@@ -12,11 +13,18 @@ use crate::load::topology::Redirect;
 
 /// Reads of one connection before others have their turn.
 const READS_PER_TURN: usize = 16;
-/// How often a request is sent on before that is its answer.
-const MOST_HOPS: u8 = 16;
-
 /// A request that was sent on, and where to.
 type SentOn = (Flight, Request, Redirect);
+
+/// What the replies of one read have said.
+struct Taken {
+    /// How many requests they answer.
+    answered: usize,
+    /// Those that are to be sent on.
+    sent_on: Vec<SentOn>,
+    /// The member of those over HTTP that has to be asked instead.
+    location: Option<String>,
+}
 
 impl Worker<'_> {
     /// Reads available bytes, and counts the answered requests.
@@ -36,7 +44,10 @@ impl Worker<'_> {
             };
             let now = monotonic_ns();
             match self.take_replies(index, length, now) {
-                Ok((answered, sent_on)) => {
+                Ok(Taken { location: Some(location), .. }) => {
+                    return self.follow(index, &location);
+                }
+                Ok(Taken { answered, sent_on, .. }) => {
                     if !sent_on.is_empty() {
                         self.send_on(index, sent_on);
                     }
@@ -83,20 +94,15 @@ impl Worker<'_> {
         }
     }
 
-    /// Finds the replies in received bytes; returns how many requests they answer, and which are to
-    /// be sent on.
+    /// Finds the replies in received bytes.
     #[inline]
-    fn take_replies(
-        &mut self,
-        index: usize,
-        length: usize,
-        now: u64,
-    ) -> Result<(usize, Vec<SentOn>), String> {
+    fn take_replies(&mut self, index: usize, length: usize, now: u64) -> Result<Taken, String> {
         let Connection { scanner, flights, requests, greetings, .. } = &mut self.connections[index];
         let bytes = &self.buffer[..length];
         let is_bodiless =
             flights.front().is_some_and(|flight| self.bodiless[flight.operation as usize]);
         let mut counter = Counter::new(&mut self.tally, (flights, requests), greetings, now);
+        counter.follows = self.shared.members.len() > 1;
         match scanner {
             Scanner::Resp(scanner) => scanner
                 .scan(bytes, |length, error| counter.reply(length, error))
@@ -112,8 +118,8 @@ impl Worker<'_> {
             return Err("the server sent a reply without a request".to_owned());
         }
         self.is_down |= counter.is_down;
-        let sent_on = std::mem::take(&mut counter.sent_on);
-        Ok((counter.finish(), sent_on))
+        let (sent_on, location) = (std::mem::take(&mut counter.sent_on), counter.location.take());
+        Ok(Taken { answered: counter.finish(), sent_on, location })
     }
 
     /// This many requests of a connection were answered.
@@ -122,6 +128,7 @@ impl Worker<'_> {
         let client = self.client_of(index);
         let connection = &mut self.connections[index];
         connection.waiting -= count;
+        connection.hops = 0;
         self.in_flight -= count;
         self.clients[client].waiting -= count;
         if self.clients[client].waiting > 0 {
@@ -170,6 +177,10 @@ struct Counter<'a> {
     sent_on: Vec<SentOn>,
     /// A node of a cluster has said that it does not serve now.
     is_down: bool,
+    /// There are others that serve the same.
+    follows: bool,
+    /// One of them that an answer has named.
+    location: Option<String>,
     /// Replies to the flight at the front, and their bytes.
     replies: u64,
     bytes: u64,
@@ -196,6 +207,8 @@ impl<'a> Counter<'a> {
             now,
             sent_on: Vec::new(),
             is_down: false,
+            follows: false,
+            location: None,
             replies: 0,
             bytes: 0,
             failed: 0,
@@ -218,6 +231,12 @@ impl<'a> Counter<'a> {
             self.unexpected = true;
             return;
         };
+        if let Some(location) = error.and_then(|text| text.strip_prefix(b"307 "))
+            && self.follows
+        {
+            self.location = Some(String::from_utf8_lossy(location).into_owned());
+            return;
+        }
         if let Some(text) = error
             && let Some(Some(request)) = self.requests.front_mut()
         {
