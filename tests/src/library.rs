@@ -45,6 +45,10 @@ pub fn programs(folder: &str) -> Vec<(&'static str, Command)> {
             all.push((name, java));
         }
     }
+    if scripts.join("redis-rs").exists() {
+        let rust = peers::directory().join(format!("rust/bin/redis-rs-{folder}"));
+        all.push(("redis-rs", Command::new(rust)));
+    }
     all
 }
 
