@@ -343,7 +343,7 @@ fn shortened() -> Result<String> {
     let text = change(&text, r"for: \w+", "for: 0s");
     let text = change(&text, r"\[15m\]\) > 2", "[60s]) > 2");
     let text = change(&text, r"\[\d+m\]", "[5s]");
-    let text = change(&text, r"(staleness|silence)_seconds > \d+", "${1}_seconds > 2");
+    let text = change(&text, r"(staleness|silence|stalled)_seconds > \d+", "${1}_seconds > 2");
     Ok(change(&text, r"> 0\.9 \* max", "> 0.02 * max"))
 }
 

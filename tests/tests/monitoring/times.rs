@@ -152,10 +152,10 @@ const CASES: &[Case] = &[
     ),
     case(
         "DunlinClusterMoveStuck",
-        &[("dunlin_cluster_migrations{I}", "0 2x60")],
-        &["0 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2 1 2"],
-        (35, 37),
-        "i:1 sees 2 moves of slots, of which none has ended in half an hour",
+        &[("dunlin_cluster_migration_stalled_seconds{I}", "0 60 120 180 240 300 360 420 480x30")],
+        &["0 60 120 180 240 0 60 120 180 240 300 0x30"],
+        (6, 8),
+        "A move of slots from i:1 has come no nearer to its end for 8m 0s",
     ),
     Case {
         alert: "DunlinCertificateEnds",

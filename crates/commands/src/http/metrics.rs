@@ -333,6 +333,7 @@ fn cluster(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_cluster_redirects_total", help, moved);
     let help = "Migrations of slots that are under way.";
     page.gauge("dunlin_cluster_migrations", help, topology.migrations.len());
+    moves(page, cx);
     let epoch = view.shard().and_then(|shard| shard.leader).map_or(0, |leader| leader.epoch);
     let help = "The epoch of the primary of this node's shard; 0 without one.";
     page.gauge("dunlin_cluster_epoch", help, epoch);
@@ -345,6 +346,28 @@ fn cluster(page: &mut Page, cx: &Context<'_>) {
     let silence = cx.db.monotonic.saturating_sub(answered);
     let help = "Time since etcd has answered this node, or since its start.";
     page.gauge("dunlin_cluster_etcd_silence_seconds", help, seconds(silence * 1_000_000));
+}
+
+/// What the primary of a source knows of the moves of its slots.
+fn moves(page: &mut Page, cx: &Context<'_>) {
+    let (moves, counts) = (&cx.engine.slot_moves, &cx.engine.slot_moves.counts);
+    let (wanted, still) = moves.standing(cx.db.monotonic);
+    let help = "Migrations of which this primary is the source.";
+    page.gauge("dunlin_cluster_own_migrations", help, wanted);
+    let help =
+        "Longest time for which a migration from this primary has come no nearer to its end.";
+    page.gauge("dunlin_cluster_migration_stalled_seconds", help, seconds(still * 1_000_000));
+    let name = "dunlin_cluster_migrations_ended_total";
+    page.family(name, "counter", "Migrations from this primary that have ended, by how.");
+    page.sample(name, "end=\"finished\"", counts.finished.load(Relaxed));
+    page.sample(name, "end=\"aborted\"", counts.aborted.load(Relaxed));
+    let help = "Copies of slots that were begun. A migration whose link breaks begins another one.";
+    page.counter("dunlin_cluster_migration_copies_total", help, counts.tries.load(Relaxed));
+    let help = "Keys that were sent in copies of slots.";
+    page.counter("dunlin_cluster_migration_keys_total", help, counts.keys.load(Relaxed));
+    let help = "Bytes that were sent of slots: copies, and what was written meanwhile.";
+    let name = "dunlin_cluster_migration_bytes_total";
+    page.counter(name, help, counts.bytes.load(Relaxed));
 }
 
 fn traffic(page: &mut Page, cx: &Context<'_>) {

@@ -67,6 +67,15 @@ impl Engine {
         let coming = all.filter(|own| own.to == shard.id && own.state != MigrationState::Aborted);
         let coming: Vec<_> =
             coming.map(|own| (own.id.as_bytes().into(), set(&own.slots))).collect();
+        if view.leads() {
+            let leaving = view.topology.migrations.values();
+            let leaving = leaving
+                .filter(|own| own.from == shard.id && own.state != MigrationState::Aborted)
+                .map(|own| (&*own.id, set(&own.slots)));
+            self.slot_moves.want(leaving, &set(&shard.slots), base::clock::monotonic_ms());
+        } else {
+            self.slot_moves.want_nothing();
+        }
         let mut foreign = SlotSet::default();
         for other in view.topology.shards.values().filter(|other| other.id != shard.id) {
             let slots = other.slots.iter();

@@ -1,6 +1,6 @@
 //! How far a move of slots to another server is, for whoever looks.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What the source of a move does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,10 @@ pub struct Leaving {
     pub journal_bytes: AtomicU64,
     copy_begun_ms: AtomicU64,
     copy_ended_ms: AtomicU64,
+    /// When it has last come nearer to its end; 0: not yet.
+    progressed_ms: AtomicU64,
+    /// The target has nearly everything: what is written meanwhile brings it no nearer.
+    is_near: AtomicBool,
 }
 
 impl Leaving {
@@ -71,6 +75,8 @@ impl Leaving {
             journal_bytes: AtomicU64::new(0),
             copy_begun_ms: AtomicU64::new(0),
             copy_ended_ms: AtomicU64::new(0),
+            progressed_ms: AtomicU64::new(0),
+            is_near: AtomicBool::new(false),
         }
     }
 
@@ -78,6 +84,7 @@ impl Leaving {
     pub fn note_try(&self) {
         self.tries.fetch_add(1, Relaxed);
         self.note(Step::Connects);
+        self.is_near.store(false, Relaxed);
         for count in [
             &self.keys,
             &self.keys_sent,
@@ -106,7 +113,34 @@ impl Leaving {
     pub fn note_copied(&self, keys: u64, now_ms: u64) {
         self.keys_sent.store(keys, Relaxed);
         self.copy_ended_ms.store(now_ms, Relaxed);
+        self.progressed_ms.store(now_ms, Relaxed);
         self.note(Step::Follows);
+    }
+
+    /// So many bytes of the copy were sent.
+    pub fn note_sent(&self, bytes: u64, now_ms: u64) {
+        self.bytes_sent.fetch_add(bytes, Relaxed);
+        self.progressed_ms.store(now_ms, Relaxed);
+    }
+
+    /// So many bytes were sent of what is written meanwhile.
+    pub fn note_followed(&self, bytes: u64, now_ms: u64) {
+        self.journal_bytes.fetch_add(bytes, Relaxed);
+        if !self.is_near.load(Relaxed) {
+            self.progressed_ms.store(now_ms, Relaxed);
+        }
+    }
+
+    /// The target has nearly everything.
+    pub fn note_near(&self, now_ms: u64) {
+        if !self.is_near.swap(true, Relaxed) {
+            self.progressed_ms.store(now_ms, Relaxed);
+        }
+    }
+
+    /// When it has last come nearer to its end; 0: not yet.
+    pub fn progressed_ms(&self) -> u64 {
+        self.progressed_ms.load(Relaxed)
     }
 
     /// What it does.
@@ -154,5 +188,23 @@ mod tests {
         own.note_try();
         assert_eq!((own.bytes_per_second(90_000), own.step()), (0, Step::Connects));
         assert_eq!(own.tries.load(Relaxed), 2);
+    }
+
+    #[test]
+    fn what_is_written_brings_a_move_no_nearer_that_has_caught_up() {
+        let own = Leaving::new("m", 3, "h:1".into(), 1000);
+        own.note_try();
+        assert_eq!(own.progressed_ms(), 0);
+        own.note_sent(5, 2000);
+        own.note_copied(1, 3000);
+        own.note_followed(5, 4000);
+        assert_eq!(own.progressed_ms(), 4000);
+        own.note_near(5000);
+        own.note_followed(5, 6000);
+        own.note_near(7000);
+        assert_eq!((own.progressed_ms(), own.journal_bytes.load(Relaxed)), (5000, 10));
+        own.note_try();
+        own.note_followed(5, 8000);
+        assert_eq!(own.progressed_ms(), 8000);
     }
 }

@@ -6,8 +6,8 @@
 //! connection of the source has an [`Import`] in its session; its end is the end of the import,
 //! unless the target has said that it has everything: then others decide what becomes of it.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -115,8 +115,33 @@ pub struct Shown<'m>(&'m SlotMoves, Arc<Leaving>);
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
+        if let Some(own) = self.0.wanted.lock().get_mut(&self.1.id) {
+            own.progressed_ms = own.progressed_ms.max(self.1.progressed_ms());
+        }
         self.0.leaving.lock().retain(|own| !Arc::ptr_eq(own, &self.1));
     }
+}
+
+/// A move that the cluster wants of this server, as the primary of its source.
+struct Wanted {
+    slots: SlotSet,
+    /// When it was heard of, or an attempt that is over has last come nearer to the end.
+    progressed_ms: u64,
+}
+
+/// What moves to other servers have come to since the server has started.
+#[derive(Default)]
+pub struct MoveCounts {
+    /// Moves of the cluster whose slots are at their target.
+    pub finished: AtomicU64,
+    /// Those that were given up.
+    pub aborted: AtomicU64,
+    /// Copies that were begun.
+    pub tries: AtomicU64,
+    /// Keys that were sent in copies.
+    pub keys: AtomicU64,
+    /// Bytes that were sent: of copies, and of what was written meanwhile.
+    pub bytes: AtomicU64,
 }
 
 /// See the module's text.
@@ -132,6 +157,10 @@ pub struct SlotMoves {
     given: Mutex<HashMap<u16, String>>,
     /// How far the moves to other servers are.
     leaving: Mutex<Vec<Arc<Leaving>>>,
+    /// The moves that the cluster wants of this server.
+    wanted: Mutex<BTreeMap<String, Wanted>>,
+    /// See [`MoveCounts`].
+    pub counts: MoveCounts,
     imports: Mutex<Vec<Arc<Import>>>,
     /// The moves towards this server that the cluster knows.
     expected: Mutex<HashMap<Box<[u8]>, SlotSet>>,
@@ -189,6 +218,45 @@ impl SlotMoves {
     /// The moves to other servers.
     pub fn leaving(&self) -> Vec<Arc<Leaving>> {
         self.leaving.lock().clone()
+    }
+
+    /// The cluster wants these moves of this server, whose slots are `owned`, as the primary of
+    /// their source. What is not among them any more has ended.
+    pub fn want<'w>(
+        &self,
+        moves: impl Iterator<Item = (&'w str, SlotSet)>,
+        owned: &SlotSet,
+        now_ms: u64,
+    ) {
+        let mut wanted = self.wanted.lock();
+        let mut before = std::mem::take(&mut *wanted);
+        for (id, slots) in moves {
+            let known = before.remove(id).filter(|own| own.slots == slots);
+            let own = known.unwrap_or(Wanted { slots, progressed_ms: now_ms });
+            wanted.insert(id.to_owned(), own);
+        }
+        for own in before.values() {
+            let count =
+                if own.slots.meets(owned) { &self.counts.aborted } else { &self.counts.finished };
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// This server is not the primary of a source: it has no part in how moves end.
+    pub fn want_nothing(&self) {
+        self.wanted.lock().clear();
+    }
+
+    /// How many moves the cluster wants of this server, and for how many milliseconds the one has
+    /// come no nearer to its end that stands still for the longest.
+    pub fn standing(&self, now_ms: u64) -> (usize, u64) {
+        let leaving = self.leaving();
+        let wanted = self.wanted.lock();
+        let since = wanted.iter().map(|(id, own)| {
+            let present = leaving.iter().filter(|it| it.id == *id).map(|it| it.progressed_ms());
+            present.max().unwrap_or(0).max(own.progressed_ms)
+        });
+        (wanted.len(), since.min().map_or(0, |first| now_ms.saturating_sub(first)))
     }
 
     /// Whether any slot is held or given away.
@@ -348,4 +416,49 @@ impl SlotMoves {
 /// Ends an import. Returns whether that dropped it.
 fn drops(import: &Import) -> bool {
     import.go_on(&[Stage::Arrives, Stage::Ready], Stage::Over)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(numbers: &[u16]) -> SlotSet {
+        numbers.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_move_stands_still_until_it_comes_nearer_to_its_end() {
+        let moves = SlotMoves::default();
+        let all = slots(&[1, 2, 3, 4]);
+        assert_eq!(moves.standing(900), (0, 0));
+        let both = || [("a", slots(&[1, 2])), ("b", slots(&[3]))].into_iter();
+        moves.want(both(), &all, 1000);
+        assert_eq!(moves.standing(5000), (2, 4000));
+        // It is heard of again whenever anything changes.
+        moves.want(both(), &all, 5000);
+        assert_eq!(moves.standing(5000), (2, 4000));
+        let leaving = ["a", "b"].map(|id| Arc::new(Leaving::new(id, 1, "h:1".into(), 5000)));
+        let shown = [moves.show(&leaving[0]), moves.show(&leaving[1])];
+        leaving[0].note_sent(1, 6000);
+        assert_eq!(moves.standing(6000), (2, 5000), "the other one has sent nothing");
+        leaving[1].note_sent(1, 7000);
+        assert_eq!(moves.standing(7500), (2, 1500));
+        drop(shown);
+        assert_eq!(moves.standing(7500), (2, 1500), "an attempt has ended");
+    }
+
+    #[test]
+    fn moves_end_with_their_slots_elsewhere_or_not() {
+        let moves = SlotMoves::default();
+        let ended = || (moves.counts.finished.load(Relaxed), moves.counts.aborted.load(Relaxed));
+        let both = [("a", slots(&[1, 2])), ("b", slots(&[3]))];
+        moves.want(both.clone().into_iter(), &slots(&[1, 2, 3]), 1);
+        moves.want([].into_iter(), &slots(&[3]), 1);
+        assert_eq!(ended(), (1, 1));
+        // Who is no primary any more does not know how they end.
+        moves.want(both.into_iter(), &slots(&[1, 2, 3]), 1);
+        moves.want_nothing();
+        moves.want([].into_iter(), &slots(&[]), 1);
+        assert_eq!((ended(), moves.standing(9)), ((1, 1), (0, 0)));
+    }
 }

@@ -23,6 +23,7 @@ use engine::journal::backlog::Backlog;
 use engine::journal::batch::select_command;
 use engine::session::attachment::Attachment;
 use engine::session::leaving::{Leaving, Step};
+use engine::session::slot_moves::MoveCounts;
 use persist::cuts::{CutRight, Reader};
 use persist::snapshot::{self, Written};
 use resp::args::OwnedArguments;
@@ -99,6 +100,7 @@ struct Paced<'w> {
     /// Whether others pay for the bound: then it does not hold.
     hurries: &'w (dyn Fn() -> bool + Sync),
     shown: &'w Leaving,
+    counts: &'w MoveCounts,
     /// How many bytes more were sent at this time than the bound allows.
     ahead: (Instant, f64),
 }
@@ -140,7 +142,8 @@ impl Write for Paced<'_> {
             return Err(io::Error::other("the target is lost"));
         }
         self.ahead.1 += bytes.len() as f64;
-        self.shown.bytes_sent.fetch_add(bytes.len() as u64, Relaxed);
+        self.shown.note_sent(bytes.len() as u64, base::clock::monotonic_ms());
+        self.counts.bytes.fetch_add(bytes.len() as u64, Relaxed);
         Ok(bytes.len())
     }
 
@@ -288,6 +291,8 @@ impl Source<'_> {
             let kept = backlog.newest().saturating_sub(begun_at);
             self.engine.keyspace.cut_presses() || kept > JOURNAL_OF_BOUNDED
         };
+        let counts = &self.engine.slot_moves.counts;
+        counts.tries.fetch_add(1, Relaxed);
         self.leaving.note_copy(self.count_keys(), base::clock::monotonic_ms());
         let paced = Paced {
             wire: &mut *wire,
@@ -296,10 +301,12 @@ impl Source<'_> {
             goes_on: &goes_on,
             hurries: &hurries,
             shown: self.leaving,
+            counts,
             ahead: (Instant::now(), 0.0),
         };
-        let report = |keys| {
-            self.leaving.keys_sent.store(keys, Relaxed);
+        let report = |keys: u64| {
+            let before = self.leaving.keys_sent.swap(keys, Relaxed);
+            counts.keys.fetch_add(keys.saturating_sub(before), Relaxed);
             goes_on()
         };
         let access = Access::Gate(&gate);
@@ -311,6 +318,8 @@ impl Source<'_> {
             (Err(error), None) => return Err(error.into()),
         };
         wire.mark()?;
+        let before = self.leaving.keys_sent.load(Relaxed);
+        counts.keys.fetch_add(written.keys.saturating_sub(before), Relaxed);
         self.leaving.note_copied(written.keys, base::clock::monotonic_ms());
         Ok(Some(written))
     }
@@ -390,6 +399,7 @@ impl Source<'_> {
             wire.hear()?;
             let left = backlog.newest().saturating_sub(at);
             if left < NEAR_BYTES && wire.ahead() <= NEAR_MARKS {
+                self.leaving.note_near(base::clock::monotonic_ms());
                 if !std::mem::replace(&mut has_told, true) {
                     (self.notify)(MoveEvent::CaughtUp);
                 }
@@ -548,7 +558,8 @@ impl Source<'_> {
         }
         if !bytes.is_empty() {
             wire.send(&bytes)?;
-            self.leaving.journal_bytes.fetch_add(bytes.len() as u64, Relaxed);
+            self.leaving.note_followed(bytes.len() as u64, base::clock::monotonic_ms());
+            self.engine.slot_moves.counts.bytes.fetch_add(bytes.len() as u64, Relaxed);
             wire.mark()?;
         }
         Ok(true)
