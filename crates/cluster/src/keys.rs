@@ -12,11 +12,13 @@
 //! | `failovers/SHARD` | with the asking replica's lease | [`FailoverValue`] |
 //! | `migrations/ID` | until done | [`MigrationValue`] |
 //! | `change` | for ever | nothing: its revision is that of the last change by an operator |
+//! | `rebuilt` | for ever, if these keys were written anew after etcd had lost them | [`RebuiltValue`] |
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
 use crate::slots::SlotRanges;
+use crate::store::Revision;
 use crate::topology::{Address, MigrationState};
 
 /// The keys of one cluster.
@@ -46,6 +48,8 @@ pub enum Subject {
     Migration(String),
     /// `change`.
     Change,
+    /// `rebuilt`.
+    Rebuilt,
 }
 
 impl Keys {
@@ -72,14 +76,17 @@ impl Keys {
             Subject::Failover(shard) => format!("{prefix}failovers/{shard}"),
             Subject::Migration(id) => format!("{prefix}migrations/{id}"),
             Subject::Change => format!("{prefix}change"),
+            Subject::Rebuilt => format!("{prefix}rebuilt"),
         }
     }
 
     /// What a key is about; `None` for one that is no key of this cluster's.
     pub fn subject(&self, key: &str) -> Option<Subject> {
         let rest = key.strip_prefix(&self.prefix)?;
-        if rest == "change" {
-            return Some(Subject::Change);
+        match rest {
+            "change" => return Some(Subject::Change),
+            "rebuilt" => return Some(Subject::Rebuilt),
+            _ => {}
         }
         let (kind, name) = rest.split_once('/')?;
         Some(match kind {
@@ -149,6 +156,14 @@ pub struct LeaderValue {
     /// 0: a new one begins, at `start`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub continues: Epoch,
+    /// In `epochs/SHARD` of a cluster that was written anew: the last epoch by what etcd had before
+    /// ([`crate::rebuild`]); 0: it is the revision at which this was written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub carried: Epoch,
+    /// How far its writer was ahead of etcd's revisions ([`RebuiltValue::ahead`]): who is ahead by
+    /// something else has not read what is in etcd now.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ahead: Revision,
 }
 
 fn is_nothing(incarnation: &Incarnation) -> bool {
@@ -210,6 +225,17 @@ pub struct MigrationValue {
     pub to: ShardId,
     /// How far it is.
     pub state: MigrationState,
+}
+
+/// The value of `rebuilt`: the keys were written anew ([`crate::rebuild`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RebuiltValue {
+    /// Drawn for each time, so that no two of these values are the same.
+    pub id: String,
+    /// What nodes add to etcd's revisions, so that they go on from those of the etcd before.
+    pub ahead: Revision,
+    /// Whether all keys are there. Nodes believe nothing before.
+    pub is_complete: bool,
 }
 
 /// A value as it is stored.

@@ -9,6 +9,7 @@ pub mod control;
 pub mod ids;
 pub mod keys;
 pub mod plan;
+pub mod rebuild;
 #[cfg(test)]
 mod simulation;
 pub mod slots;

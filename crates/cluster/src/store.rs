@@ -24,6 +24,13 @@ pub enum Compare {
         /// The revision, or 0.
         revision: Revision,
     },
+    /// The key is there, with this value.
+    Value {
+        /// The key as a whole.
+        key: String,
+        /// The value.
+        value: Vec<u8>,
+    },
 }
 
 impl Compare {
@@ -35,7 +42,9 @@ impl Compare {
     /// The key that it is about.
     pub fn key(&self) -> &str {
         match self {
-            Compare::Created { key, .. } | Compare::Modified { key, .. } => key,
+            Compare::Created { key, .. }
+            | Compare::Modified { key, .. }
+            | Compare::Value { key, .. } => key,
         }
     }
 }

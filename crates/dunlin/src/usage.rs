@@ -27,7 +27,8 @@ Usage: dunlin [serve] [CONFIG-FILE] [OPTIONS] [-]
        dunlin top [OPTIONS]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin check CONFIG-FILE
-       dunlin cluster dev | create | status | add | remove | forget | failover | upgrade
+       dunlin cluster dev | create | status | add | remove | forget | failover | move | abort |
+                      rebalance | upgrade | rebuild
        dunlin move --from URL [--to URL] [OPTIONS]
        dunlin backup --from URL --to DIRECTORY|s3://BUCKET/PREFIX [OPTIONS]
        dunlin restore --from STORE --to DATA-DIRECTORY [--at TIME|POSITION]

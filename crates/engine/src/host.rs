@@ -250,6 +250,8 @@ pub enum ClusterRequest {
         /// For how many milliseconds from now on.
         duration_ms: u64,
     },
+    /// CLUSTER TOPOLOGY: what this node knows of the cluster and of itself, as JSON.
+    Topology,
 }
 
 /// Whoever speaks for this node with the cluster.

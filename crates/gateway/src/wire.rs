@@ -68,13 +68,12 @@ fn transaction(transaction: &Transaction) -> Value {
 }
 
 fn compare(compare: &Compare) -> Value {
-    let (target, field, revision) = match compare {
-        Compare::Created { revision, .. } => ("CREATE", "create_revision", revision),
-        Compare::Modified { revision, .. } => ("MOD", "mod_revision", revision),
+    let (target, field, value) = match compare {
+        Compare::Created { revision, .. } => ("CREATE", "create_revision", text(*revision)),
+        Compare::Modified { revision, .. } => ("MOD", "mod_revision", text(*revision)),
+        Compare::Value { value, .. } => ("VALUE", "value", bytes(value)),
     };
-    json!({
-        "key": bytes(compare.key()), "target": target, "result": "EQUAL", field: text(*revision),
-    })
+    json!({ "key": bytes(compare.key()), "target": target, "result": "EQUAL", field: value })
 }
 
 fn operation(operation: &Operation) -> Value {

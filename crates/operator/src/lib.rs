@@ -13,6 +13,7 @@
 //! | `moving` | how do slots go to another shard, and how does an operator give that up? |
 //! | `balance` | which slots go where, so that each shard has its share? |
 //! | `upgrade` | how are all nodes restarted while the cluster serves? |
+//! | `rebuild` | how does etcd get a cluster again that it has lost? |
 //! | `dev` | how does a cluster run on this machine? |
 //!
 //! All changes are transactions of etcd that hold only if no other operator has changed the cluster
@@ -27,6 +28,7 @@ mod members;
 mod moving;
 mod options;
 mod print;
+mod rebuild;
 mod record;
 mod status;
 mod table;
@@ -96,6 +98,7 @@ fn carry_out(options: &Options) -> Result<bool, Trouble> {
         Task::Upgrade { restart, version } => {
             upgrade::run(&store, options, restart, version.as_deref())?;
         }
+        Task::Rebuild(wanted) => rebuild::run(&store, options, wanted)?,
         Task::Dev(_) => {}
     }
     Ok(true)

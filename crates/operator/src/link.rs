@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster::rebuild::Witness;
 use cluster::topology::Node;
 use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use resp::client::Value;
@@ -58,6 +59,14 @@ pub(crate) fn call(node: &Node, access: &Access, words: &[&str]) -> Result<Value
         error @ Value::Error(_) => Err(format!("{}: {}", place_of(node), in_words(&error))),
         value => Ok(value),
     }
+}
+
+/// What a node knows of its cluster and of itself.
+pub(crate) fn witness(node: &Node, access: &Access) -> Result<Witness, String> {
+    let answer = call(node, access, &["CLUSTER", "TOPOLOGY"])?;
+    let unclear = |what: String| format!("{}: {what}", place_of(node));
+    let Value::Bulk(text) = &answer else { return Err(unclear(in_words(&answer))) };
+    serde_json::from_slice(text).map_err(|error| unclear(error.to_string()))
 }
 
 /// Sections of what a node says of itself.

@@ -178,7 +178,7 @@ fn put_shard(
     operations.push(Operation::Put { key, value: keys::encode(&value), lease: 0 });
 }
 
-fn wait_until_served(store: &Store, timeout: Duration) -> Result<(), Trouble> {
+pub(crate) fn wait_until_served(store: &Store, timeout: Duration) -> Result<(), Trouble> {
     store.wait(timeout, &mut |reading| {
         let shards = reading.topology.shards.values();
         let without = shards.filter(|own| own.leader.is_none() && !own.slots.is_empty()).count();

@@ -23,6 +23,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
        dunlin cluster abort MOVE...
        dunlin cluster rebalance [--weigh slots|keys] [--share SHARD=N ...] [--tolerance PERCENT]
        dunlin cluster upgrade --restart COMMAND [--to VERSION]
+       dunlin cluster rebuild NODE... [--without NODE ...] [--trust NODE]
 
   dev        brings up an etcd and the nodes of a cluster on this machine, keeps their data in DIR
              (./dunlin-cluster), says how to connect, and ends all of it on Ctrl-C
@@ -36,6 +37,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
   abort      gives up moves of slots that are under way: the slots stay where they are
   rebalance  moves slots until each shard has its share of them
   upgrade    restarts one node after the other, the replicas of a shard first, by a COMMAND of yours
+  rebuild    writes the cluster anew into an etcd that has lost it, by what its nodes know
 
 A NODE is host:port, a name, or the beginning of an id; a SHARD is the beginning of an id, and so is
 a MOVE, which status shows.
@@ -74,6 +76,10 @@ For upgrade:
   --to VERSION        passes over nodes that have this version, so that an upgrade that was
                       interrupted goes on
 
+For rebuild, where a NODE is host:port; it asks all nodes of which the first ones know:
+  --without NODE      goes on although this node does not answer: what it alone knows is lost
+  --trust NODE        goes by the picture of this node, where nodes contradict each other
+
 A command that was interrupted can be given again: it goes on with what is not done.
 
 Exit code: 0 if all is done, or if status finds nothing wrong; 1 after a failure; 2 for a wrong command
@@ -97,6 +103,18 @@ pub(crate) enum Task {
     Abort { moves: Vec<Word> },
     Rebalance(Rebalance),
     Upgrade { restart: String, version: Option<String> },
+    Rebuild(Recovery),
+}
+
+/// How etcd gets a cluster again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    /// Where nodes are asked first.
+    pub(crate) nodes: Vec<Word>,
+    /// Nodes that need not answer.
+    pub(crate) without: Vec<Word>,
+    /// The node whose picture is right.
+    pub(crate) trust: Option<Word>,
 }
 
 /// How slots are shared out.
@@ -179,6 +197,8 @@ struct Given {
     tolerance: Option<u64>,
     restart: Option<String>,
     version: Option<String>,
+    without: Vec<Word>,
+    trust: Option<Word>,
 }
 
 impl Options {
@@ -234,6 +254,8 @@ impl Options {
                 "--tolerance" => given.tolerance = Some(number(word, &value()?, 0)?),
                 "--restart" => given.restart = Some(value()?),
                 "--to" => given.version = Some(value()?),
+                "--without" => given.without.push(value()?),
+                "--trust" => given.trust = Some(value()?),
                 "--" => given.options = words.by_ref().cloned().collect(),
                 option if encryption.take_option(option, &mut value)? => {}
                 option if option.starts_with('-') => {
@@ -357,6 +379,11 @@ impl Given {
                 let restart = self.restart.take().ok_or("--restart is missing")?;
                 Task::Upgrade { restart, version: self.version.take() }
             }
+            "rebuild" => Task::Rebuild(Recovery {
+                nodes: some(nodes)?,
+                without: std::mem::take(&mut self.without),
+                trust: self.trust.take(),
+            }),
             other => return Err(format!("there is no command '{other}'")),
         };
         self.refuse_rest(&command)?;
@@ -387,6 +414,8 @@ impl Given {
             ("--tolerance", self.tolerance.is_some()),
             ("--restart", self.restart.is_some()),
             ("--to", self.version.is_some()),
+            ("--without", !self.without.is_empty()),
+            ("--trust", self.trust.is_some()),
         ];
         match left.iter().find(|(_, is_left)| *is_left) {
             Some((option, _)) => Err(format!("{option} is not for {command}")),
@@ -442,8 +471,20 @@ mod tests {
         let rebalance = parsed("rebalance --weigh keys --share ab=0 --share c=3").unwrap().task;
         let shares = vec![("ab".to_owned(), 0), ("c".to_owned(), 3)];
         assert_eq!(rebalance, Task::Rebalance(Rebalance { by_keys: true, shares, tolerance: 2 }));
+        let rebuild = parsed("rebuild h:1 --without b:2 --without c --trust h:1").unwrap().task;
+        assert_eq!(
+            rebuild,
+            Task::Rebuild(Recovery {
+                nodes: vec!["h:1".to_owned()],
+                without: vec!["b:2".to_owned(), "c".to_owned()],
+                trust: Some("h:1".to_owned()),
+            })
+        );
         for wrong in [
             "",
+            "rebuild",
+            "rebuild h:1 --shard s",
+            "status --without h:1",
             "rebalance --weigh bytes",
             "rebalance --share ab",
             "move 1 --shard s --tolerance 3",

@@ -1,6 +1,6 @@
 //! What etcd has of the cluster, and how it is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::clock::monotonic_ms;
 use cluster::control::picture;
 use cluster::ids::{NodeId, ShardId};
-use cluster::keys::{self, Keys, MemberValue, Subject};
+use cluster::keys::{self, Keys, MemberValue, RebuiltValue, Subject};
 use cluster::store::{Answer, Compare, Failure, Operation, Pair, Request, Revision, Transaction};
 use cluster::topology::{Node, Shard, Topology};
 use gateway::Gateway;
@@ -130,9 +130,26 @@ impl Store {
 
     /// What requires that a key is as it was read.
     pub(crate) fn unchanged(&self, reading: &Reading, subject: &Subject) -> Compare {
-        let key = self.keys.of(subject);
-        let revision = reading.pairs.get(&key).map_or(0, |pair| pair.modified);
-        Compare::Modified { key, revision }
+        reading.unchanged(self.keys.of(subject))
+    }
+
+    /// That the cluster was written anew, if it was.
+    pub(crate) fn rebuilt(&self, reading: &Reading) -> Option<RebuiltValue> {
+        keys::decode(&reading.pairs.get(&self.keys.of(&Subject::Rebuilt))?.value)
+    }
+
+    /// Ends all leases with which keys of the cluster end.
+    pub(crate) fn end_leases(&self, reading: &Reading) -> Result<(), Trouble> {
+        let leases: BTreeSet<_> = reading.pairs.values().map(|pair| pair.lease).collect();
+        for lease in leases.into_iter().filter(|lease| *lease != 0) {
+            match self.gateway.ask(&Request::Revoke { lease }, PATIENCE) {
+                Ok(_) => {}
+                Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
+                    return Err(Trouble::Failed(format!("a lease cannot be ended: {text}")));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What gives a node to a shard, or takes it out of its shard.
@@ -153,6 +170,27 @@ impl Store {
 }
 
 impl Reading {
+    /// The cluster as it is known without etcd.
+    pub(crate) fn of(topology: Topology) -> Reading {
+        Reading { topology, pairs: BTreeMap::new() }
+    }
+
+    /// The keys that there were.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &String> {
+        self.pairs.keys()
+    }
+
+    /// The value of a key, if it was there.
+    pub(crate) fn value(&self, key: &str) -> Option<&[u8]> {
+        self.pairs.get(key).map(|pair| &pair.value[..])
+    }
+
+    /// What requires that a key is as it was read.
+    pub(crate) fn unchanged(&self, key: String) -> Compare {
+        let revision = self.pairs.get(&key).map_or(0, |pair| pair.modified);
+        Compare::Modified { key, revision }
+    }
+
     /// The lease under which a node is alive, if it is.
     pub(crate) fn lease_of(&self, keys: &Keys, node: NodeId) -> Option<i64> {
         self.pairs.get(&keys.of(&Subject::Alive(node))).map(|pair| pair.lease)
@@ -249,7 +287,7 @@ mod tests {
     fn of_nodes_at_one_address_the_live_one_is_meant_unless_it_is_to_be_forgotten() {
         let found = |nodes: Vec<Node>, is_alive| {
             let topology = Topology::new("c".to_owned(), 1, nodes, [], []);
-            let reading = Reading { topology, pairs: BTreeMap::new() };
+            let reading = Reading::of(topology);
             reading.node_in("h:7", is_alive).map(|node| node.id.0[0]).map_err(|it| it.to_string())
         };
         let both = || vec![node(1, false), node(2, true)];

@@ -46,7 +46,12 @@ pub(crate) fn show(store: &Store, options: &Options, as_json: bool) -> Result<bo
     let reading = store.read()?;
     let topology = &reading.topology;
     let answers = ask_all(topology, &options.access);
-    let problems = problems(topology, &answers);
+    let mut problems = problems(topology, &answers);
+    if store.rebuilt(&reading).is_some_and(|rebuilt| !rebuilt.is_complete) {
+        let text = "etcd has a part of the cluster, and no node goes by it: dunlin cluster rebuild, \
+                    given again, writes the rest";
+        problems.insert(0, text.to_owned());
+    }
     match as_json {
         true => say(&format!("{:#}", to_json(store, &reading, &answers, &problems))),
         false => say(text(options, &reading, &answers, &problems).trim_end()),
@@ -58,8 +63,9 @@ pub(crate) fn show(store: &Store, options: &Options, as_json: bool) -> Result<bo
 fn problems(topology: &Topology, answers: &Answers) -> Vec<String> {
     let mut problems = Vec::new();
     if topology.shards.is_empty() {
-        problems
-            .push("there is no cluster of this name: dunlin cluster create makes it".to_owned());
+        let text = "there is no cluster of this name: dunlin cluster create makes it, and dunlin \
+                    cluster rebuild writes one anew that etcd has lost";
+        problems.push(text.to_owned());
         return problems;
     }
     for shard in topology.shards.values() {

@@ -5,4 +5,5 @@
 mod interrupted;
 mod lost_etcd;
 mod operating;
+mod rebuilt;
 mod secured;

@@ -12,13 +12,14 @@ use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by
 /// the names that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 55] = [
+const FROM_ELSEWHERE: [&str; 56] = [
     "acl|delrole",
     "acl|digest",
     "acl|getrole",
     "acl|roles",
     "acl|setrole",
     "cluster|slot-stats",
+    "cluster|topology",
     "clusterscan",
     "commandlog",
     "commandlog|get",

@@ -8,14 +8,19 @@ use crate::control::event::{Action, Event, Millis, RequestId};
 use crate::control::mirror::Mirror;
 use crate::control::state::{Control, Data, Lease, Past, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId, ShardId};
-use crate::keys::{LeaderValue, Subject};
+use crate::keys::{LeaderValue, Subject, decode};
+use crate::rebuild::Witness;
 use crate::store::{Answer, Failure, Pair, Revision, WatchEvent};
+use crate::topology::Topology;
 
 /// How soon something is tried again of which etcd has said nothing, in milliseconds.
 const RETRY_MS: u64 = 200;
 
 /// How soon something is tried again that other changes have overtaken, in milliseconds.
 const OVERTAKEN_MS: u64 = 40;
+
+/// After which time all is read anew if every transaction is overtaken, in milliseconds.
+const REFUSED_MS: u64 = 1000;
 
 impl Control {
     /// Takes over what has happened, and adds what is to be done to `actions`.
@@ -32,25 +37,48 @@ impl Control {
         actions.append(&mut self.actions);
     }
 
+    /// Whether what etcd has is not what can have become of the cluster.
+    pub fn disbelieves(&self) -> bool {
+        self.disbelieves
+    }
+
+    /// What this node knows, for an operator whose etcd has lost the cluster. Who asks adds where
+    /// the node asks etcd.
+    pub fn witness(&self) -> Witness {
+        let is_leased = self.lease.is_some_and(|lease| self.now < lease.until());
+        let has_read = !self.mirror.shards.is_empty() && self.watch.is_some();
+        Witness {
+            node: self.me(),
+            incarnation: self.setup.incarnation,
+            etcd: Vec::new(),
+            goes_by_etcd: has_read && !self.disbelieves && is_leased,
+            leads: self.leading(),
+            epoch: self.data.epoch,
+            offset: self.data.offset,
+            topology: Topology::clone(&self.topology),
+        }
+    }
+
     fn hear(&mut self, event: Event) {
         match event {
             Event::Announces(announced) => self.setup.announced = announced,
             Event::Tick => self.hear_tick(),
             Event::Answered { request, result } => self.hear_answer(request, result),
             Event::Watched { watch, events, .. }
-                if self.watch == Some(watch) && self.lose_all(&events) =>
+                if self.watch == Some(watch)
+                    && (self.lose_all(&events) || self.are_rebuilt(&events)) =>
             {
-                // Whether to believe it is decided when all is read.
+                // Whether to believe what is there is decided when all is read.
                 self.watch = None;
             }
             Event::Watched { watch, revision, events } if self.watch == Some(watch) => {
                 self.heard = self.now;
-                let before = self.mirror.revision;
-                for event in events.iter().filter(|event| event.revision() > before) {
+                let (before, ahead) = (self.mirror.revision, self.mirror.ahead());
+                for event in events.iter().filter(|event| event.revision() + ahead > before) {
                     self.mirror.apply(&self.keys, event);
                     self.is_changed = true;
                 }
-                self.mirror.revision = before.max(revision);
+                self.mirror.revision = before.max(revision + ahead);
             }
             Event::WatchEnded { watch } if self.watch == Some(watch) => self.watch = None,
             Event::Watched { .. } | Event::WatchEnded { .. } => {}
@@ -116,6 +144,9 @@ impl Control {
     /// Why what was read cannot be what has become of the cluster that this node knows: etcd has
     /// lost it, or was set back to what it had before.
     fn disbelief(&self, read: &Mirror, known: Revision) -> Option<String> {
+        if read.rebuilt.as_ref().is_some_and(|(rebuilt, _)| !rebuilt.is_complete) {
+            return Some("the cluster is being written anew into etcd".to_owned());
+        }
         let now = read.revision;
         // A node that has never seen a shard has nothing to lose.
         if now < known && !self.topology.shards.is_empty() {
@@ -141,7 +172,8 @@ impl Control {
     fn lose_all(&self, events: &[WatchEvent]) -> bool {
         let mut left: BTreeSet<ShardId> = self.mirror.shards.keys().copied().collect();
         let are_any = !left.is_empty();
-        for event in events.iter().filter(|event| event.revision() > self.mirror.revision) {
+        let after = self.mirror.revision - self.mirror.ahead();
+        for event in events.iter().filter(|event| event.revision() > after) {
             match (event, self.keys.subject(event.key())) {
                 (WatchEvent::Put(_), Some(Subject::Shard(shard))) => drop(left.insert(shard)),
                 (_, Some(Subject::Shard(shard))) => drop(left.remove(&shard)),
@@ -149,6 +181,18 @@ impl Control {
             }
         }
         are_any && left.is_empty()
+    }
+
+    /// Whether these changes are those of keys that were written anew since they were read.
+    fn are_rebuilt(&self, events: &[WatchEvent]) -> bool {
+        let ahead = self.mirror.ahead();
+        events.iter().any(|event| match (event, self.keys.subject(event.key())) {
+            (_, Some(Subject::Rebuilt)) => true,
+            (WatchEvent::Put(pair), Some(Subject::Leader(_) | Subject::Epoch(_))) => {
+                decode::<LeaderValue>(&pair.value).is_some_and(|leader| leader.ahead != ahead)
+            }
+            _ => false,
+        })
     }
 
     /// Looks at everything once.
@@ -271,12 +315,13 @@ impl Control {
         let Some(leader) = self.leader() else {
             // The key has ended already, but what was promised to the process is void too.
             let shard = self.shard();
+            let epoch = shard.map_or(0, |shard| self.mirror.last_epoch(shard));
             if let Some(last) = shard.and_then(|shard| self.mirror.epochs.get(&shard))
                 && last.value.node == node
-                && self.seen.0 == last.modified
+                && self.seen.0 == epoch
                 && self.seen.1 < since
             {
-                self.gone = Some(last.modified);
+                self.gone = Some(epoch);
             }
             return;
         };
@@ -318,10 +363,11 @@ impl Control {
             }
             (Purpose::Revoke, _) => self.has_ended(),
             (purpose, Answer::Transaction { succeeded, revision }) => {
-                if revision < known {
+                if revision + self.mirror.ahead() < known {
                     // It is not the etcd that it was: all is read anew.
                     self.watch = None;
                 }
+                self.note_transaction(succeeded);
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
                     self.hear_failover_asked(succeeded);
@@ -329,6 +375,19 @@ impl Control {
                 self.put_off(purpose, if succeeded { RETRY_MS } else { OVERTAKEN_MS });
             }
             (purpose, _) => self.put_off(purpose, RETRY_MS),
+        }
+    }
+
+    /// What has overtaken a transaction comes by the watch. If it does not come, etcd has another
+    /// cluster than the one that was read: one that was written anew.
+    fn note_transaction(&mut self, succeeded: bool) {
+        if succeeded {
+            self.refused_since = None;
+            return;
+        }
+        let since = *self.refused_since.get_or_insert(self.now);
+        if self.now >= since + REFUSED_MS {
+            (self.watch, self.refused_since) = (None, None);
         }
     }
 
@@ -350,6 +409,7 @@ impl Control {
     fn load(&mut self, (known, revision): (Revision, Revision), pairs: &[Pair]) {
         let mut read = Mirror::default();
         read.load(&self.keys, revision, pairs);
+        let (etcd_revision, revision) = (revision, read.revision);
         if (known..self.mirror.revision).contains(&revision) {
             // It is late: changes after it are known.
             return self.put_off(Purpose::Load, RETRY_MS);
@@ -359,8 +419,9 @@ impl Control {
             if !std::mem::replace(&mut self.disbelieves, true) {
                 self.warn(format!(
                     "{why}: it is not believed, and nothing changes here until it has all that it \
-                     had. If this node is to be one of a new cluster, end it and delete its \
-                     cluster-config-file, or give the new cluster another cluster-name"
+                     had: dunlin cluster rebuild gives it that. If this node is to be one of a new \
+                     cluster, end it and delete its cluster-config-file, or give the new cluster \
+                     another cluster-name"
                 ));
             }
             return;
@@ -368,12 +429,15 @@ impl Control {
         if std::mem::take(&mut self.disbelieves) {
             self.log("etcd has the cluster again".into());
         }
+        if self.mirror.rebuilt != read.rebuilt {
+            self.rebuilt_seen = self.now;
+        }
         self.mirror = read;
         self.heard = self.now;
         self.is_changed = true;
         self.last_request += 1;
         self.watch = Some(self.last_request);
         let prefix = self.keys.prefix().to_owned();
-        self.act(Action::Watch { watch: self.last_request, prefix, from: revision + 1 });
+        self.act(Action::Watch { watch: self.last_request, prefix, from: etcd_revision + 1 });
     }
 }

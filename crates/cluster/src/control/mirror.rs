@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{
     AliveValue, CandidateValue, FailoverValue, Keys, LeaderValue, MemberValue, MigrationValue,
-    ShardValue, Subject, decode,
+    RebuiltValue, ShardValue, Subject, decode,
 };
 use crate::store::{LeaseId, Pair, Revision, WatchEvent};
 use crate::topology::{Leader, Migration, Node, Shard, Topology};
 
-/// A key's value, and what etcd says of the key.
+/// A key's value, and what etcd says of the key. Its revisions are ahead of etcd's
+/// ([`Mirror::ahead`]).
 #[derive(Clone, Debug)]
 pub(super) struct Entry<V> {
     pub(super) value: V,
@@ -32,6 +33,8 @@ pub(super) struct Mirror {
     pub(super) candidates: BTreeMap<(ShardId, NodeId), Entry<CandidateValue>>,
     pub(super) failovers: BTreeMap<ShardId, Entry<FailoverValue>>,
     pub(super) migrations: BTreeMap<String, Entry<MigrationValue>>,
+    /// That the keys were written anew, and the value that says so as etcd has it.
+    pub(super) rebuilt: Option<(RebuiltValue, Vec<u8>)>,
     /// Keys whose values say nothing that is understood.
     pub(super) unreadable: Vec<String>,
 }
@@ -41,8 +44,9 @@ fn put<K: Ord, V: for<'d> serde::Deserialize<'d>>(
     map: &mut BTreeMap<K, Entry<V>>,
     key: K,
     pair: &Pair,
+    ahead: Revision,
 ) -> bool {
-    let Pair { created, modified, lease, .. } = *pair;
+    let (created, modified, lease) = (pair.created + ahead, pair.modified + ahead, pair.lease);
     match decode(&pair.value) {
         Some(value) => map.insert(key, Entry { value, created, modified, lease }),
         None => {
@@ -59,9 +63,18 @@ impl Mirror {
         self.revision > 0
     }
 
-    /// Takes over all keys as they were at `revision`.
+    /// How far revisions here are ahead of etcd's.
+    pub(super) fn ahead(&self) -> Revision {
+        self.rebuilt.as_ref().map_or(0, |(rebuilt, _)| rebuilt.ahead)
+    }
+
+    /// Takes over all keys as they were at etcd's `revision`.
     pub(super) fn load(&mut self, keys: &Keys, revision: Revision, pairs: &[Pair]) {
-        *self = Mirror { revision, ..Mirror::default() };
+        let key = keys.of(&Subject::Rebuilt);
+        let rebuilt = pairs.iter().find(|pair| pair.key == key);
+        let rebuilt = rebuilt.and_then(|pair| Some((decode(&pair.value)?, pair.value.clone())));
+        *self = Mirror { rebuilt, ..Mirror::default() };
+        self.revision = revision + self.ahead();
         pairs.iter().for_each(|pair| self.put(keys, pair));
     }
 
@@ -75,16 +88,20 @@ impl Mirror {
 
     fn put(&mut self, keys: &Keys, pair: &Pair) {
         let Some(subject) = keys.subject(&pair.key) else { return };
+        let ahead = self.ahead();
         let is_readable = match subject {
-            Subject::Member(node) => put(&mut self.members, node, pair),
-            Subject::Alive(node) => put(&mut self.alive, node, pair),
-            Subject::Shard(shard) => put(&mut self.shards, shard, pair),
-            Subject::Leader(shard) => put(&mut self.leaders, shard, pair),
-            Subject::Epoch(shard) => put(&mut self.epochs, shard, pair),
-            Subject::Candidate(shard, node) => put(&mut self.candidates, (shard, node), pair),
-            Subject::Failover(shard) => put(&mut self.failovers, shard, pair),
-            Subject::Migration(id) => put(&mut self.migrations, id, pair),
+            Subject::Member(node) => put(&mut self.members, node, pair, ahead),
+            Subject::Alive(node) => put(&mut self.alive, node, pair, ahead),
+            Subject::Shard(shard) => put(&mut self.shards, shard, pair, ahead),
+            Subject::Leader(shard) => put(&mut self.leaders, shard, pair, ahead),
+            Subject::Epoch(shard) => put(&mut self.epochs, shard, pair, ahead),
+            Subject::Candidate(shard, node) => {
+                put(&mut self.candidates, (shard, node), pair, ahead)
+            }
+            Subject::Failover(shard) => put(&mut self.failovers, shard, pair, ahead),
+            Subject::Migration(id) => put(&mut self.migrations, id, pair, ahead),
             Subject::Change => true,
+            Subject::Rebuilt => self.rebuilt.is_some(),
         };
         if !is_readable {
             self.unreadable.push(pair.key.clone());
@@ -101,7 +118,7 @@ impl Mirror {
             Some(Subject::Candidate(shard, node)) => drop(self.candidates.remove(&(shard, node))),
             Some(Subject::Failover(shard)) => drop(self.failovers.remove(&shard)),
             Some(Subject::Migration(id)) => drop(self.migrations.remove(&id)),
-            Some(Subject::Change) | None => {}
+            Some(Subject::Change | Subject::Rebuilt) | None => {}
         }
     }
 
@@ -123,7 +140,7 @@ impl Mirror {
 
     /// The last epoch of a shard; 0: it never had a primary.
     pub(super) fn last_epoch(&self, shard: ShardId) -> Epoch {
-        self.epochs.get(&shard).map_or(0, |entry| entry.modified)
+        self.epochs.get(&shard).map_or(0, epoch_of)
     }
 
     /// The members of a shard that count for its quorum.
@@ -175,7 +192,7 @@ impl Mirror {
             members: shard.value.members.clone(),
             joining: joining.remove(id).unwrap_or_default(),
             leader: self.leaders.get(id).map(|entry| leader(&entry.value, entry.created)),
-            last_leader: self.epochs.get(id).map(|entry| leader(&entry.value, entry.modified)),
+            last_leader: self.epochs.get(id).map(|entry| leader(&entry.value, epoch_of(entry))),
             is_failed: is_failed(*id),
             modified: shard.modified,
         });
@@ -189,6 +206,11 @@ impl Mirror {
         });
         Topology::new(name.into(), self.revision, nodes, shards, migrations)
     }
+}
+
+/// The epoch of which `epochs/SHARD` tells.
+fn epoch_of(last: &Entry<LeaderValue>) -> Epoch {
+    if last.value.carried == 0 { last.modified } else { last.value.carried }
 }
 
 /// The picture of the cluster `name` that all its keys make, as they were read at `revision`. A

@@ -177,13 +177,13 @@ impl Control {
 
     /// etcd has no primary of the own shard.
     fn seek(&mut self, shard: ShardId) {
-        let last = self.mirror.epochs.get(&shard).map(|entry| (entry.value, entry.modified));
-        let after = last.map_or(0, |(_, epoch)| epoch);
+        let after = self.mirror.last_epoch(shard);
+        let last = self.mirror.epochs.get(&shard).map(|entry| (entry.value, after));
         match self.role {
             Role::Leading { epoch, leader, .. } if epoch == after => {
                 if !self.is_released_to_other(shard, after) && self.stop.is_none() {
                     let continues = leader.data_epoch(epoch);
-                    self.take(shard, after, leader.start, continues);
+                    self.take(shard, leader.start, continues);
                 }
                 return;
             }
@@ -203,7 +203,7 @@ impl Control {
                 return;
             }
             if let Some(released) = self.released_offset(shard, after) {
-                return self.take(shard, after, released, 0);
+                return self.take(shard, released, 0);
             }
         }
         if self.is_released_to_other(shard, after) || !self.may_stand(last) {
@@ -215,11 +215,12 @@ impl Control {
         }
         if let Some((leader, epoch)) = last
             && leader.node == self.me()
+            && leader.carried == 0
             && self.data.complete
             && self.data.epoch == leader.data_epoch(epoch)
         {
             // The last primary, back with all that it has ever acknowledged: nobody has more.
-            return self.take(shard, after, self.data.offset, 0);
+            return self.take(shard, self.data.offset, 0);
         }
         if self.stand(shard, after) {
             self.count(shard, after);
@@ -229,6 +230,9 @@ impl Control {
     /// Whether this node may stand for election: not while it may have promised not to.
     fn may_stand(&self, last: Option<(LeaderValue, Epoch)>) -> bool {
         let Some((leader, epoch)) = last else { return true };
+        if leader.carried != 0 {
+            return self.may_stand_anew();
+        }
         let own = self.setup.incarnation;
         let was_own = leader.node == self.me()
             && (leader.incarnation == own || self.gone_predecessor == Some(leader.incarnation));
@@ -239,12 +243,24 @@ impl Control {
         {
             return true;
         }
+        self.now >= self.promised_for()
+    }
+
+    /// Until when this node may have promised not to stand.
+    fn promised_for(&self) -> Millis {
         let mut until = self.promised_until;
         if self.keeps(Rule::PromiseBeforeRestart) {
             // When processes before have promised something is not known, but for how long.
             until = until.max(self.started.unwrap_or(0) + self.setup.promised_ms);
         }
-        self.now >= until
+        until
+    }
+
+    /// The same when the keys were written anew by what nodes knew. None of them may have known the
+    /// last primary: it serves for a lease after etcd was lost, or as long as it was promised to.
+    fn may_stand_anew(&self) -> bool {
+        let lease_ends = self.rebuilt_seen + self.setup.node_timeout_ms;
+        self.now >= self.promised_for().max(lease_ends)
     }
 
     /// Says how far this node is. True once etcd has it.
@@ -266,7 +282,7 @@ impl Control {
             return true;
         }
         let subject = Subject::Candidate(shard, me);
-        let compares = self.has_no_leader_after(shard, after);
+        let compares = self.has_no_newer_leader(shard);
         let put = Operation::Put { key: self.key(&subject), value: encode(&value), lease };
         self.transact(Purpose::Stand, compares, vec![put]);
         false
@@ -312,23 +328,24 @@ impl Control {
             (known, epoch, value.offset, rest)
         });
         if furthest.is_some_and(|(node, _)| *node == self.me()) {
-            self.take(shard, after, self.data.offset, 0);
+            self.take(shard, self.data.offset, 0);
         }
     }
 
-    /// That a shard has no primary, and has had none after this epoch.
-    fn has_no_leader_after(&self, shard: ShardId, after: Epoch) -> Vec<Compare> {
+    /// That a shard has no primary, and has had none after the last epoch that this node knows.
+    fn has_no_newer_leader(&self, shard: ShardId) -> Vec<Compare> {
+        let last = self.mirror.epochs.get(&shard).map_or(0, |entry| entry.modified);
         vec![
             Compare::is_absent(self.key(&Subject::Leader(shard))),
-            self.is_unchanged(&Subject::Epoch(shard), after),
+            self.is_unchanged(&Subject::Epoch(shard), last),
         ]
     }
 
     /// Takes the key of the shard's primary.
-    pub(super) fn take(&mut self, shard: ShardId, after: Epoch, start: u64, continues: Epoch) {
+    pub(super) fn take(&mut self, shard: ShardId, start: u64, continues: Epoch) {
         let Some(lease) = self.lease.map(|lease| lease.id) else { return };
         let operations = self.leader_writes(shard, lease, start, continues);
-        let mut compares = self.has_no_leader_after(shard, after);
+        let mut compares = self.has_no_newer_leader(shard);
         if !self.keeps(Rule::CompareLeader) {
             compares.clear();
         }
@@ -346,7 +363,9 @@ impl Control {
         continues: Epoch,
     ) -> Vec<Operation> {
         let incarnation = self.setup.incarnation;
-        let value = encode(&LeaderValue { node: self.me(), incarnation, start, continues });
+        let (node, ahead) = (self.me(), self.mirror.ahead());
+        let value = LeaderValue { node, incarnation, start, continues, carried: 0, ahead };
+        let value = encode(&value);
         vec![
             Operation::Put { key: self.key(&Subject::Leader(shard)), value: value.clone(), lease },
             Operation::Put { key: self.key(&Subject::Epoch(shard)), value, lease: 0 },

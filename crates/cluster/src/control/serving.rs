@@ -39,9 +39,10 @@ impl Control {
         }
     }
 
-    /// Until when the key is this node's for certain.
+    /// Until when the key is this node's for certain. A lease at an etcd that is not believed says
+    /// nothing.
     fn leased_until(&self, shard: ShardId, epoch: Epoch) -> Millis {
-        let Some(lease) = self.lease else { return 0 };
+        let Some(lease) = self.lease.filter(|_| !self.disbelieves) else { return 0 };
         let entry = self.mirror.leaders.get(&shard);
         match entry.is_some_and(|entry| entry.created == epoch && entry.lease == lease.id) {
             true => lease.until().saturating_sub(self.margin(lease.ttl_ms)),
@@ -84,7 +85,7 @@ impl Control {
         let is_renewed =
             self.lease.is_some_and(|lease| self.now < lease.renewed + lease.ttl_ms / 2);
         let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
-        if (is_renewed && has_key) || self.now < self.next_round {
+        if (is_renewed && has_key && !self.disbelieves) || self.now < self.next_round {
             return;
         }
         self.next_round = self.now + ROUND_MS;

@@ -14,6 +14,9 @@ use crate::slots::SlotRanges;
 use crate::store::{Compare, LeaseId, Operation, Request, Revision, Transaction};
 use crate::topology::{Address, Topology};
 
+/// The revision of no key, not even of one that is absent.
+const NEVER: Revision = -1;
+
 /// What a request is for. There is one at a time for each purpose, except to keep a lease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
@@ -185,6 +188,8 @@ pub(crate) enum Rule {
     HoldUntilKnown,
     /// While members change, both quorums must know a write.
     JointQuorum,
+    /// Transactions compare whether the keys are still those that were written anew last.
+    CompareRebuilt,
 }
 
 /// The machine of one node.
@@ -210,6 +215,10 @@ pub struct Control {
     pub(super) heard: Millis,
     /// etcd has something else than what can have become of the cluster.
     pub(super) disbelieves: bool,
+    /// Since when all transactions are overtaken by others.
+    pub(super) refused_since: Option<Millis>,
+    /// When this node has first read keys that were written anew; zero if they were not.
+    pub(super) rebuilt_seen: Millis,
 
     pub(super) lease: Option<Lease>,
     pub(super) has_registered: bool,
@@ -279,6 +288,8 @@ impl Control {
             watch: None,
             heard: 0,
             disbelieves: false,
+            refused_since: None,
+            rebuilt_seen: 0,
             lease: None,
             has_registered: false,
             has_shown_alive: false,
@@ -419,15 +430,25 @@ impl Control {
         self.act(Action::Ask { request: self.last_request, what });
     }
 
-    /// Asks etcd for a transaction, unless one of the same purpose is on its way.
+    /// Asks etcd for a transaction, unless one of the same purpose is on its way. What it compares
+    /// is meant of the keys that this node knows, not of others that were written in their place.
     pub(super) fn transact(
         &mut self,
         purpose: Purpose,
-        compares: Vec<Compare>,
+        mut compares: Vec<Compare>,
         operations: Vec<Operation>,
     ) -> bool {
         let may = self.may_ask(&purpose) && !self.disbelieves;
         if may {
+            let ahead = self.mirror.ahead();
+            compares.iter_mut().for_each(|compare| in_etcds_count(compare, ahead));
+            if self.keeps(Rule::CompareRebuilt) {
+                let key = self.key(&Subject::Rebuilt);
+                compares.push(match &self.mirror.rebuilt {
+                    Some((_, value)) => Compare::Value { key, value: value.clone() },
+                    None => Compare::is_absent(key),
+                });
+            }
             self.ask(purpose, Request::Transaction(Transaction { compares, operations }));
         }
         may
@@ -452,5 +473,18 @@ impl Control {
     /// The comparison that a shard's primary is that of `epoch`.
     pub(super) fn is_leader(&self, shard: ShardId, epoch: Epoch) -> Compare {
         Compare::Created { key: self.key(&Subject::Leader(shard)), revision: epoch }
+    }
+}
+
+/// Has a comparison count as etcd does, whose revisions others are `ahead` of. A revision of before
+/// the keys were written anew is none of any key now.
+fn in_etcds_count(compare: &mut Compare, ahead: Revision) {
+    if let Compare::Created { revision, .. } | Compare::Modified { revision, .. } = compare
+        && *revision != 0
+    {
+        *revision = match *revision - ahead {
+            own if own > 0 => own,
+            _ => NEVER,
+        };
     }
 }

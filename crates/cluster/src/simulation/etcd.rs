@@ -93,6 +93,9 @@ impl Etcd {
             Compare::Modified { key, revision } => {
                 self.pairs.get(key).map_or(0, |pair| pair.modified) == *revision
             }
+            Compare::Value { key, value } => {
+                self.pairs.get(key).is_some_and(|pair| pair.value == *value)
+            }
         });
         if !holds {
             self.counts.failed_transactions += 1;
@@ -160,6 +163,12 @@ impl Etcd {
         let over: Vec<LeaseId> =
             self.leases.iter().filter(|(_, lease)| lease.ends < now).map(|(id, _)| *id).collect();
         over.into_iter().for_each(|lease| self.end(lease));
+    }
+
+    /// All of it is lost, and it begins anew. No lease has the number of one before.
+    pub(super) fn lose(&mut self) {
+        let (last_lease, counts) = (self.last_lease, self.counts);
+        *self = Etcd { last_lease, counts, ..Etcd::new() };
     }
 
     /// Another leader: all leases begin anew.

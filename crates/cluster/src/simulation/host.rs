@@ -145,6 +145,9 @@ pub(super) struct Host {
     pub(super) journal: Vec<Entry>,
     /// What its machine has asked it to remember.
     pub(super) remembered: (Lineage, bool),
+    /// The cluster as its disk has it, and since when that is old.
+    pub(super) kept: Option<Arc<Topology>>,
+    pub(super) is_old_since: Option<u64>,
     /// Its process has ended in order, and knows so.
     pub(super) has_ended_in_order: bool,
     pub(super) runs: u64,

@@ -5,8 +5,8 @@ use base::rng::Rng;
 use crate::control::Rule;
 use crate::simulation::trouble::ALL;
 use crate::simulation::trouble::Trouble::{
-    self, Cut, CutOff, End, EtcdDown, Failover, Kill, KillPrimaries, Members, Migrate,
-    PartFromEtcd, PartPrimariesFromEtcd, Spike, Stop,
+    self, Abort, Cut, CutOff, End, EtcdDown, EtcdLost, Failover, Kill, KillPrimaries, Members,
+    Migrate, PartFromEtcd, PartPrimariesFromEtcd, Spike, Stop,
 };
 use crate::simulation::world::{Keeping, Plan, World};
 
@@ -40,7 +40,7 @@ fn run(plan: Plan) -> (World, Option<String>) {
     let mut world = World::new(plan);
     world.run_until(world.plan.trouble_ms);
     world.make_peace();
-    world.run_until(world.now + 9_000);
+    world.run_until(world.now + 5_000 + 2 * world.plan.node_timeout_ms);
     if world.violation.is_none() {
         world.check_end();
     }
@@ -56,7 +56,7 @@ fn wanted(name: &str, otherwise: u64) -> u64 {
 /// Goes through `count` worlds from a seed on.
 fn run_all(first: u64, count: u64, plan: impl Fn(u64) -> Plan) {
     let mut acknowledged = 0;
-    let mut elections = 0;
+    let (mut elections, mut rebuilds) = (0, 0);
     for seed in first..first + count {
         let (world, violation) = run(plan(seed));
         if let Some(violation) = violation {
@@ -64,8 +64,12 @@ fn run_all(first: u64, count: u64, plan: impl Fn(u64) -> Plan) {
         }
         acknowledged += world.clients.acknowledged.len();
         elections += world.truth.elections;
+        rebuilds += world.rebuilds;
     }
-    println!("{acknowledged} writes were acknowledged at quorum, {elections} primaries elected");
+    println!(
+        "{acknowledged} writes were acknowledged at quorum, {elections} primaries elected, \
+         {rebuilds} times etcd was written anew"
+    );
 }
 
 #[test]
@@ -81,6 +85,39 @@ fn wild(seed: u64) -> Plan {
 #[test]
 fn a_quorum_keeps_writes_even_when_clocks_lie() {
     run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100) / 2, wild);
+}
+
+/// What goes wrong where etcd is lost: that, and all that may come with it.
+const WITH_LOSSES: &[Trouble] = &[
+    EtcdLost,
+    EtcdLost,
+    EtcdLost,
+    EtcdLost,
+    Kill,
+    KillPrimaries,
+    Stop,
+    PartFromEtcd,
+    PartPrimariesFromEtcd,
+    Cut,
+    CutOff,
+    EtcdDown,
+    Spike,
+    Failover,
+    End,
+    Migrate,
+    Migrate,
+    Abort,
+    Members,
+];
+
+/// etcd loses everything once and again, and is written anew from what the nodes know.
+fn losing(seed: u64) -> Plan {
+    Plan { troubles: WITH_LOSSES, ..plan(seed) }
+}
+
+#[test]
+fn a_cluster_that_is_written_anew_loses_nothing() {
+    run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100) / 2, losing);
 }
 
 /// Takes a safety rule away: some world must show it, from this seed on, which has been a good
@@ -113,6 +150,16 @@ fn one_shard(seed: u64, members: usize, troubles: &'static [Trouble]) -> Plan {
     let (shards, spares, keeping) = (1, 0, Keeping::Disk);
     let write_every_ms = 30;
     Plan { shards, members, spares, keeping, troubles, write_every_ms, ..plan(seed) }
+}
+
+/// The same with leases that last longer than it takes to write a cluster anew.
+fn long_leases(seed: u64, troubles: &'static [Trouble]) -> Plan {
+    Plan { node_timeout_ms: 5000, trouble_every_ms: 500, ..one_shard(seed, 3, troubles) }
+}
+
+#[test]
+fn a_cluster_with_long_leases_is_written_anew_as_well() {
+    run_all(1, wanted("DUNLIN_RUNS", 100) / 4, |seed| long_leases(seed, &[EtcdLost, Stop, Stop]));
 }
 
 /// Two shards between which slots move.
@@ -148,4 +195,6 @@ rules! {
         |seed| Plan { keeping: Keeping::Files, ..one_shard(seed, 3, &[Kill, KillPrimaries, End]) };
     members_change_under_both_quorums: JointQuorum from 426 with
         |seed| Plan { spares: 1, ..one_shard(seed, 3, &[Members, Members, Kill, CutOff, Cut]) };
+    transactions_of_before_must_not_count_anew: CompareRebuilt from 815 with
+        |seed| one_shard(seed, 3, &[EtcdLost, EtcdLost, Spike, Kill, PartFromEtcd]);
 }

@@ -1,7 +1,9 @@
 //! What goes wrong in a simulated world.
 
 use crate::control::Event;
-use crate::keys::{MemberValue, MigrationValue, Subject, decode, encode};
+use crate::keys::{Keys, MemberValue, MigrationValue, Subject, decode, encode};
+use crate::rebuild::{Witness, plan};
+use crate::simulation::host::Host;
 use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, shard_id};
 use crate::slots::{SLOT_COUNT, SlotRanges};
 use crate::store::{Compare, Operation};
@@ -42,6 +44,8 @@ pub(super) enum Trouble {
     Abort,
     /// A node joins a shard, or leaves it.
     Members,
+    /// etcd loses everything, and an operator writes the cluster anew from what nodes know.
+    EtcdLost,
 }
 
 /// All kinds, as often as they come.
@@ -134,6 +138,7 @@ impl World {
             Trouble::Migrate => self.want_migration(),
             Trouble::Abort => self.abort_migration(),
             Trouble::Members => self.change_members(host),
+            Trouble::EtcdLost => self.lose_etcd(),
         }
     }
 
@@ -251,6 +256,85 @@ impl World {
         }
     }
 
+    fn lose_etcd(&mut self) {
+        // What no node has kept, nobody can write anew.
+        let is_kept = |host: &Host| host.kept.as_ref().is_some_and(|own| !own.shards.is_empty());
+        if self.is_lost || self.now < 3000 || !self.hosts.iter().any(is_kept) {
+            return;
+        }
+        self.trace(|| "etcd has lost everything".into());
+        self.etcd.lose();
+        self.truth.revision = 0;
+        self.truth.leaders.clear();
+        self.truth.migrations.clear();
+        self.is_lost = true;
+        let after = 100 + self.rng.below(4000);
+        self.at(after, Happening::Rebuild);
+    }
+
+    /// An operator's program asks the nodes that it reaches, and writes what they know.
+    pub(super) fn rebuild(&mut self) {
+        if !self.is_lost || self.rebuilding.is_some() {
+            return;
+        }
+        let is_peace = self.now >= self.trouble_until;
+        let mut witnesses: Vec<Witness> = Vec::new();
+        for host in 0..self.hosts.len() {
+            let is_reached = is_peace || self.rng.below(8) > 0;
+            if let Some(process) = &self.hosts[host].process
+                && self.hosts[host].runs_freely()
+                && is_reached
+            {
+                witnesses.push(process.control.witness());
+            }
+        }
+        let is_patient = !is_peace && self.rng.below(2) == 0;
+        let waits = witnesses.iter().any(|own| own.goes_by_etcd)
+            || witnesses.iter().all(|own| own.topology.shards.len() < self.plan.shards)
+            || (is_patient && witnesses.len() < self.hosts.len());
+        if waits || !self.etcd_is_up {
+            return self.at(300, Happening::Rebuild);
+        }
+        // Where it was written anew without nodes that knew of another time, the operator decides.
+        let newest = witnesses.iter().max_by_key(|own| own.topology.revision);
+        let newest = newest.map(|own| own.node);
+        let decided = plan("simulated", &witnesses, None, self.now)
+            .or_else(|_| plan("simulated", &witnesses, newest, self.now));
+        match decided {
+            Ok(rebuild) => self.rebuilding = Some(rebuild),
+            Err(reasons) => return self.violate(format!("nothing is rebuilt: {reasons:?}")),
+        }
+        self.trace(|| format!("operator: {} nodes know {:?}", witnesses.len(), self.rebuilding));
+        if self.rng.below(3) == 0 {
+            self.write_rebuild(false);
+            let after = self.rng.below(1500);
+            self.at(after, Happening::RebuildRest);
+        } else {
+            self.rebuild_rest();
+        }
+    }
+
+    pub(super) fn rebuild_rest(&mut self) {
+        self.write_rebuild(true);
+        self.rebuilding = None;
+        self.is_lost = false;
+        self.rebuilds += 1;
+    }
+
+    fn write_rebuild(&mut self, is_complete: bool) {
+        let Some(rebuild) = &self.rebuilding else { return };
+        let keys = Keys::new("simulated");
+        let put = |(key, value)| Operation::Put { key, value, lease: 0 };
+        let mut operations: Vec<_> = rebuild.values(&keys).into_iter().map(put).collect();
+        if !is_complete {
+            operations.truncate(operations.len() / 2);
+            operations.reverse();
+        }
+        let value = rebuild.mark(&self.rebuilds.to_string(), is_complete);
+        operations.push(put((keys.of(&Subject::Rebuilt), value)));
+        self.operate(Vec::new(), operations);
+    }
+
     /// Ends all trouble.
     pub(super) fn make_peace(&mut self) {
         self.trace(|| "peace".into());
@@ -259,6 +343,9 @@ impl World {
         self.spike_until = 0;
         if !self.etcd_is_up {
             self.at(0, Happening::EtcdBack);
+        }
+        if self.is_lost {
+            self.at(500, Happening::Rebuild);
         }
         for host in 0..self.hosts.len() {
             self.at(0, Happening::Reconnect { host });

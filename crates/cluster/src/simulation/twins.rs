@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::control::{Action, Announced, Control, Event, Recovered, RequestId, Setup};
 use crate::ids::{Epoch, Incarnation};
 use crate::keys::{
-    AliveValue, Keys, LeaderValue, MemberValue, ShardValue, Subject, decode, encode,
+    AliveValue, Keys, LeaderValue, MemberValue, RebuiltValue, ShardValue, Subject, decode, encode,
 };
+use crate::rebuild::{Rebuild, plan};
 use crate::simulation::etcd::Etcd;
 use crate::simulation::world::{address, node_id, shard_id};
 use crate::slots::SlotRanges;
@@ -322,4 +323,71 @@ fn an_etcd_that_was_set_back_is_not_believed_because_others_have_written_to_it()
     for subject in [Subject::Alive(node_id(0)), Subject::Leader(shard_id(0))] {
         assert!(!shard.etcd.pairs.contains_key(&shard.keys.of(&subject)), "it writes nothing");
     }
+}
+
+/// What is to be written by what a process knows.
+fn rebuild_of(shard: &Shard, process: usize) -> Rebuild {
+    plan("twins", &[shard.processes[process].control.witness()], None, 0)
+        .expect("it can be decided")
+}
+
+/// Writes the cluster anew, or a part of it.
+fn write_anew(shard: &mut Shard, rebuild: &Rebuild, is_complete: bool) {
+    let put = |(key, value)| Operation::Put { key, value, lease: 0 };
+    let mut operations: Vec<_> = rebuild.values(&shard.keys).into_iter().map(put).collect();
+    let key = shard.keys.of(&Subject::Rebuilt);
+    operations.push(put((key, rebuild.mark("1", is_complete))));
+    write(shard, operations);
+}
+
+/// The epoch of the primary's key, if there is one.
+fn leads_in(shard: &Shard) -> Option<Epoch> {
+    let pair = |subject| shard.etcd.pairs.get(&shard.keys.of(&subject));
+    let rebuilt: RebuiltValue = decode(&pair(Subject::Rebuilt)?.value).expect("it says so");
+    Some(pair(Subject::Leader(shard_id(0)))?.created + rebuilt.ahead)
+}
+
+#[test]
+fn a_primary_goes_on_in_an_etcd_that_was_written_anew() {
+    let mut shard = Shard::new();
+    let mut before = shard.record().0;
+    for times in 1..4 {
+        shard.etcd.lose();
+        shard.run(5000);
+        let rebuild = rebuild_of(&shard, 0);
+        write_anew(&mut shard, &rebuild, false);
+        shard.run(10_000);
+        assert_eq!(leads_in(&shard), None, "a part is not believed");
+        assert!(shard.serves(0), "it has promised itself to go on");
+        write_anew(&mut shard, &rebuild, true);
+        let led = shard.processes[0].led;
+        for _ in 0..200 {
+            shard.run(20);
+            assert!(shard.serves(0), "it never stops");
+        }
+        let epoch = leads_in(&shard).expect("it leads");
+        assert!(epoch >= before + 1_000_000_000, "{epoch} after {before}");
+        assert_eq!(shard.processes[0].control.topology().epoch(), epoch);
+        assert_eq!((shard.processes[0].led, led), (times + 1, times));
+        before = epoch;
+    }
+}
+
+#[test]
+fn a_node_that_has_started_without_etcd_waits_for_a_lease_of_before() {
+    let mut shard = Shard::new();
+    let known = Arc::clone(shard.processes[0].control.topology());
+    (shard.processes[0].is_stopped, shard.processes[0].serve_until) = (true, 0);
+    shard.is_first_gone = true;
+    shard.etcd.lose();
+    shard.start_with(Some(known));
+    shard.run(3000);
+    let rebuild = rebuild_of(&shard, 1);
+    write_anew(&mut shard, &rebuild, true);
+    // It looks again within three seconds, and then waits for as long as a lease lasts.
+    shard.run(LEASE_MS);
+    assert_eq!(shard.processes[1].led, 0);
+    shard.run(3000 + LEASE_MS);
+    assert!(shard.serves(1));
+    assert!(leads_in(&shard).is_some_and(|epoch| epoch > rebuild.ahead));
 }

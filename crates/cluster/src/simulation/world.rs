@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::rng::Rng;
 
 use crate::control::{Action, Announced, Control, Event, Recovered, Rule, Setup, Ticket};
 use crate::ids::{Epoch, NodeId, ShardId};
-use crate::keys::{Keys, LeaderValue, MemberValue, ShardValue, Subject, decode, encode};
+use crate::keys::{
+    Keys, LeaderValue, MemberValue, RebuiltValue, ShardValue, Subject, decode, encode,
+};
+use crate::rebuild::Rebuild;
 use crate::simulation::etcd::Etcd;
 use crate::simulation::host::{DataRole, Entry, Host, Link, Message, Process, Send, content};
 use crate::simulation::trouble::Trouble;
@@ -56,6 +60,9 @@ pub(super) struct Plan {
     pub(super) troubles: &'static [Trouble],
 }
 
+/// How long after a change a node has the topology on disk, in milliseconds.
+const KEEP_AFTER_MS: u64 = 1000;
+
 /// How much of the slots' space one simulated slot stands for.
 pub(super) const SLOT_STEP: u16 = 1024;
 
@@ -73,6 +80,8 @@ pub(super) enum Happening {
     Reconnect { host: usize },
     Mend { from: usize, to: usize },
     EtcdBack,
+    Rebuild,
+    RebuildRest,
     CheckGone { host: usize, run: u64, gone: usize },
 }
 
@@ -109,6 +118,12 @@ pub(super) struct World {
     pub(super) keys: Keys,
     pub(super) etcd: Etcd,
     pub(super) etcd_is_up: bool,
+    /// etcd has lost the cluster, and nobody has written it anew.
+    pub(super) is_lost: bool,
+    /// What an operator's program has written a part of.
+    pub(super) rebuilding: Option<Rebuild>,
+    /// How often the cluster was written anew.
+    pub(super) rebuilds: u64,
     pub(super) hosts: Vec<Host>,
     pub(super) cuts: BTreeSet<(usize, usize)>,
     pub(super) clients: Clients,
@@ -154,6 +169,8 @@ impl World {
                 backlog: Vec::new(),
                 journal: Vec::new(),
                 remembered: Default::default(),
+                kept: None,
+                is_old_since: None,
                 has_ended_in_order: false,
                 node_timeout_ms: plan.node_timeout_ms,
                 promised: (0, 0),
@@ -172,6 +189,9 @@ impl World {
             keys: Keys::new("simulated"),
             etcd: Etcd::new(),
             etcd_is_up: true,
+            is_lost: false,
+            rebuilding: None,
+            rebuilds: 0,
             cuts: BTreeSet::new(),
             clients: Clients::default(),
             truth: Truth::default(),
@@ -313,6 +333,8 @@ impl World {
                 self.etcd.renew_all(self.now);
                 self.pump_all();
             }
+            Happening::Rebuild => self.rebuild(),
+            Happening::RebuildRest => self.rebuild_rest(),
             Happening::CheckGone { host, run, gone } => self.check_gone(host, run, gone),
         }
     }
@@ -349,7 +371,7 @@ impl World {
             node_timeout_ms: self.hosts[host].node_timeout_ms,
             promised_ms: self.hosts[host].may_have_promised_ms(self.now),
             recovered,
-            cached: None,
+            cached: self.hosts[host].kept.clone(),
         };
         let mut control = Control::new(setup, self.rng.next_u64());
         control.reverted = self.plan.reverted;
@@ -357,6 +379,7 @@ impl World {
         machine.runs += 1;
         machine.is_stopped = false;
         machine.has_ended_in_order = false;
+        machine.is_old_since = None;
         machine.backlog.clear();
         machine.process = Some(Process {
             control,
@@ -402,6 +425,7 @@ impl World {
         if self.hosts[host].is_stopped {
             return;
         }
+        self.keep(host);
         self.watch_links(host);
         let offset = self.hosts[host].journal.len() as u64;
         // What it has seen of its links may have been all that it waited for to end.
@@ -415,6 +439,18 @@ impl World {
             self.tell(host, Event::Replicas { epoch, confirmed });
         }
         self.tell(host, Event::Tick);
+    }
+
+    /// A topology that has changed is on disk some time later.
+    fn keep(&mut self, host: usize) {
+        let now = self.now;
+        let machine = &mut self.hosts[host];
+        if machine.is_old_since.is_some_and(|since| now >= since + KEEP_AFTER_MS)
+            && let Some(process) = &machine.process
+        {
+            machine.kept = Some(Arc::clone(&process.topology));
+            machine.is_old_since = None;
+        }
     }
 
     fn confirmed(&self, host: usize) -> Vec<(NodeId, u64)> {
@@ -523,7 +559,10 @@ impl World {
                 let event = Event::Promised { node, epoch, round, given };
                 self.send(host, number_of(to), Message::Event(event));
             }
-            Action::Publish(topology) => process.topology = topology,
+            Action::Publish(topology) => {
+                process.topology = topology;
+                self.hosts[host].is_old_since.get_or_insert(self.now);
+            }
             Action::Send { migration, slots, node, to_epoch, .. } => {
                 self.last_number += 1;
                 let attempt = self.last_number;
@@ -649,18 +688,24 @@ impl World {
         let changes = self.etcd.changes_after(self.truth.revision).unwrap_or_default();
         self.etcd.counts = counts;
         self.truth.revision = self.etcd.revision;
+        let rebuilt = self.etcd.pairs.get(&self.keys.of(&Subject::Rebuilt));
+        let rebuilt = rebuilt.and_then(|pair| decode::<RebuiltValue>(&pair.value));
+        let ahead = rebuilt.map_or(0, |rebuilt| rebuilt.ahead);
         for change in &changes {
             let Some(subject) = self.keys.subject(change.key()) else { continue };
             match (subject, change) {
                 (Subject::Epoch(shard), WatchEvent::Put(pair)) => {
-                    let value = decode(&pair.value).expect("a leader");
-                    self.truth.epochs.insert(shard, (pair.modified, value));
-                    self.truth.elections += 1;
-                    let node = number_of(value.node);
-                    self.trace(|| format!("etcd: n{node} has epoch {} of {shard}", pair.modified));
+                    let value: LeaderValue = decode(&pair.value).expect("a leader");
+                    if value.carried == 0 {
+                        let epoch = pair.modified + ahead;
+                        self.truth.epochs.insert(shard, (epoch, value));
+                        self.truth.elections += 1;
+                        let node = number_of(value.node);
+                        self.trace(|| format!("etcd: n{node} has epoch {epoch} of {shard}"));
+                    }
                 }
                 (Subject::Leader(shard), WatchEvent::Put(pair)) => {
-                    self.truth.leaders.insert(shard, pair.created);
+                    self.truth.leaders.insert(shard, pair.created + ahead);
                 }
                 (Subject::Leader(shard), WatchEvent::Delete { .. }) => {
                     self.trace(|| format!("etcd: {shard} has no leader"));

@@ -122,6 +122,12 @@ fn failover(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     ask(cx, ClusterRequest::Failover { force })
 }
 
+/// CLUSTER TOPOLOGY
+fn topology(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    view(cx)?;
+    ask(cx, ClusterRequest::Topology)
+}
+
 /// Asks the cluster for something, and lets the client wait for the answer. A script or a
 /// transaction does not wait: it hears that the cluster was asked, which is all that Redis ever
 /// says.

@@ -2,8 +2,8 @@
 
 use engine::command::{
     ADMIN, ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, FAST, Group, IN_CONNECTION, IN_KEYSPACE,
-    KeySpec, LOADING, NO_ASYNC_LOADING, NO_KEYS, NOSCRIPT, NOT_KEY, READONLY, STALE, argument,
-    block, docs, one_of, word,
+    KeySpec, LOADING, NO_ASYNC_LOADING, NO_KEYS, NO_MULTI, NOSCRIPT, NOT_KEY, READONLY, STALE,
+    argument, block, docs, one_of, word,
 };
 use engine::engine::{Command, Family, row};
 use engine::handler::help::container;
@@ -13,7 +13,7 @@ use super::shown::{
     count_failure_reports, info, links, myid, myshardid, nodes, replicas, shards, slots,
 };
 use super::slots::{countkeysinslot, getkeysinslot, keyslot, slot_stats};
-use super::{asking, failover, help, not_here, readonly, readwrite};
+use super::{asking, failover, help, not_here, readonly, readwrite, topology};
 
 /// The commands of this family.
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
@@ -59,6 +59,7 @@ const SUBCOMMANDS: &[Command] = &Group::Cluster.under("cluster").rows([
     row("slaves", replicas, 3, ADMIN | STALE, NO_KEYS),
     row("slot-stats", slot_stats, -4, LOADING | STALE, NO_KEYS),
     row("slots", slots, 2, LOADING | STALE, NO_KEYS),
+    row("topology", topology, 2, ADMIN | NOSCRIPT | NO_MULTI | STALE, NO_KEYS),
 ]);
 
 // ---- Documentation ------------------------------------------------------------------------------
@@ -219,5 +220,8 @@ const DOCS: &[Docs] = &[
         .cost("O(N)")
         .history(&[("4.0.0", "Names the ids of the nodes."), ("7.0.0", "Names further addresses.")])
         .deprecated("7.0.0", "CLUSTER SHARDS")
+        .tips(&["nondeterministic_output"]),
+    docs("cluster|topology", "8.0.0", "Tells as JSON what the node knows of the cluster and of itself.")
+        .cost("O(N)")
         .tips(&["nondeterministic_output"]),
 ];

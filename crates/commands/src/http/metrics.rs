@@ -344,7 +344,7 @@ fn cluster(page: &mut Page, cx: &Context<'_>) {
     page.gauge("dunlin_cluster_lease_seconds", help, seconds(left * 1000));
     let answered = own.etcd_answered_at.load(Relaxed).max(cx.engine.started_at);
     let silence = cx.db.monotonic.saturating_sub(answered);
-    let help = "Time since etcd has answered this node, or since its start.";
+    let help = "Time since etcd has answered this node, and was believed, or since its start.";
     page.gauge("dunlin_cluster_etcd_silence_seconds", help, seconds(silence * 1_000_000));
 }
 

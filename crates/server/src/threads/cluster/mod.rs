@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cluster::control::{Action, Control, Event, Ticket};
+use cluster::control::{Action, Control, Event, RequestId, Ticket};
 use cluster::ids::{Epoch, NodeId};
 use cluster::store::Failure;
 use cluster::topology::{Address, Topology};
@@ -188,6 +188,12 @@ struct Node {
     control: Control,
     part: Part,
     etcd: Etcd,
+    /// Where that is, as the settings say.
+    etcd_places: Vec<u8>,
+    /// The watch that is open there, the last request, and the last one that was sent elsewhere.
+    watch: Option<RequestId>,
+    last_request: RequestId,
+    outdated: RequestId,
     peers: Peers,
     kept: KeptFile,
     keeper: Keeper,
@@ -237,6 +243,7 @@ impl Node {
         let keeper = Keeper::start(kept.path().to_owned(), tell.clone());
         let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let peers = Peers::new(reach, tell.clone());
+        let etcd_places = config.cluster_etcd.clone();
         let announcing = Announcing::new(config, &log, tell);
         log.notice(format!(
             "Node {} of the cluster {}, as {} says",
@@ -250,6 +257,10 @@ impl Node {
             log,
             part,
             etcd,
+            etcd_places,
+            watch: None,
+            last_request: 0,
+            outdated: 0,
             peers,
             kept,
             keeper,
@@ -288,7 +299,10 @@ impl Node {
                 match message {
                     Some(Message::End) => return self.end(),
                     Some(Message::Heard(event)) => {
-                        if matches!(event, Event::Answered { result: Ok(_), .. }) {
+                        // An etcd that is not believed is of no more use than one that is silent.
+                        let event = self.unless_outdated(event);
+                        let is_answer = matches!(event, Event::Answered { result: Ok(_), .. });
+                        if is_answer && !self.control.disbelieves() {
                             let now = base::clock::monotonic_ms();
                             self.engine.cluster.etcd_answered_at.store(now, Relaxed);
                         }
@@ -322,6 +336,7 @@ impl Node {
     fn look(&mut self) {
         let mut events = Vec::new();
         self.part.look(&mut |event| events.push(event));
+        events.extend(self.other_etcd());
         self.announcing.look(self.engine.config.snapshot());
         events.append(&mut self.refused);
         events.push(Event::Tick);
@@ -358,8 +373,12 @@ impl Node {
     fn act(&mut self, action: Action, tell: &mut dyn FnMut(Event)) {
         let Some(action) = self.put_off(action) else { return };
         match action {
-            Action::Ask { request, what } => self.etcd.ask(request, what),
+            Action::Ask { request, what } => {
+                self.last_request = request;
+                self.etcd.ask(request, what);
+            }
             Action::Watch { watch, prefix, from } => {
+                self.watch = Some(watch);
                 if let Err(error) = self.etcd.watch(watch, prefix, from) {
                     self.log.warning(format!("etcd cannot be watched: {error}"));
                     tell(Event::WatchEnded { watch });
@@ -508,6 +527,41 @@ impl Node {
         self.movers.start(job, Box::new(notify));
     }
 
+    /// Asks etcd elsewhere, if the settings say so: all is read anew.
+    fn other_etcd(&mut self) -> Option<Event> {
+        let config = self.engine.config.snapshot();
+        if config.cluster_etcd == self.etcd_places {
+            return None;
+        }
+        self.etcd_places.clone_from(&config.cluster_etcd);
+        let places = String::from_utf8_lossy(&config.cluster_etcd).into_owned();
+        let started = Gateway::open(setup::of_etcd(&config)).and_then(|gateway| {
+            let etcd = Etcd::start(gateway, setup::patience(&config), &self.tell, &self.log);
+            etcd.map_err(|error| format!("a thread cannot be started: {error}"))
+        });
+        match started {
+            Ok(etcd) => self.etcd = etcd,
+            Err(error) => {
+                self.log.warning(format!("etcd is not asked at {places}: {error}"));
+                return None;
+            }
+        }
+        self.log.notice(format!("etcd is asked at {places}"));
+        self.outdated = self.last_request;
+        self.watch.take().map(|watch| Event::WatchEnded { watch })
+    }
+
+    /// An answer says nothing of the etcd that is asked now if another one has given it.
+    fn unless_outdated(&self, event: Event) -> Event {
+        match event {
+            Event::Answered { request, result: Ok(_) } if request <= self.outdated => {
+                let reason = "another etcd is asked now".to_owned();
+                Event::Answered { request, result: Err(Failure::Unknown(reason)) }
+            }
+            event => event,
+        }
+    }
+
     fn ticket(&mut self, asker: Asker) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -526,6 +580,12 @@ impl Node {
             ClusterRequest::Promise { from, epoch, round, duration_ms } => {
                 self.promises.insert((from, epoch, round), waiter);
                 self.hear(Event::PromiseAsked { from, epoch, round, duration_ms });
+            }
+            ClusterRequest::Topology => {
+                let mut witness = self.control.witness();
+                witness.etcd = setup::endpoints(&self.engine.config.snapshot());
+                let text = serde_json::to_string(&witness).expect("its keys are strings");
+                self.engine.answer(&waiter, format!("${}\r\n{text}\r\n", text.len()).as_bytes());
             }
         }
     }

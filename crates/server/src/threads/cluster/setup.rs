@@ -27,7 +27,8 @@ pub(super) fn of_etcd(config: &Config) -> gateway::Config {
     }
 }
 
-fn endpoints(config: &Config) -> Vec<String> {
+/// The addresses of etcd's members.
+pub(super) fn endpoints(config: &Config) -> Vec<String> {
     let text = String::from_utf8_lossy(&config.cluster_etcd).into_owned();
     text.split(',').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
 }
