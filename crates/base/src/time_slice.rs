@@ -40,6 +40,13 @@ pub fn yield_to_others() {
     let _ = rustix::process::setpriority_process(None, current_nice() + NICER);
 }
 
+/// [`yield_to_others`] and [`shorten`]: who is served goes before the calling thread, and waits no
+/// longer than a short slice for it.
+pub fn give_way() {
+    yield_to_others();
+    shorten();
+}
+
 /// Has the calling thread, and those that it starts from now on, run as soon as they are woken,
 /// before all ordinary threads: as `SCHED_FIFO` with this priority, from 1 on. For threads that
 /// sleep now and then, or the ordinary ones of their processor hardly run. Returns how the thread

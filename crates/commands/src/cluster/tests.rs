@@ -67,6 +67,10 @@ fn server_as(number: u8, change: impl FnOnce(&mut Config)) -> TestServer {
     server
 }
 
+fn unreadiness(server: &TestServer) -> Option<String> {
+    server.engine.unreadiness(&server.engine.config.snapshot())
+}
+
 /// Each line with its reply, on the fast path and on the slow one.
 fn expect(server: &mut TestServer, lines: &[(&str, &str)]) {
     for (line, reply) in lines {
@@ -178,7 +182,9 @@ fn nothing_is_served_while_a_slot_is_not_or_the_time_is_over() {
     server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16383")));
     expect(&mut server, &[("SET k2 v", "+OK\r\n"), ("GET k0", MOVED)]);
     assert!(server.text("CLUSTER INFO").contains("cluster_state:ok\r\n"));
+    assert_eq!(unreadiness(&server), None);
     server.engine.cluster.serve_until(0);
+    assert!(unreadiness(&server).is_some());
     expect(&mut server, &[("GET k2", DOWN), ("SET k2 v", DOWN), ("GET k0", DOWN)]);
     assert_eq!(server.text("CONFIG SET cluster-allow-reads-when-down yes"), "+OK\r\n");
     let reads_only = "-CLUSTERDOWN The cluster is down and only accepts read commands\r\n";

@@ -164,15 +164,9 @@ fn wake_emptying(shared: &Arc<Shared>) {
     shared.more.notify_all();
 }
 
-/// Lets the workers go before the calling thread where they want the same processor.
-fn give_way() {
-    base::time_slice::yield_to_others();
-    base::time_slice::shorten();
-}
-
 /// The thread that deletes the keys of slots.
 fn run_emptying(shared: &Shared) {
-    give_way();
+    base::time_slice::give_way();
     let Some(engine) = shared.engine.get().and_then(Weak::upgrade) else { return };
     let (mut turn, gate) = (Turn::new(&engine, "slots"), engine.gates.register());
     while !shared.is_stopped() {

@@ -31,7 +31,6 @@ use resp::client::{Value, encode_command};
 use store::cut::Walker;
 use store::gate::Access;
 
-use super::give_way;
 use super::job::{Move, MoveEvent, Notify, Order, Shared};
 use crate::threads::moving::target::{Address, Patience, Target};
 use crate::threads::wire::{Trouble, Wire};
@@ -580,7 +579,7 @@ fn giving_way<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("slot-copy".into());
         let ended = thread.spawn_scoped(scope, || {
-            give_way();
+            base::time_slice::give_way();
             work()
         });
         Ok(ended?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
