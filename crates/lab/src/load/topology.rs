@@ -74,8 +74,9 @@ pub(crate) fn read(reply: &Value, asked: &str) -> io::Result<Vec<Range>> {
         let Value::Array(words) = value else { return None };
         let [first, last, nodes @ ..] = &words[..] else { return None };
         let nodes = nodes.iter().map(node).collect::<Option<Vec<_>>>()?;
-        let is_right = !nodes.is_empty() && number(last)? < SLOTS as u16;
-        is_right.then_some(Range { first: number(first)?, last: number(last)?, nodes })
+        let (first, last) = (number(first)?, number(last)?);
+        let is_right = !nodes.is_empty() && first <= last && last < SLOTS as u16;
+        is_right.then_some(Range { first, last, nodes })
     };
     let ranges = match reply {
         Value::Array(ranges) => ranges.iter().map(range).collect::<Option<Vec<_>>>(),
@@ -338,6 +339,9 @@ mod tests {
         for wrong in [range(99, Vec::new()), range(16_384, vec![node(text("a"), 1)])] {
             assert!(read(&Value::Array(vec![wrong]), "a").is_err());
         }
+        let backwards =
+            [vec![Value::Integer(9), Value::Integer(3)], vec![node(text("a"), 1)]].concat();
+        assert!(read(&Value::Array(vec![Value::Array(backwards)]), "a").is_err());
         assert!(read(&Value::Error(b"ERR no cluster".to_vec()), "a").is_err());
     }
 }
