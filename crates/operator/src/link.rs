@@ -10,8 +10,10 @@ use resp::client::Value;
 use crate::options::Access;
 use crate::record::place;
 
-/// How long a node may take to connect and to answer.
+/// How long a node may take to connect, and to answer a command wholly.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Longer answers are not read: who is there may be no node.
+const LONGEST_ANSWER: usize = 16 << 20;
 
 /// The address of a node that this program uses, as people write it.
 pub(crate) fn place_of(node: &Node) -> String {
@@ -37,7 +39,8 @@ pub(crate) fn connect(node: &Node, access: &Access) -> Result<Connection, String
         encryption: access.encryption.clone(),
     };
     let failed = |error: std::io::Error| format!("{own}: {error}");
-    let mut connection = endpoint.connect(PATIENCE).map_err(failed)?;
+    let mut connection =
+        endpoint.connect(PATIENCE).map_err(failed)?.bounded(PATIENCE, LONGEST_ANSWER);
     if let Some(password) = &access.password {
         let words = match &access.user {
             Some(user) => vec!["AUTH", user, password],

@@ -28,6 +28,8 @@ pub struct Connection {
     stream: Stream,
     parser: ReplyParser,
     input: Vec<u8>,
+    /// How long a whole reply may take, and how many bytes it may have.
+    bounds: Option<(Duration, usize)>,
 }
 
 impl Endpoint {
@@ -69,7 +71,8 @@ impl Endpoint {
     /// As [`Endpoint::open_stream`], or the password is refused.
     pub fn connect(&self, patience: Duration) -> io::Result<Connection> {
         let stream = self.open_stream(patience, Vec::new())?;
-        let mut connection = Connection { stream, parser: ReplyParser::new(), input: Vec::new() };
+        let mut connection =
+            Connection { stream, parser: ReplyParser::new(), input: Vec::new(), bounds: None };
         if let Some(password) = &self.password
             && let Value::Error(text) = connection.call(&["AUTH", password])?
         {
@@ -80,6 +83,13 @@ impl Endpoint {
 }
 
 impl Connection {
+    /// Waits no longer than this for a whole reply, and reads no more of it.
+    #[must_use]
+    pub fn bounded(mut self, patience: Duration, bytes: usize) -> Connection {
+        self.bounds = Some((patience, bytes));
+        self
+    }
+
     /// Sends a command and waits for its reply.
     ///
     /// # Errors
@@ -111,12 +121,24 @@ impl Connection {
     /// # Errors
     /// As [`Connection::call`].
     pub fn receive(&mut self) -> io::Result<Value> {
+        let begun = Instant::now();
         loop {
             let next = self.parser.next(&self.input);
             let next = next.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             if let Some((value, length)) = next {
                 self.input.drain(..length);
                 return Ok(value);
+            }
+            if let Some((patience, bytes)) = self.bounds {
+                if begun.elapsed() >= patience {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                if self.input.len() > bytes {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "its reply is too long",
+                    ));
+                }
             }
             let mut piece = [0; 16 * 1024];
             match self.stream.read(&mut piece) {
@@ -151,4 +173,41 @@ pub fn in_words(value: &Value) -> String {
 /// The fields of a reply of INFO.
 pub fn info_fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.split_once(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Asks who answers by this piece again and again, within these bounds.
+    fn asked(piece: &'static [u8], patience: Duration, bytes: usize) -> io::ErrorKind {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let endpoint =
+            Endpoint { host: "127.0.0.1".to_owned(), port, password: None, encryption: None };
+        let answers = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            // Until nobody listens any more.
+            while client.write_all(piece).is_ok() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let connection = endpoint.connect(Duration::from_secs(60)).unwrap();
+        let reply = connection.bounded(patience, bytes).call(&["PING"]);
+        answers.join().unwrap();
+        reply.unwrap_err().kind()
+    }
+
+    #[test]
+    fn a_reply_without_an_end_is_not_waited_for() {
+        assert_eq!(asked(b"+", Duration::from_millis(50), 1 << 20), io::ErrorKind::TimedOut);
+        let longest = 64 << 10;
+        assert_eq!(
+            asked(&[b'+'; 4096], Duration::from_secs(60), longest),
+            io::ErrorKind::InvalidData
+        );
+    }
 }
