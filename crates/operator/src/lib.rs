@@ -21,6 +21,7 @@
 //! interrupted.
 
 mod balance;
+mod claim;
 mod dev;
 mod failover;
 mod link;

@@ -8,7 +8,7 @@ use cluster::ids::{NodeId, ShardId};
 use cluster::keys::{self, ShardValue, Subject};
 use cluster::plan::{self, NewShard};
 use cluster::store::{Compare, Operation};
-use cluster::topology::{Node, Shard};
+use cluster::topology::{Node, Shard, Topology};
 
 use crate::link::place_of;
 use crate::options::{Destination, Options};
@@ -105,7 +105,9 @@ fn wait_for_nodes(
         let is_there = |word: &str| reading.node(word).is_ok_and(Node::is_alive);
         let absent = words.iter().find(|word| !is_there(word));
         if let Some(word) = absent {
-            return Some(format!("node {word} has not come to etcd"));
+            return Some(format!(
+                "node {word} has not come to etcd; one that was taken out comes with its next start"
+            ));
         }
         let count = chosen(reading, words).map_or(0, |nodes| nodes.len());
         (count < needed).then(|| format!("{count} of at least {needed} nodes have come to etcd"))
@@ -316,10 +318,39 @@ fn check_removal(
             shard.slots.count()
         )));
     }
+    if !gone {
+        check_spared(&reading.topology, node, shard, out)?;
+    }
     let hands_over = reading.topology.is_primary(node.id) && !stays.is_empty();
     let first = if hands_over { "hands over and " } else { "" };
     say(&format!("node {own} at {place} {first}leaves shard {}", short(shard.id)));
     Ok(())
+}
+
+/// Makes sure that a shard can go on without a live node: those that stay need a quorum of
+/// themselves to acknowledge writes and to choose a primary.
+fn check_spared(
+    topology: &Topology,
+    node: &Node,
+    shard: &Shard,
+    out: &BTreeSet<NodeId>,
+) -> Result<(), Trouble> {
+    let is_alive = |id: &&NodeId| topology.nodes.get(id).is_some_and(Node::is_alive);
+    let stays: Vec<_> = shard.members.iter().filter(|id| !out.contains(id)).collect();
+    let living = stays.iter().copied().filter(is_alive).count();
+    let quorum = stays.len() / 2 + 1;
+    let counts = node.is_alive() && shard.members.contains(&node.id);
+    if !counts || stays.is_empty() || living >= quorum {
+        return Ok(());
+    }
+    Err(Trouble::Failed(format!(
+        "without node {} at {}, {living} of {} members of shard {} would be alive, and it needs \
+         {quorum}: start the others, or take the dead ones out first with dunlin cluster forget",
+        short(node.id),
+        place_of(node),
+        stays.len(),
+        short(shard.id)
+    )))
 }
 
 fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<(), Trouble> {
@@ -359,6 +390,9 @@ fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<
             ],
         );
     }
+    if let Some(node) = reading.topology.nodes.get(&id).filter(|_| !gone) {
+        check_spared(&reading.topology, node, shard, &BTreeSet::from([id]))?;
+    }
     let of_shard = shard.id;
     delete(store, &reading, &[Subject::Member(id)])?;
     store.wait(options.timeout, &mut |reading| {
@@ -373,4 +407,52 @@ fn delete(store: &Store, reading: &Reading, subjects: &[Subject]) -> Result<(), 
     let compares = subjects.iter().map(|subject| store.unchanged(reading, subject)).collect();
     let delete = |subject| Operation::Delete { key: store.keys.of(subject) };
     store.write(reading, compares, subjects.iter().map(delete).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::slots::SlotRanges;
+    use cluster::topology::Address;
+
+    use super::*;
+
+    /// Whether the first node, and as many others as `also`, may leave a shard of nodes of which
+    /// these are alive.
+    fn may_leave(alive: &[bool], also: usize) -> bool {
+        let ids: Vec<_> = (0..alive.len()).map(|at| NodeId([at as u8; 20])).collect();
+        let nodes = ids.iter().zip(alive).map(|(id, is_alive)| Node {
+            id: *id,
+            shard: Some(ShardId([9; 20])),
+            address: Address { host: "h".to_owned(), port: 7, ..Address::default() },
+            zone: String::new(),
+            alive: is_alive.then_some(1),
+            version: String::new(),
+            name: String::new(),
+        });
+        let shard = Shard {
+            id: ShardId([9; 20]),
+            slots: SlotRanges::new(),
+            members: ids.clone(),
+            joining: Vec::new(),
+            leader: None,
+            last_leader: None,
+            is_failed: false,
+            modified: 0,
+        };
+        let out = ids[..=also].iter().copied().collect();
+        let topology = Topology::new("c".to_owned(), 1, nodes, [shard], []);
+        check_spared(&topology, &topology.nodes[&ids[0]], &topology.shards[&ShardId([9; 20])], &out)
+            .is_ok()
+    }
+
+    #[test]
+    fn a_live_node_stays_while_the_others_are_no_quorum_without_it() {
+        assert!(may_leave(&[true, true], 0));
+        assert!(may_leave(&[true, true, true], 0));
+        assert!(may_leave(&[true, true, true, true, false], 0));
+        assert!(!may_leave(&[true, true, false], 0), "the third one is dead");
+        assert!(!may_leave(&[true, true, true, true, false, false], 1));
+        assert!(may_leave(&[false, true, false], 0), "it is dead itself");
+        assert!(may_leave(&[true], 0), "the shard goes with it");
+    }
 }

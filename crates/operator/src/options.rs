@@ -56,7 +56,7 @@ a MOVE, which status shows.
                       its primary, and a primary deletes keys in slots of other shards
   --dry-run           shows what would be done
   --yes               does not ask
-  --timeout SECONDS   how long to wait for the cluster to get there (60)
+  --timeout SECONDS   how long to wait for the cluster to get there, and for a restart to end (60)
 
 For dev:
   --shards N          how many shards there are (3); --replicas N replicas each (1)

@@ -48,9 +48,14 @@ impl Store {
         })
     }
 
+    /// Asks etcd.
+    pub(crate) fn ask(&self, request: &Request, limit: Duration) -> Result<Answer, Failure> {
+        self.gateway.ask(request, limit)
+    }
+
     pub(crate) fn read(&self) -> Result<Reading, Trouble> {
         let prefix = self.keys.prefix().to_owned();
-        match self.gateway.ask(&Request::Read { prefix }, PATIENCE) {
+        match self.ask(&Request::Read { prefix }, PATIENCE) {
             Ok(Answer::Pairs { revision, pairs }) => {
                 let topology = picture(&self.name, revision, &pairs);
                 let pairs = pairs.into_iter().map(|pair| (pair.key.clone(), pair)).collect();
@@ -75,7 +80,7 @@ impl Store {
         let key = self.keys.of(&Subject::Change);
         operations.push(Operation::Put { key, value: Vec::new(), lease: 0 });
         let request = Request::Transaction(Transaction { compares, operations });
-        match self.gateway.ask(&request, PATIENCE) {
+        match self.ask(&request, PATIENCE) {
             Ok(Answer::Transaction { succeeded: true, .. }) => Ok(()),
             Ok(_) => {
                 let text = "the cluster has changed meanwhile, and nothing was done: look again";

@@ -1,10 +1,15 @@
 //! How all nodes are restarted while the cluster serves.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use base::clock::monotonic_ms;
 
 use cluster::ids::{Incarnation, NodeId};
 use cluster::topology::Node;
 
+use crate::claim::{self, Claim};
 use crate::failover;
 use crate::link::{self, place_of};
 use crate::options::Options;
@@ -14,6 +19,9 @@ use crate::status::short;
 use crate::table::table;
 use crate::trouble::Trouble;
 
+/// How often it is looked whether the command to restart has ended.
+const TICK: Duration = Duration::from_millis(20);
+
 /// Restarts one node after the other, the replicas of each shard before its primary. Before that,
 /// a primary hands over.
 pub(crate) fn run(
@@ -21,6 +29,19 @@ pub(crate) fn run(
     options: &Options,
     restart: &str,
     version: Option<&str>,
+) -> Result<(), Trouble> {
+    if options.dry_run {
+        return all(store, options, restart, version, None);
+    }
+    claim::alone(store, "upgrade", |claim| all(store, options, restart, version, Some(claim)))
+}
+
+fn all(
+    store: &Store,
+    options: &Options,
+    restart: &str,
+    version: Option<&str>,
+    claim: Option<&Claim>,
 ) -> Result<(), Trouble> {
     let reading = store.read()?;
     let nodes = order(&reading, version);
@@ -32,6 +53,7 @@ pub(crate) fn run(
         let text = format!("node {} at {} is not alive", short(node.id), place_of(node));
         return Err(Trouble::Failed(text));
     }
+    nodes.iter().try_for_each(|node| check_words(node))?;
     let rows: Vec<_> = nodes
         .iter()
         .map(|node| {
@@ -48,7 +70,7 @@ pub(crate) fn run(
     let ids: Vec<NodeId> = nodes.iter().map(|node| node.id).collect();
     for (number, id) in ids.into_iter().enumerate() {
         say(&format!("{} of {count}: node {}", number + 1, short(id)));
-        restart_one(store, options, restart, version, id)?;
+        restart_one(store, options, restart, version, claim, id)?;
     }
     say("all nodes were restarted");
     Ok(())
@@ -71,40 +93,36 @@ fn restart_one(
     options: &Options,
     restart: &str,
     version: Option<&str>,
+    claim: Option<&Claim>,
     id: NodeId,
 ) -> Result<(), Trouble> {
-    // Nobody is restarted while its shard could not spare it.
-    let reading = store.wait(options.timeout, &mut |reading| {
-        let shard = reading.topology.shard_of(id)?;
-        let others = shard.members.iter().filter(|member| **member != id);
-        let missing = others.filter(|member| !is_well(reading, options, **member)).count();
-        (missing > 0).then(|| format!("{missing} other members of the shard are not well"))
-    })?;
+    let mut reading = wait_until_spared(store, options, id)?;
+    if leads_others(&reading, id)? {
+        let shard = reading.topology.shard_of(id).map(|shard| shard.id);
+        let shard = shard.ok_or_else(|| format!("node {} has no shard now", short(id)))?;
+        failover::to_best(store, options, &reading, shard)?;
+        // Something may have happened to the others meanwhile.
+        reading = wait_until_spared(store, options, id)?;
+        if leads_others(&reading, id)? {
+            let text = format!("node {} is the primary again, and was not restarted", short(id));
+            return Err(Trouble::Failed(text));
+        }
+    }
     let node = reading.topology.nodes.get(&id);
     let node = node.ok_or_else(|| format!("node {} is gone", short(id)))?;
-    let shard = reading.topology.shard_of(id);
-    let shard = shard.ok_or_else(|| format!("node {} has no shard now", short(id)))?;
-    if reading.topology.is_primary(id) && shard.members.len() > 1 {
-        failover::to_best(store, options, &reading, shard.id)?;
-    }
-    // The command is the operator's, and what a node calls itself is not: `ssh $DUNLIN_NODE_HOST`
-    // would take one that begins with a hyphen for an option.
-    let host = &node.address.host;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '_' | '-');
-    if host.is_empty() || host.starts_with('-') || !host.chars().all(is_plain) {
-        let text = format!("node {} has no address that can be used: {host:?}", short(id));
-        return Err(Trouble::Failed(text));
-    }
+    check_words(node)?;
+    claim.map_or(Ok(()), Claim::check)?;
     let before = node.alive;
-    let status = Command::new("sh")
+    let child = Command::new("sh")
         .args(["-c", restart])
         .env("DUNLIN_NODE", id.to_string())
         .env("DUNLIN_NODE_HOST", &node.address.host)
         .env("DUNLIN_NODE_PORT", node.address.port.to_string())
         .env("DUNLIN_NODE_NAME", &node.name)
         .stdin(Stdio::null())
-        .status()
+        .spawn()
         .map_err(|error| format!("sh: {error}"))?;
+    let status = wait_for(child, options.timeout)?;
     if !status.success() {
         return Err(Trouble::Failed(format!("the command to restart ended with {status}")));
     }
@@ -126,6 +144,61 @@ fn restart_one(
     }
 }
 
+/// Waits until the other members of a node's shard are well: it is not restarted while its shard
+/// could not spare it.
+fn wait_until_spared(store: &Store, options: &Options, id: NodeId) -> Result<Reading, Trouble> {
+    store.wait(options.timeout, &mut |reading| {
+        let shard = reading.topology.shard_of(id)?;
+        let others = shard.members.iter().filter(|member| **member != id);
+        let missing = others.filter(|member| !is_well(reading, options, **member)).count();
+        (missing > 0).then(|| format!("{missing} other members of the shard are not well"))
+    })
+}
+
+/// Whether a node is the primary of a shard that has others.
+fn leads_others(reading: &Reading, id: NodeId) -> Result<bool, Trouble> {
+    let shard = reading.topology.shard_of(id);
+    let shard = shard.ok_or_else(|| format!("node {} has no shard now", short(id)))?;
+    Ok(reading.topology.is_primary(id) && shard.members.len() > 1)
+}
+
+/// The command to restart is the operator's, and what a node calls itself is not: `ssh
+/// $DUNLIN_NODE_HOST` would take one that begins with a hyphen for an option.
+fn check_words(node: &Node) -> Result<(), Trouble> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '_' | '-');
+    let is_word = |word: &str| !word.starts_with('-') && word.chars().all(is_plain);
+    let (host, name) = (&node.address.host, &node.name);
+    if host.is_empty() || !is_word(host) {
+        let text = format!("node {} has no address that can be used: {host:?}", short(node.id));
+        return Err(Trouble::Failed(text));
+    }
+    if !is_word(name) {
+        let text = format!("node {} has a name that cannot be used: {name:?}", short(node.id));
+        return Err(Trouble::Failed(text));
+    }
+    Ok(())
+}
+
+/// Waits for the end of a command, and ends it if that takes too long.
+fn wait_for(mut child: Child, timeout: Duration) -> Result<ExitStatus, Trouble> {
+    let begun = monotonic_ms();
+    loop {
+        let ended = child.try_wait().map_err(|error| format!("sh: {error}"))?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        if u128::from(monotonic_ms() - begun) > timeout.as_millis() {
+            // It may have ended meanwhile.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Trouble::NotYet(
+                "the command to restart has not ended, and its shell was killed".to_owned(),
+            ));
+        }
+        sleep(TICK);
+    }
+}
+
 fn is_new_run(before: Option<Incarnation>, now: Option<Incarnation>) -> bool {
     now.is_some() && now != before
 }
@@ -139,4 +212,45 @@ fn is_well(reading: &Reading, options: &Options, id: NodeId) -> bool {
         return true;
     }
     link::ask(node, &options.access).is_ok_and(|told| told.link == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::topology::Address;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_finds_nothing_but_words_in_what_a_node_calls_itself() {
+        let is_right = |host: &str, name: &str| {
+            let node = Node {
+                id: NodeId([1; 20]),
+                shard: None,
+                address: Address { host: host.to_owned(), port: 7, ..Address::default() },
+                zone: String::new(),
+                alive: None,
+                version: String::new(),
+                name: name.to_owned(),
+            };
+            check_words(&node).is_ok()
+        };
+        for (host, name) in [("10.0.0.1", ""), ("::1", "cache-1"), ("a.example", "a_b.c")] {
+            assert!(is_right(host, name), "{host} {name}");
+        }
+        for wrong in ["-oProxyCommand=x", "`touch x`", "$(x)", "a b", "a;b", "a'b", "\u{e4}"] {
+            assert!(!is_right(wrong, "") && !is_right("h", wrong), "{wrong}");
+        }
+        assert!(!is_right("", "a"));
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended() {
+        let run = |line: &str, timeout| {
+            let child = Command::new("sh").args(["-c", line]).spawn().unwrap();
+            wait_for(child, timeout)
+        };
+        let hangs = run("exec sleep 600", Duration::from_millis(50));
+        assert!(matches!(hangs, Err(Trouble::NotYet(_))), "{hangs:?}");
+        assert_eq!(run("exit 3", Duration::from_secs(60)).unwrap().code(), Some(3));
+    }
 }
