@@ -78,7 +78,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         let row = &cx.engine.commands.rows()[queued.row];
         collect_keys(queued.command, argv, &mut keys);
         cx.db.index = cx.session.database;
-        if let Err(error) = admission::admit_queued(cx, row, argv) {
+        if let Err(error) = admission::admit_queued(cx, row, argv, &keys) {
             cx.reply.error(error.as_bytes());
             continue;
         }

@@ -19,6 +19,7 @@ pub mod slots;
 use resp::args::Arguments;
 use store::gate::Pinned;
 
+use crate::command::args::KeyAt;
 use crate::command::error::{CommandError, CommandResult, printable};
 use crate::command::keys::collect_keys;
 use crate::command::{self, RowId, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, Spec};
@@ -38,10 +39,10 @@ use crate::session::slot_moves::Passage;
 use crate::turn::Turn;
 use crate::turn::expansion::{all_have, any_has, each_request, lacks_subcommand, stops_the_world};
 use crate::turn::request::Request;
-use crate::users::Account;
 use crate::users::log::{Reason, Refusal, RefusalContext};
 use crate::users::refusing;
 use crate::users::verdict::{CheckedCommand, Known, Lack};
+use crate::users::{Account, OF_NODES};
 use config::{Config, Permission};
 
 /// Milliseconds after which a command that would change a held key tries again.
@@ -73,8 +74,8 @@ impl Engine {
             return self.admit_replicated(turn, session, (row, request.argv), term);
         }
         permitted(turn, session, row.command)?;
-        allowed_to_import(session, row.command, request)?;
         session.user.look(&self.users);
+        self.allowed_to_import(session, row.command, request.keys)?;
         self.authenticated(session, row.command)?;
         self.allowed_to_user(turn, session, (row, request.argv))?;
         let own = (&row.command.spec, request.argv, request.keys);
@@ -361,17 +362,15 @@ fn cut(bytes: &[u8], room: usize) -> &[u8] {
     &bytes[..bytes.len().min(room)]
 }
 
-/// Whether a connection that brings slots may send a command: one that writes in these slots alone,
-/// as long as the import goes on, or one that writes nothing.
+/// Whether a write of a connection that brings slots needs no right of its user to the command: it
+/// is one of those that a source sends, which wait for nothing and change keys of these slots alone
+/// ([`Engine::allowed_to_import`]). MIGRATE, which sends values to other servers, is none.
 #[inline]
-fn allowed_to_import(session: &Session, command: &Spec, request: &Request<'_>) -> CommandResult {
-    let Some(own) = &session.import else { return Ok(()) };
-    let writes = command.has(command::WRITE | command::MAY_REPLICATE | command::SCRIPT);
-    let slots = request.keys.iter().map(|key| key.slot);
-    if !writes || !request.keys.is_empty() && own.import.admits(slots) {
-        return Ok(());
-    }
-    Err(CommandError::IMPORT_OVER)
+pub(crate) fn brings(session: &Session, command: &Spec) -> bool {
+    session.import.is_some()
+        && session.transaction.is_none()
+        && command.has(command::WRITE)
+        && !command.has(command::NOSCRIPT | command::BLOCKING)
 }
 
 fn right_arity(command: &Spec, argv: Arguments<'_>) -> CommandResult {
@@ -416,6 +415,25 @@ fn allowed_while_monitoring(session: &Session, command: &Spec) -> CommandResult 
 }
 
 impl Engine {
+    /// Whether a connection that brings slots may send a command: one that writes in these slots
+    /// alone, as long as the import goes on and the user may bring slots, or one that writes
+    /// nothing.
+    #[inline]
+    fn allowed_to_import(
+        &self,
+        session: &Session,
+        command: &Spec,
+        keys: &[KeyAt],
+    ) -> CommandResult {
+        let Some(own) = &session.import else { return Ok(()) };
+        if !command.has(command::WRITE | command::MAY_REPLICATE | command::SCRIPT) {
+            return Ok(());
+        }
+        let slots = keys.iter().map(|key| key.slot);
+        let goes_on = || own.import.admits(slots) && self.is_of_nodes(session.user.account());
+        if !keys.is_empty() && goes_on() { Ok(()) } else { Err(CommandError::IMPORT_OVER) }
+    }
+
     /// Whether a client has shown who it is, where it must.
     #[inline]
     fn authenticated(&self, session: &Session, command: &Spec) -> CommandResult {
@@ -433,9 +451,9 @@ impl Engine {
         session: &Session,
         (row, argv): (&Row, Arguments<'_>),
     ) -> CommandResult {
-        // Whoever may bring slots may write what is in them: [`allowed_to_import`].
-        let brings = session.import.is_some() && row.command.has(command::WRITE);
-        if session.user.restricted().is_none() || session.replays || brings {
+        // Whoever may bring slots may write what is in them.
+        let is_free = session.replays || brings(session, row.command);
+        if session.user.restricted().is_none() || is_free {
             return Ok(());
         }
         let asked = asked(session, row, argv);
@@ -597,6 +615,26 @@ impl Context<'_> {
         Err(CommandError::text("NOPERM No permissions to access a key"))
     }
 
+    /// Whether the client may speak for a node of the cluster, with this option of the command that
+    /// runs.
+    ///
+    /// # Errors
+    /// Its user has not the right to that. The log of users has it.
+    pub fn may_speak_for_nodes(&self, option: &str) -> CommandResult {
+        if self.engine.is_of_nodes(self.session.user.account()) {
+            return Ok(());
+        }
+        let (object, user) = (OF_NODES.into(), self.session.user.name().to_vec());
+        let context = RefusalContext::TopLevel;
+        self.note_refusal(Refusal { reason: Reason::Command, context, object, user });
+        let (user, command) = (self.session.user.name(), self.row.command.full_name());
+        let why = format!(
+            " may not speak for a node of the cluster: {command} {option} needs the right to run \
+             the '{OF_NODES}' command"
+        );
+        Err(CommandError::line([b"NOPERM User ", user, why.as_bytes()].concat()))
+    }
+
     /// Whether the client's user may run a command of this name with the keys of the command that
     /// runs, which has these arguments.
     ///
@@ -642,11 +680,17 @@ fn lack_of(
 }
 
 /// Whether a transaction may run a command that was admitted when it was queued. A command before
-/// it in the same transaction may have made this server a replica, and the rights of the user may
-/// be others.
-pub fn admit_queued(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>) -> CommandResult {
+/// it in the same transaction may have made this server a replica, the rights of the user may be
+/// others, and slots that the connection brings may have come to an end.
+pub fn admit_queued(
+    cx: &mut Context<'_>,
+    row: &Row,
+    argv: Arguments<'_>,
+    keys: &[KeyAt],
+) -> CommandResult {
     let command = &row.command.spec;
     cx.session.user.look(&cx.engine.users);
+    cx.engine.allowed_to_import(cx.session, command, keys)?;
     cx.engine.authenticated(cx.session, command)?;
     if let Some(lack) = lack_of(cx, row, argv, RefusalContext::Multi) {
         let reason = refusing::reason_at_exec(lack);

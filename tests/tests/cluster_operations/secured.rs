@@ -13,11 +13,13 @@ use tests::server::{Server, Target, dunlin_binary};
 
 use crate::interrupted::in_words;
 
-/// The users of the nodes. The rules of `node` and `keeper` are those of docs/security.md.
+/// The users of the nodes. The rules of `node` and `keeper` are those of docs/security.md, those of
+/// `backup` those of docs/backup.md.
 const USERS: &str = "\
 user default off
 user node on >nodes-word NODE_RULES
 user keeper on >keepers-word KEEPER_RULES
+user backup on >backups-word BACKUP_RULES
 user app on >apps-word ~* &* +@all -@dangerous
 ";
 
@@ -29,10 +31,11 @@ struct Secured {
 }
 
 /// The rules that a page of the documentation gives a user.
-fn rules(user: &str) -> Result<String> {
-    let page = fs::read_to_string(tests::server::repository().join("docs/security.md"))?;
+fn rules(page: &str, user: &str) -> Result<String> {
+    let page = fs::read_to_string(tests::server::repository().join("docs").join(page))?;
     let start = format!("ACL SETUSER {user} ");
     let line = page.lines().find_map(|line| line.split_once(&start)).context("a line for it")?.1;
+    let line = line.split('`').next().unwrap_or_default();
     let words = line.split(' ').filter(|word| !word.starts_with('>') && *word != "on");
     Ok(words.collect::<Vec<_>>().join(" "))
 }
@@ -52,8 +55,9 @@ impl Secured {
             etcd.control(&words.split(' ').collect::<Vec<_>>())?;
         }
         let directory = tempfile::tempdir()?;
-        let users = USERS.replace("NODE_RULES", &rules("node")?);
-        let users = users.replace("KEEPER_RULES", &rules("keeper")?);
+        let users = USERS.replace("NODE_RULES", &rules("security.md", "node")?);
+        let users = users.replace("KEEPER_RULES", &rules("security.md", "keeper")?);
+        let users = users.replace("BACKUP_RULES", &rules("backup.md", "backup")?);
         let encryption = Encryption::make()?;
         let mut secured = Secured { etcd, encryption, nodes: Vec::new(), directory };
         for number in 0..count {
@@ -238,6 +242,17 @@ fn a_cluster_works_with_certificates_passwords_and_few_rights() -> Result<()> {
         let reply = client.call_text(line)?;
         let text = String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned();
         ensure!(text.starts_with("NOPERM"), "{line}: {reply:?}");
+    }
+    // One that copies data does not acknowledge in the name of a member, nor forbid a failover.
+    let mut client = secured.nodes[owner].connect()?;
+    client.call(&["AUTH", "backup", "backups-word"])?;
+    let own = "03".repeat(20);
+    for (option, words) in
+        [("cluster-node", format!("{own}:1")), ("cluster-promise", format!("{own} 1 1 1000"))]
+    {
+        let reply = client.call(&["REPLCONF", option, &words])?;
+        let text = String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned();
+        ensure!(text.starts_with("NOPERM User backup may not speak for a node"), "{text}");
     }
     Ok(())
 }

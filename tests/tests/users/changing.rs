@@ -146,6 +146,132 @@ fn a_replica_is_closed_without_the_right_to_be_one() -> Result<()> {
     wait_until("it is gone", || Ok(said(&admin.call_text("CLIENT LIST TYPE replica")?).is_empty()))
 }
 
+/// What the node of a cluster says that it is.
+const NODE: &str = "REPLCONF cluster-node 0303030303030303030303030303030303030303:1";
+
+/// What one is told that may not say so.
+const NO_NODE: &str = "-NOPERM User u may not speak for a node of the cluster";
+
+#[test]
+fn a_link_speaks_for_a_node_only_with_the_right_of_nodes() -> Result<()> {
+    let (server, mut admin) = with_user("+psync +replconf +ping +auth")?;
+    let mut backup = connect_as(&server, "u")?;
+    expect(&mut backup, NODE, NO_NODE)?;
+    // Nor hidden among other words.
+    expect(&mut backup, &NODE.replace("REPLCONF", "REPLCONF capa eof"), NO_NODE)?;
+    let promise = "0303030303030303030303030303030303030303 1 1 1";
+    let promise = backup.call(&["REPLCONF", "cluster-promise", promise])?;
+    ensure!(promise.is_error() && said(&promise).contains("cluster-promise needs the right"));
+    expect(&mut admin, "ACL SETUSER u +slotmove", "OK")?;
+    let (mut early, mut other, mut link) =
+        (connect_as(&server, "u")?, connect_as(&server, "u")?, connect_as(&server, "u")?);
+    for client in [&mut early, &mut other, &mut link] {
+        expect(client, NODE, "OK")?;
+    }
+    link.send(&["PSYNC", "?", "-1"])?;
+    wait_until("it is one", || {
+        Ok(said(&admin.call_text("CLIENT LIST TYPE replica")?).contains(" user=u "))
+    })?;
+    // One that only copies stays where one that speaks for a node does not.
+    backup.send(&["PSYNC", "?", "-1"])?;
+    let replicas = |admin: &mut Client| -> Result<usize> {
+        Ok(said(&admin.call_text("CLIENT LIST TYPE replica")?).matches("id=").count())
+    };
+    wait_until("both are", || Ok(replicas(&mut admin)? == 2))?;
+    expect(&mut admin, "ACL SETUSER u -slotmove", "OK")?;
+    wait_until("one is gone", || Ok(replicas(&mut admin)? == 1))?;
+    // What was said before counts no more, nor under another name.
+    expect(&mut early, "PSYNC ? -1", NO_NODE)?;
+    expect(&mut admin, "ACL SETUSER u +slotmove", "OK")?;
+    expect(&mut admin, "ACL SETUSER copier on nopass +psync +replconf", "OK")?;
+    expect(&mut other, "AUTH copier x", "OK")?;
+    expect(&mut other, NODE, "-NOPERM User copier may not speak for a node")
+}
+
+/// A connection that brings slot 5061, that of `{bar}`.
+fn importing(server: &Server) -> Result<Client> {
+    let mut source = connect_as(server, "u")?;
+    source.call_text("SLOTMOVE BEGIN move 5061 1 1")?;
+    expect(&mut source, "SET {bar}k v", "OK")?;
+    Ok(source)
+}
+
+fn with_mover(rules: &str) -> Result<(Server, Client)> {
+    let options = [("threads", "2"), ("enable-debug-command", "yes")];
+    let server = Server::start(Target::Dunlin, &options)?;
+    let mut admin = server.connect()?;
+    expect(&mut admin, &format!("ACL SETUSER u on nopass {rules}"), "OK")?;
+    Ok((server, admin))
+}
+
+#[test]
+fn who_brings_slots_may_write_into_them_and_nothing_else() -> Result<()> {
+    let (server, _admin) = with_mover("+slotmove")?;
+    let mut source = importing(&server)?;
+    for read in
+        ["GET {bar}k", "STRLEN {bar}k", "EXISTS {bar}k", "MGET {bar}k {bar}l", "DUMP {bar}k"]
+    {
+        expect(&mut source, read, "-NOPERM")?;
+    }
+    // Together they would take the short way.
+    let pipelined = ["SET {bar}a 1", "GET {bar}a", "SET {bar}a 2", "GET {bar}a"];
+    for line in pipelined {
+        source.send(&line.split(' ').collect::<Vec<_>>())?;
+    }
+    for line in pipelined {
+        let Received::Reply(reply) = source.receive()? else { anyhow::bail!("it is closed") };
+        ensure!(reply.is_error() == line.starts_with("GET"), "{line}: {reply:?}");
+    }
+    // No value goes to another server, and nobody waits.
+    for line in ["MIGRATE 127.0.0.1 1 {bar}k 0 1000 COPY", "BLPOP {bar}none 0.01"] {
+        expect(&mut source, line, "-NOPERM")?;
+    }
+    expect(&mut source, "SET other v", "-ERR the import of these slots is over")
+}
+
+#[test]
+fn who_loses_the_right_to_bring_slots_is_closed() -> Result<()> {
+    // Whatever else its rights are.
+    for rules in ["+slotmove", "+@all ~* &*"] {
+        for change in ["-slotmove", "off", "-@all"] {
+            let (server, mut admin) = with_mover(rules)?;
+            let mut source = importing(&server)?;
+            expect(&mut admin, &format!("ACL SETUSER u {change}"), "OK")?;
+            let _ = source.send(&["SET", "{bar}k", "late"]);
+            ensure!(is_closed(&mut source)?, "{rules} {change}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn another_user_brings_no_slots() -> Result<()> {
+    let (server, mut admin) = with_mover("+slotmove")?;
+    expect(&mut admin, "ACL SETUSER shop on nopass ~shop:* +@all", "OK")?;
+    expect(&mut admin, "ACL SETUSER default resetkeys ~shop:*", "OK")?;
+    for (change, reply) in [("AUTH shop x", "OK"), ("RESET", "RESET")] {
+        let mut source = importing(&server)?;
+        expect(&mut source, change, reply)?;
+        expect(&mut source, "SET {bar}k v", super::NO_KEY)?;
+        expect(&mut source, "SLOTMOVE SURE", "-ERR this connection brings no slots")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn writes_that_were_queued_do_not_outlive_their_import() -> Result<()> {
+    let (server, mut admin) = with_mover("+@all ~* &*")?;
+    let mut source = importing(&server)?;
+    expect(&mut source, "MULTI", "OK")?;
+    expect(&mut source, "SET {bar}k late", "QUEUED")?;
+    let mut next = connect_as(&server, "u")?;
+    next.call_text("SLOTMOVE BEGIN move 5061 1 2")?;
+    let reply = source.call_text("EXEC")?;
+    let Reply::Array(replies) = &reply else { anyhow::bail!("{reply:?}") };
+    ensure!(replies.iter().all(Reply::is_error), "{reply:?}");
+    expect(&mut admin, "PING", "PONG")
+}
+
 #[test]
 fn one_that_watches_nodes_is_closed() -> Result<()> {
     let (server, port) = Server::start_with_http(&[])?;

@@ -40,7 +40,11 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             return Ok(());
         }
         if is_one_of(&[b"cluster-promise"]) {
+            cx.may_speak_for_nodes("cluster-promise")?;
             return ask_for_promise(cx, args.bytes()?);
+        }
+        if is_one_of(&[b"cluster-node"]) {
+            cx.may_speak_for_nodes("cluster-node")?;
         }
         let introduction = cx.session.introduction.get_or_insert_default();
         introduce(introduction, option, args)?;
@@ -175,6 +179,10 @@ fn sync_with(cx: &mut Context<'_>, from: Option<(&[u8], &[u8])>) -> CommandResul
     let introduction = cx.session.introduction.as_deref().cloned().unwrap_or_default();
     if introduction.filters() && !introduction.has(capability::END_MARK) {
         return Err(CommandError::text("ERR Filtered replica requires EOF capability"));
+    }
+    if introduction.node.is_some() {
+        // The right may be gone since.
+        cx.may_speak_for_nodes("of a cluster-node")?;
     }
     let from = match from {
         Some((history, offset)) => {

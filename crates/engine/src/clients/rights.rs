@@ -5,7 +5,8 @@
 //! |---|---|
 //! | of a user that is gone | is closed |
 //! | that has subscribed to a channel, or to a pattern | is closed |
-//! | that monitors others, or is a replica | is closed |
+//! | that monitors others, is a replica, or speaks for a node of the cluster | is closed |
+//! | that brings slots, also when its user is off | is closed |
 //! | that follows or waits for changes of keys, or watches nodes | is closed |
 //! | that waits for a key | is refused when the key has something for it |
 //! | with a transaction | is refused those commands by EXEC |
@@ -22,7 +23,8 @@ use crate::nodes::kept::PREFIX;
 use crate::session::awaited::Awaited;
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
-use crate::users::{Account, Changed, Users};
+use crate::session::replicas::Replica;
+use crate::users::{Account, Changed, OF_NODES, Users};
 
 impl Engine {
     /// Users have changed, while the world is stopped. Takes from clients what they have lost.
@@ -34,10 +36,17 @@ impl Engine {
             changed.iter().map(|own| (&*own.before.name, own)).collect();
         let mut doomed: HashSet<u64> = HashSet::new();
         let mut concerned: HashMap<u64, (Arc<Client>, &Changed, &Account)> = HashMap::new();
+        let importers = self.slot_moves.importers();
         for client in self.clients.all() {
             let Some(change) = by_name.get(client.names.lock().user()) else { continue };
             match &change.after {
                 None => {
+                    doomed.insert(client.id);
+                }
+                Some(after)
+                    if importers.contains(&client.id)
+                        && !(after.is_on && self.is_of_nodes(after)) =>
+                {
                     doomed.insert(client.id);
                 }
                 Some(after) if after.is_unrestricted => {}
@@ -55,6 +64,21 @@ impl Engine {
             self.host.wake(&client);
         }
         closes_me
+    }
+
+    /// Whether a user may speak for a node of the cluster.
+    pub fn is_of_nodes(&self, account: &Account) -> bool {
+        self.commands.find(OF_NODES.as_bytes()).is_some_and(|row| account.may_call(row.id))
+    }
+
+    /// Closes a replica that speaks for a node of the cluster without the right to that: its user
+    /// may have lost it before others could see the replica.
+    pub fn close_if_it_speaks_for_nobody(&self, replica: &Replica) {
+        let account = self.users.find(replica.client.names.lock().user());
+        let may = account.is_some_and(|account| self.is_of_nodes(&account));
+        if replica.introduction.node.is_some() && !may {
+            replica.client.kill();
+        }
     }
 
     /// Adds clients that do what their users may do no more.
@@ -108,6 +132,14 @@ impl Engine {
                 || waits_in_vain
             {
                 doomed.insert(client.id);
+            }
+        }
+        let by_client = |id: u64| concerned.get(&id).map(|(_, _, after)| *after);
+        for replica in self.replicas.all() {
+            let speaks = replica.introduction.node.is_some();
+            let after = by_client(replica.client.id).filter(|_| speaks);
+            if after.is_some_and(|after| !self.is_of_nodes(after)) {
+                doomed.insert(replica.client.id);
             }
         }
         self.followers.each(|follower| {

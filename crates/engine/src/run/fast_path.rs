@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use store::Key;
 use store::gate::Pinned;
 
-use crate::admission::allowed_shortly;
+use crate::admission::{allowed_shortly, brings};
 use crate::command::{self, args::Args};
 use crate::db::Db;
 use crate::db::expiry::Expiry;
@@ -139,8 +139,8 @@ impl Engine {
         // Replies to writes that are to be held take the slow path.
         let holds = session.durability.or_default(&turn.config).holds_replies();
         let refuses_writes = (turn.refuses_writes || holds) && !is_replicated;
-        let is_restricted =
-            session.user.is_restricted() && !is_replicated && session.import.is_none();
+        let is_restricted = session.user.is_restricted() && !is_replicated;
+        let may_import = session.import.is_none() || self.is_of_nodes(session.user.account());
         let locked = self.keyspace.no_slots(pinned, turn.clock);
         let Some((row, _)) = fast_request(requests, begin) else { return 0 };
         let (parts, effects) = turn.parts();
@@ -163,7 +163,10 @@ impl Engine {
             if refuses_writes && row.command.has(command::WRITE) {
                 break;
             }
-            if is_restricted && !allowed_shortly(cx.session, row, &request, &mut known) {
+            if is_restricted
+                && !brings(cx.session, row.command)
+                && !allowed_shortly(cx.session, row, &request, &mut known)
+            {
                 break;
             }
             if let Some(view) = node {
@@ -173,7 +176,7 @@ impl Engine {
                 }
             }
             if let Some(own) = &import
-                && !own.admits(request.keys.iter().map(|key| key.slot))
+                && !(may_import && own.admits(request.keys.iter().map(|key| key.slot)))
             {
                 break;
             }

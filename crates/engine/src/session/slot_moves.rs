@@ -38,6 +38,8 @@ pub type Attempt = (u64, u64);
 pub struct Import {
     /// The name of the move.
     pub id: Box<[u8]>,
+    /// The number of the client that brings them.
+    client: u64,
     attempt: Attempt,
     /// The slots.
     pub slots: SlotSet,
@@ -307,6 +309,11 @@ impl SlotMoves {
         self.imports.lock().iter().any(|own| *own.id == *id && own.attempt > attempt)
     }
 
+    /// The numbers of the clients that bring slots.
+    pub fn importers(&self) -> Vec<u64> {
+        self.imports.lock().iter().map(|own| own.client).collect()
+    }
+
     /// Begins an import: earlier ones of the same slots end. The keys of the slots are to be
     /// deleted before anything arrives, for which the waiter waits.
     pub fn begin(
@@ -317,7 +324,8 @@ impl SlotMoves {
     ) -> Importing {
         self.given.lock().retain(|slot, _| !slots.has(*slot));
         self.look(&self.holds.lock());
-        let import = Arc::new(Import { id: id.into(), attempt, slots, stage: AtomicU8::new(0) });
+        let (id, client) = (id.into(), waiter.client.id);
+        let import = Arc::new(Import { id, client, attempt, slots, stage: AtomicU8::new(0) });
         let mut earlier = self.imports.lock().clone();
         earlier.retain(|own| own.slots.meets(&import.slots));
         earlier.iter().for_each(|own| self.end(own));

@@ -278,8 +278,13 @@ impl Session {
         self.script_tries = 0;
     }
 
-    /// It acts for another user from now on.
+    /// It acts for another user from now on, and for no node of a cluster: it brings no slots any
+    /// more.
     pub fn set_user(&mut self, user: User) {
+        self.import = None;
+        if let Some(own) = &mut self.introduction {
+            own.node = None;
+        }
         if user.name() != self.user.name() {
             self.client.names.lock().user = Some(user.name().into());
         }

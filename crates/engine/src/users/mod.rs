@@ -50,6 +50,10 @@ pub use account::{Account, DEFAULT_USER};
 pub use file::BadUser;
 pub(crate) use patterns::Access;
 
+/// The command that nodes of a cluster need and nobody else: whoever may run it is one of them. A
+/// user that may only copy data, as for backups, may not speak for a node.
+pub const OF_NODES: &str = "slotmove";
+
 use account::Terms;
 use catalog::Catalog;
 use error::RuleError;

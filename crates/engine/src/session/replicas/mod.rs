@@ -269,7 +269,9 @@ impl Replicas {
         let mut nodes: Vec<(NodeId, Option<u64>)> = Vec::new();
         for own in self.all() {
             let Some(node) = own.introduction.node else { continue };
-            let counts = own.is_online() && own.introduction.epoch >= epoch;
+            // One whose user has lost the right to speak for a node is about to be closed.
+            let counts =
+                own.is_online() && own.introduction.epoch >= epoch && !own.client.is_killed();
             let offset = counts.then(|| own.acknowledged());
             match nodes.iter_mut().find(|(other, _)| *other == node) {
                 // Nothing is less than any offset.
@@ -400,6 +402,8 @@ mod tests {
         assert!(!replicas.is_replaced(&later, 90_000), "it is the last");
         replicas.remove(&earlier);
         assert_eq!(replicas.nodes(), [(node, 14)]);
+        later.client.kill();
+        assert_eq!(replicas.nodes(), [], "it counts no more, closed or not");
     }
 
     #[test]
