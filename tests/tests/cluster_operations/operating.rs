@@ -34,6 +34,12 @@ fn all_nodes_are_restarted_in_turn_while_clients_write() -> Result<()> {
             for (index, port) in ports.iter().enumerate() {
                 let asked = directory.path().join(format!("ask.{port}"));
                 if asked.exists() {
+                    if restarted.is_empty() {
+                        let other = tool(&deployment, &words)?.output()?;
+                        let said = in_words(&other);
+                        let is_told = said.contains("one upgrade at a time, and process");
+                        ensure!(other.status.code() == Some(1) && is_told, "{said}");
+                    }
                     let code = deployment.nodes[index].terminate()?;
                     ensure!(code == Some(0), "{code:?}");
                     deployment.nodes[index].start_again()?;
