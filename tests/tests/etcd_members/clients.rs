@@ -216,9 +216,9 @@ fn check(nodes: &Nodes, clients: Clients) -> Result<()> {
                 ensure!(heard.get(&index) == Some(&value), "{line}: {:?}", heard.get(&index));
             }
             ["queue", key, index] => {
-                let is_there = there
-                    .iter()
-                    .any(|node| node["key"] == key && node["createdIndex"].to_string() == index);
+                let index: u64 = index.parse()?;
+                let is_there =
+                    there.iter().any(|node| node["key"] == key && node["createdIndex"] == index);
                 ensure!(is_there, "{line}");
             }
             ["lock", _] => {}

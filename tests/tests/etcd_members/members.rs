@@ -82,8 +82,11 @@ fn leader(ports: &[u16]) -> Option<usize> {
     ports.iter().position(leads)
 }
 
-/// The numbers, names and addresses of all members, and the number of their leader.
-fn members(port: u16) -> Result<(Vec<(String, String, String)>, String)> {
+/// A member's number, name and address.
+type Member = (String, String, String);
+
+/// All members, and the number of their leader.
+fn members(port: u16) -> Result<(Vec<Member>, String)> {
     let read = |line: &str| -> Result<Value> {
         Ok(serde_json::from_slice(&told(port, line).context("an answer")?.body)?)
     };
