@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
 use crate::slots::SlotRanges;
 use crate::store::Revision;
+use crate::texts;
 use crate::topology::{Address, MigrationState};
 
 /// The keys of one cluster.
@@ -100,7 +101,10 @@ impl Keys {
                 Subject::Candidate(shard.parse().ok()?, node.parse().ok()?)
             }
             "failovers" => Subject::Failover(name.parse().ok()?),
-            "migrations" => Subject::Migration(name.into()),
+            // It is shown in lines.
+            "migrations" if name.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Subject::Migration(name.into())
+            }
             _ => return None,
         })
     }
@@ -115,10 +119,10 @@ pub struct MemberValue {
     /// Where it is reached.
     pub address: Address,
     /// Where it stands.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "texts::line")]
     pub zone: String,
     /// Its name for people.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "texts::line")]
     pub name: String,
 }
 
@@ -131,6 +135,7 @@ pub struct AliveValue {
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub replaces: Incarnation,
     /// The version of its program.
+    #[serde(deserialize_with = "texts::line")]
     pub version: String,
 }
 
@@ -246,4 +251,33 @@ pub fn encode(value: &impl Serialize) -> Vec<u8> {
 /// What a stored value says; `None` when it says nothing of the kind.
 pub fn decode<'d, V: Deserialize<'d>>(value: &'d [u8]) -> Option<V> {
     serde_json::from_slice(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_with_a_text_that_is_more_than_that_is_none() {
+        let member = |host: &str, hostname: &str, zone: &str, name: &str| {
+            let address = format!(r#"{{"host":"{host}","hostname":"{hostname}"}}"#);
+            let text = format!(r#"{{"address":{address},"zone":"{zone}","name":"{name}"}}"#);
+            decode::<MemberValue>(text.as_bytes()).is_some()
+        };
+        for host in ["10.0.0.1", "fe80::1%eth0", "db-1.my_zone.example", ""] {
+            assert!(member(host, host, "east 1", "né"), "{host}");
+        }
+        for host in [r"a\r\nb", "a b", "user@host", "host/x?", r"\u001b[31m", "<img>"] {
+            assert!(!member(host, "b", "", "") && !member("b", host, "", ""), "{host}");
+        }
+        for text in [r"a\nb", r"\u001b[2J", r"\u0007"] {
+            assert!(!member("a", "", text, "") && !member("a", "", "", text), "{text}");
+            let text = format!(r#"{{"incarnation":1,"version":"{text}"}}"#);
+            assert_eq!(decode::<AliveValue>(text.as_bytes()), None, "{text}");
+        }
+        let own = Keys::new("x");
+        let key = |id: &str| own.of(&Subject::Migration(id.into()));
+        assert!(own.subject(&key("4a2b")).is_some());
+        assert_eq!(own.subject(&key("4a\n2b")), None);
+    }
 }

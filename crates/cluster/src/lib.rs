@@ -14,4 +14,5 @@ pub mod rebuild;
 mod simulation;
 pub mod slots;
 pub mod store;
+mod texts;
 pub mod topology;

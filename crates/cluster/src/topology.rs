@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
 use crate::slots::{SLOT_COUNT, SlotRanges};
 use crate::store::Revision;
+use crate::texts;
 
 /// Where clients and other nodes reach a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Address {
     /// An IP address, or what else the operator announces.
+    #[serde(deserialize_with = "texts::host")]
     pub host: String,
     /// The port for plain connections; 0: there is none.
     #[serde(default)]
@@ -26,7 +28,7 @@ pub struct Address {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub https_port: u16,
     /// The host's name, if the operator announces one; else empty.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "texts::host")]
     pub hostname: String,
 }
 

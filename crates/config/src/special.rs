@@ -420,6 +420,17 @@ pub(super) fn check_hostname(name: &[u8]) -> Result<(), &'static str> {
         .ok_or("Hostnames may only contain alphanumeric characters, hyphens or dots")
 }
 
+/// Checks an address that a node announces: an IP address, with or without a zone, or a name of
+/// domains. It is shown in lines of replies, in headers of HTTP and on terminals.
+pub(super) fn check_announced_address(address: &[u8]) -> Result<(), &'static str> {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".:-_%".contains(byte);
+    address
+        .iter()
+        .all(allowed)
+        .then_some(())
+        .ok_or("An address may only contain letters, digits and the signs .:-_%")
+}
+
 /// Checks the name of a cluster: it is a part of keys of etcd.
 pub(super) fn check_cluster_name(name: &[u8]) -> Result<(), &'static str> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
@@ -443,7 +454,9 @@ pub(super) fn check_etcd_addresses(addresses: &[u8]) -> Result<(), &'static str>
 /// Checks the name of a node.
 pub(super) fn check_node_name(name: &[u8]) -> Result<(), &'static str> {
     let refused = |byte: &u8| b"!#$%&()*+:;<>?@[]^{}|~".contains(byte);
-    let wrong = name.iter().any(refused);
+    // It is shown in lines.
+    let is_text = std::str::from_utf8(name).is_ok_and(|name| !name.contains(char::is_control));
+    let wrong = !is_text || name.iter().any(refused);
     (!wrong).then_some(()).ok_or("Announced human node name contained invalid character")
 }
 

@@ -12,9 +12,9 @@ use super::kinds::{
 };
 use super::special::{
     BindAddresses, ClientOutputLimits, Directory, EventLetters, FollowPrimary, OnSignal, OomScores,
-    Percentiles, SaveRules, Words, check_appenddirname, check_appendfilename, check_cluster_name,
-    check_dbfilename, check_etcd_addresses, check_hostname, check_locale, check_node_name,
-    check_title,
+    Percentiles, SaveRules, Words, check_announced_address, check_appenddirname,
+    check_appendfilename, check_cluster_name, check_dbfilename, check_etcd_addresses,
+    check_hostname, check_locale, check_node_name, check_title,
 };
 use super::values::{
     AppendFsync, ClusterDurability, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy,
@@ -587,7 +587,9 @@ directives! {
     /// Bytes that may wait for another node; 0 without bound.
     cluster_link_sendbuf_limit: u64 = 0 => named("cluster-link-sendbuf-limit").without_effect(NO_BUS), ANY_MEMORY;
     /// Address that the node announces; empty announces the one by which it reaches etcd.
-    cluster_announce_ip: Vec<u8> = Vec::new() => named("cluster-announce-ip"), OPTIONAL_TEXT;
+    cluster_announce_ip: Vec<u8> = Vec::new()
+        => named("cluster-announce-ip"),
+        OPTIONAL_TEXT.checked("letters, digits and .:-_%; empty for none", check_announced_address);
     /// Host name that the node announces.
     cluster_announce_hostname: Vec<u8> = Vec::new()
         => named("cluster-announce-hostname"),

@@ -190,13 +190,24 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Adds a header. Line ends must not be in its value.
+    /// Adds a header. A line end in its value becomes a space: it would begin another header.
     #[inline]
     pub fn header(&mut self, name: &str, value: &[u8]) {
         self.put(name.as_bytes());
         self.put(b": ");
-        self.put(value);
+        match memchr::memchr2(b'\r', b'\n', value) {
+            None => self.put(value),
+            Some(_) => self.put_without_line_ends(value),
+        }
         self.put(b"\r\n");
+    }
+
+    #[cold]
+    fn put_without_line_ends(&mut self, value: &[u8]) {
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let line: Vec<u8> =
+            value.iter().map(|byte| if is_end(byte) { b' ' } else { *byte }).collect();
+        self.put(&line);
     }
 
     /// Adds a header whose value is a number.

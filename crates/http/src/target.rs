@@ -46,6 +46,16 @@ impl<'t> Target<'t> {
     }
 }
 
+/// The address of a request from its path on, without the host that it may name.
+pub fn origin_form(text: &str) -> String {
+    let named = Target::split(text.as_bytes()).ok().and_then(|target| target.authority);
+    let at = named.map_or(0, |named| "http://".len() + named.len());
+    match text.get(at..) {
+        Some(rest) if rest.starts_with('/') => rest.to_owned(),
+        rest => format!("/{}", rest.unwrap_or_default()),
+    }
+}
+
 /// Whether decoding a part of a path would change it.
 #[inline]
 pub fn is_encoded(text: &[u8]) -> bool {
@@ -123,6 +133,20 @@ mod tests {
         assert_eq!(Target::split(b"http://host?q").unwrap().query, b"q");
         assert_eq!(Target::split(b"host:80"), Err(Malformed));
         assert_eq!(Target::split(b""), Err(Malformed));
+    }
+
+    #[test]
+    fn an_address_is_taken_from_its_path_on() {
+        for (text, own) in [
+            ("/v1/keys/a?b#c", "/v1/keys/a?b#c"),
+            ("//evil/a", "//evil/a"),
+            ("HTTP://127.0.0.1:1/v1/keys/%7Ba%7D?b", "/v1/keys/%7Ba%7D?b"),
+            ("http://host?q", "/?q"),
+            ("http://host", "/"),
+            ("", "/"),
+        ] {
+            assert_eq!(origin_form(text), own, "{text}");
+        }
     }
 
     #[test]

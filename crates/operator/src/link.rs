@@ -8,6 +8,7 @@ use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use resp::client::Value;
 
 use crate::options::Access;
+use crate::print::word;
 use crate::record::place;
 
 /// How long a node may take to connect, and to answer a command wholly.
@@ -18,7 +19,7 @@ const LONGEST_ANSWER: usize = 16 << 20;
 /// The address of a node that this program uses, as people write it.
 pub(crate) fn place_of(node: &Node) -> String {
     let port = if node.address.port == 0 { node.address.tls_port } else { node.address.port };
-    place(&node.address.host, port)
+    word(&place(&node.address.host, port))
 }
 
 /// Connects to a node and enters.

@@ -12,7 +12,19 @@ pub(crate) fn say(line: &str) {
 
 /// A text without what would control a terminal: nodes choose their names and addresses.
 fn shown(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && c != '\n', "?")
+    text.replace(|c: char| is_ruling(c) && c != '\n', "?")
+}
+
+/// A word of others, for a place in a line: without line ends, too.
+pub(crate) fn word(text: &str) -> String {
+    text.replace(is_ruling, "?")
+}
+
+/// Whether a sign controls a terminal, or turns the direction of the text around it.
+fn is_ruling(sign: char) -> bool {
+    let turns =
+        matches!(sign, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    sign.is_control() || turns
 }
 
 /// Tells the user that something is wrong.

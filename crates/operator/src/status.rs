@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::link::{self, MoveReport, NodeReport, place_of};
 use crate::options::{Access, Options};
-use crate::print::say;
+use crate::print::{say, word};
 use crate::record::{Reading, Store};
 use crate::table::table;
 use crate::trouble::Trouble;
@@ -225,7 +225,7 @@ fn text(options: &Options, reading: &Reading, answers: &Answers, problems: &[Str
         topology.epoch(),
     );
     for problem in problems {
-        text.push_str(&format!("! {problem}\n"));
+        text.push_str(&format!("! {}\n", word(problem)));
     }
     let headings =
         ["SHARD", "SLOTS", "NODE", "ADDRESS", "ROLE", "STATE", "EPOCH", "LAG", "ZONE", "VERSION"];

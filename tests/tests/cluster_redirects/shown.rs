@@ -40,7 +40,8 @@ fn programs_find_their_way() -> Result<()> {
     ensure!(said.matches("PONG").count() == 3, "{said}");
     is_led_by_http(&nodes)?;
     messages_reach_all_nodes(&nodes)?;
-    clients_that_wait_are_served(&nodes)
+    clients_that_wait_are_served(&nodes)?;
+    announces_no_lines(&nodes)
 }
 
 /// The port of HTTP of a node.
@@ -60,6 +61,10 @@ fn is_led_by_http(nodes: &Nodes) -> Result<()> {
         let expected = format!("http://127.0.0.1:{other}/v1/keys/k0");
         ensure!(answer.header("location") == Some(&*expected), "{:?}", answer.header("location"));
     }
+    // From the path on, if the request names a host.
+    let answer = web.ask("GET http://127.0.0.1:1/v1/keys/k0", &[], b"")?;
+    let expected = format!("http://127.0.0.1:{other}/v1/keys/k0");
+    ensure!((answer.status, answer.header("location")) == (307, Some(&*expected)));
     let answer = web.ask("PUT /v1/keys/k0?ttl=100", &[], b"value")?;
     let expected = format!("http://127.0.0.1:{other}/v1/keys/k0?ttl=100");
     ensure!((answer.status, answer.header("location")) == (307, Some(&*expected)));
@@ -99,6 +104,28 @@ fn is_led_by_http(nodes: &Nodes) -> Result<()> {
         "dunlin_cluster_shards_without_primary 0",
     ] {
         ensure!(metrics.contains(&format!("{line}\n")), "{line}");
+    }
+    Ok(())
+}
+
+/// What others show of a node in lines and headers has no line end.
+fn announces_no_lines(nodes: &Nodes) -> Result<()> {
+    let mut client = nodes.all[0].connect()?;
+    for (setting, value) in [
+        ("cluster-announce-ip", "127.0.0.1\r\nX-Evil: 1"),
+        ("cluster-announce-ip", "evil.example/x?"),
+        ("cluster-announce-ip", "user@evil.example"),
+        ("cluster-announce-ip", "\x1b[31m"),
+        ("cluster-announce-hostname", "a\nb"),
+        ("cluster-announce-human-nodename", "a\nb"),
+        ("availability-zone", "a\nb"),
+    ] {
+        let reply = client.call(&["CONFIG", "SET", setting, value])?;
+        ensure!(reply.is_error(), "{setting} takes {value:?}");
+    }
+    for address in ["fe80::1%eth0", "db_1.example", "127.0.0.1"] {
+        let reply = client.call(&["CONFIG", "SET", "cluster-announce-ip", address])?;
+        ensure!(!reply.is_error(), "{address}: {reply:?}");
     }
     Ok(())
 }

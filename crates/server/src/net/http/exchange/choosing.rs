@@ -118,7 +118,7 @@ impl Exchange {
         });
         let Some(node) = node else { return };
         let url = url_of(node, &turn.config, session.client.has_flag(flag::ENCRYPTED));
-        let target = self.envelope.target.as_deref().unwrap_or_default();
+        let target = http::target::origin_form(self.envelope.target.as_deref().unwrap_or("/"));
         self.envelope.location = url.map(|url| format!("{url}{target}").into());
     }
 
