@@ -48,11 +48,18 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
     }
     let rebuild = decide(options, wanted, &answers)?;
     show(&rebuild, &answers, options);
+    check_others(&reading, &rebuild)?;
+    if !options.dry_run {
+        check_elsewhere(&answers, options)?;
+    }
     if !agreed(options)? {
         return Ok(());
     }
     // The user may have thought about it for long.
-    let now = decide(options, wanted, &ask_all(&wanted.nodes, &options.access)?)?;
+    let answers = ask_all(&wanted.nodes, &options.access)?;
+    let now = decide(options, wanted, &answers)?;
+    check_others(&store.read()?, &now)?;
+    check_elsewhere(&answers, options)?;
     if now.topology != rebuild.topology {
         let text = "the nodes know something else now, and nothing was done: look again";
         return Err(Trouble::Failed(text.to_owned()));
@@ -76,14 +83,8 @@ fn decide(options: &Options, wanted: &Recovery, answers: &Answers) -> Result<Reb
 
 /// Waits until all slots are served, and says who has not come yet.
 fn wait(store: &Store, options: &Options, answers: &Answers) -> Result<(), Trouble> {
-    wait_until_served(store, options.timeout).map_err(|trouble| match trouble {
-        Trouble::NotYet(text) if !answers.elsewhere(options).is_empty() => Trouble::NotYet(
-            format!("{text}; nodes that ask another etcd need CONFIG SET cluster-etcd"),
-        ),
-        other => other,
-    })?;
-    let elsewhere: BTreeSet<_> = answers.elsewhere(options).iter().map(|own| own.node).collect();
-    let is_awaited = |id: NodeId| answers.of(id).is_some() && !elsewhere.contains(&id);
+    wait_until_served(store, options.timeout)?;
+    let is_awaited = |id: NodeId| answers.of(id).is_some();
     let is_absent = |node: &&Node| node.shard.is_some() && !node.is_alive();
     let reading = store.wait(options.timeout, &mut |reading| {
         let absent = reading.topology.nodes.values().filter(is_absent);
@@ -127,11 +128,54 @@ impl Answers {
     }
 }
 
-/// Whether etcd has the cluster, and nothing that its nodes know is later.
+/// Whether etcd has the cluster, and nothing that its nodes know is later: neither as a whole nor
+/// of a shard. Nodes judge in the same way whether to believe it.
 fn has_cluster(store: &Store, reading: &Reading, answers: &Answers) -> bool {
-    let known = answers.witnesses.iter().map(|own| own.topology.revision).max().unwrap_or(0);
     let is_complete = store.rebuilt(reading).is_none_or(|rebuilt| rebuilt.is_complete);
-    !reading.topology.shards.is_empty() && is_complete && reading.revision() >= known
+    let there = &reading.topology.shards;
+    let is_behind =
+        |known: &Shard| there.get(&known.id).is_some_and(|shard| shard.modified < known.modified);
+    let mut known = answers.witnesses.iter().map(|own| &own.topology);
+    !there.is_empty()
+        && is_complete
+        && known.all(|known| {
+            reading.revision() >= known.revision && !known.shards.values().any(is_behind)
+        })
+}
+
+/// Refuses while a node asks another etcd: if that comes back with the cluster, it has another
+/// primary than the one that is written here.
+fn check_elsewhere(answers: &Answers, options: &Options) -> Result<(), Trouble> {
+    let elsewhere = answers.elsewhere(options);
+    let named: Vec<_> = elsewhere.iter().map(|own| short(own.node)).collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::Failed(format!(
+        "nodes that ask another etcd might go on by that: {}. Give CONFIG SET cluster-etcd {} at all \
+         of them, and this command again",
+        named.join(", "),
+        options.etcd.endpoints.join(",")
+    )))
+}
+
+/// Refuses to write over a cluster of this name that has other shards or other living nodes.
+fn check_others(reading: &Reading, rebuild: &Rebuild) -> Result<(), Trouble> {
+    let own = &rebuild.topology;
+    let is_other = |node: &&Node| {
+        let of_other = node.shard.is_some_and(|shard| !own.shards.contains_key(&shard));
+        of_other || node.is_alive() && node.shard.is_some() && !own.nodes.contains_key(&node.id)
+    };
+    let others: Vec<_> = reading.topology.nodes.values().filter(is_other).map(place_of).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::Failed(format!(
+        "etcd has another cluster {} there, or what was removed from this one, with nodes at {}: \
+         choose another etcd, or delete the keys of that one first",
+        own.name,
+        others.join(", ")
+    )))
 }
 
 /// The node at an address, of which nothing else is known.

@@ -17,7 +17,6 @@ use config::Config;
 use resp::args::Arguments;
 use resp::reply::Reply;
 
-use crate::cluster::view::ClusterView;
 use crate::command::error::{CommandError, CommandResult};
 use crate::command::{self, Spec};
 use crate::engine::{Context, Engine};
@@ -118,9 +117,8 @@ impl Engine {
         if self.replication.view().is_some_and(is_new) && counts() {
             return Some("waiting for the data of the primary".into());
         }
-        let may_serve =
-            |view: &ClusterView| self.cluster.may_serve_as(view, base::clock::monotonic_us());
-        if view.is_some_and(|view| !may_serve(&view)) {
+        let now = base::clock::monotonic_us();
+        if view.is_some_and(|view| !self.cluster.may_serve_as(&view, now)) {
             return Some("etcd and the other nodes do not confirm that this is the primary".into());
         }
         self.trouble(config)

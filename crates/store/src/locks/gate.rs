@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::locks::sync::{AtomicBool, Mutex, MutexGuard, thread};
 
@@ -138,12 +138,13 @@ impl Gates {
 
     /// Likewise, but gives up when a thread has stayed inside for so long.
     pub fn stop_the_world_within(&self, limit: Duration) -> Option<StoppedWorld<'_>> {
-        let (begun, mut patience) = (Instant::now(), PATIENCE_MIN);
+        let (mut waited, mut patience) = (Duration::ZERO, PATIENCE_MIN);
         loop {
             let stopped = self.try_stop_within(patience, None);
-            if stopped.is_some() || begun.elapsed() > limit {
+            if stopped.is_some() || waited > limit {
                 return stopped;
             }
+            waited += patience + PAUSE;
             patience = PATIENCE_MAX.min(patience * 2);
             thread::sleep(PAUSE);
         }
