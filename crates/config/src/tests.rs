@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use super::names::Found;
 use super::*;
 
+/// Texts of which fewer are taken, because they are shown in lines.
+const NARROWER: &[&str] = &["cluster-announce-ip"];
+
 /// Directives whose default differs from the reference on purpose.
 const OTHER_DEFAULT: [&str; 2] = ["bind", "cluster-node-timeout"];
 /// Directives that the reference lets change, and that are fixed at the start here.
@@ -148,7 +151,7 @@ fn values_are_bounded_as_in_the_reference() {
                 check_bounds(name, min, max);
             }
             ["text"] => {
-                assert_eq!(wrong, Ok(()), "{name}");
+                assert_eq!(wrong.is_ok(), !NARROWER.contains(&name), "{name}");
             }
             ["own"] => {}
             _ => panic!("{name}: {kind:?}"),
