@@ -414,6 +414,26 @@ impl World {
         }
     }
 
+    /// What a machine has of slots that are on their way to its shard. The source may give them
+    /// away before it hears that the machine has lost it.
+    pub(super) fn arriving_at(&self, host: usize) -> BTreeSet<u64> {
+        let own = self.truth.shards.values().find(|own| own.members.contains(&node_id(host)));
+        let foreign = own.map(|own| SlotRanges::all().without(&own.slots));
+        let content = foreign.map(|slots| self.content_of(host, &slots));
+        content.into_iter().flatten().map(|(_, id)| id).collect()
+    }
+
+    /// Excuses those of these writes of which no other member of the machine's shard has a copy.
+    pub(super) fn excuse_arriving(&mut self, host: usize, mut ids: BTreeSet<u64>) {
+        let own = self.truth.shards.values().find(|own| own.members.contains(&node_id(host)));
+        for node in own.into_iter().flat_map(|own| &own.members) {
+            for (_, id) in self.content_of(number_of(*node), &SlotRanges::all()) {
+                ids.remove(&id);
+            }
+        }
+        self.clients.excused.append(&mut ids);
+    }
+
     /// Excuses a write that is acknowledged by the shard that has accepted it, after its slot has
     /// moved to another shard, of which all machines have lost their memory since.
     fn excuse_moved(&mut self, shard: ShardId, id: u64, slot: u16) {

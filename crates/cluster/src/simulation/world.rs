@@ -800,6 +800,7 @@ impl World {
         }
         self.trace(|| format!("n{host} ends"));
         self.close_links(host);
+        let arriving = self.arriving_at(host);
         let machine = &mut self.hosts[host];
         machine.process = None;
         machine.is_stopped = false;
@@ -813,6 +814,9 @@ impl World {
             }
         }
         self.excuse();
+        if self.plan.keeping.loses_data() {
+            self.excuse_arriving(host, arriving);
+        }
         for other in 0..self.hosts.len() {
             if self.hosts[other].process.is_some() {
                 let run = self.hosts[other].runs;
