@@ -12,6 +12,7 @@
 //! | `failovers/SHARD` | with the asking replica's lease | [`FailoverValue`] |
 //! | `migrations/ID` | until done | [`MigrationValue`] |
 //! | `change` | for ever | nothing: its revision is that of the last change by an operator |
+//! | `operators/WHAT` | with the lease of a command that nobody else gives meanwhile | who gives it; no node reads it |
 //! | `rebuilt` | for ever, if these keys were written anew after etcd had lost them | [`RebuiltValue`] |
 
 use serde::{Deserialize, Serialize};

@@ -65,17 +65,19 @@ pub enum Action {
     AppendOnly,
     /// It reads which views there are.
     Views,
+    /// It makes sure that etcd can be asked there.
+    Etcd,
 }
 
 impl Action {
     /// Whether it waits for the world outside: for a disk, or for a name to be resolved.
     pub fn waits(self) -> bool {
         use Action::{
-            Addresses, AppendOnly, CrashLog, Descriptors, Directory, LogLevel, MemoryLimit, None,
-            OomScore, Ports, SyncTimes, Timestamps, Title, Tls, Views,
+            Addresses, AppendOnly, CrashLog, Descriptors, Directory, Etcd, LogLevel, MemoryLimit,
+            None, OomScore, Ports, SyncTimes, Timestamps, Title, Tls, Views,
         };
         match self {
-            Ports | Addresses | Tls | Directory | OomScore | AppendOnly | Views => true,
+            Ports | Addresses | Tls | Directory | OomScore | AppendOnly | Views | Etcd => true,
             None | Descriptors | Title | SyncTimes | Timestamps | LogLevel | CrashLog
             | MemoryLimit => false,
         }

@@ -520,6 +520,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const NO_ETCD: &str =
+        "etcd's addresses begin with http:// or https://, and have no password in them";
+
     /// A world of a few files.
     #[derive(Default)]
     struct Files(BTreeMap<&'static str, &'static str>);
@@ -747,8 +750,9 @@ mod tests {
                 "cluster-enabled yes\ncluster-etcd http://a:1\nreplicaof h 1",
                 "replicaof directive not allowed in cluster mode",
             ),
-            ("cluster-etcd a:2379", "etcd's addresses begin with http:// or https://"),
-            ("cluster-etcd http://a:1,", "etcd's addresses begin with http:// or https://"),
+            ("cluster-etcd a:2379", NO_ETCD),
+            ("cluster-etcd http://a:1,", NO_ETCD),
+            ("cluster-etcd http://u:secret@a:1", NO_ETCD),
             (
                 "cluster-name a/b",
                 "a cluster's name consists of letters, digits, dots, hyphens and underscores",

@@ -444,11 +444,13 @@ pub(super) fn check_cluster_name(name: &[u8]) -> Result<(), &'static str> {
 pub(super) fn check_etcd_addresses(addresses: &[u8]) -> Result<(), &'static str> {
     let is_address = |address: &[u8]| {
         let rest = address.strip_prefix(b"http://").or_else(|| address.strip_prefix(b"https://"));
-        rest.is_some_and(|host| !host.trim_ascii().is_empty())
+        rest.is_some_and(|host| !host.trim_ascii().is_empty() && !host.contains(&b'@'))
     };
     let mut parts = addresses.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let is_good = addresses.is_empty() || parts.all(is_address);
-    is_good.then_some(()).ok_or("etcd's addresses begin with http:// or https://")
+    is_good
+        .then_some(())
+        .ok_or("etcd's addresses begin with http:// or https://, and have no password in them")
 }
 
 /// Checks the name of a node.

@@ -30,19 +30,27 @@ pub(crate) fn run(
     restart: &str,
     version: Option<&str>,
 ) -> Result<(), Trouble> {
+    let upgrade = Upgrade { store, options, restart, version, claim: None };
     if options.dry_run {
-        return all(store, options, restart, version, None);
+        return all(&upgrade);
     }
-    claim::alone(store, "upgrade", |claim| all(store, options, restart, version, Some(claim)))
+    claim::alone(store, "upgrade", |claim| all(&Upgrade { claim: Some(claim), ..upgrade }))
 }
 
-fn all(
-    store: &Store,
-    options: &Options,
-    restart: &str,
-    version: Option<&str>,
-    claim: Option<&Claim>,
-) -> Result<(), Trouble> {
+/// What is to be done, and the right to do it.
+struct Upgrade<'u> {
+    store: &'u Store,
+    options: &'u Options,
+    /// The command that restarts a node.
+    restart: &'u str,
+    /// The version that nodes have afterwards, if it is said.
+    version: Option<&'u str>,
+    /// None where nothing is done.
+    claim: Option<&'u Claim>,
+}
+
+fn all(upgrade: &Upgrade<'_>) -> Result<(), Trouble> {
+    let Upgrade { store, options, version, .. } = *upgrade;
     let reading = store.read()?;
     let nodes = order(&reading, version);
     if nodes.is_empty() {
@@ -70,7 +78,7 @@ fn all(
     let ids: Vec<NodeId> = nodes.iter().map(|node| node.id).collect();
     for (number, id) in ids.into_iter().enumerate() {
         say(&format!("{} of {count}: node {}", number + 1, short(id)));
-        restart_one(store, options, restart, version, claim, id)?;
+        restart_one(upgrade, id)?;
     }
     say("all nodes were restarted");
     Ok(())
@@ -88,14 +96,8 @@ fn order<'r>(reading: &'r Reading, version: Option<&str>) -> Vec<&'r Node> {
     nodes
 }
 
-fn restart_one(
-    store: &Store,
-    options: &Options,
-    restart: &str,
-    version: Option<&str>,
-    claim: Option<&Claim>,
-    id: NodeId,
-) -> Result<(), Trouble> {
+fn restart_one(upgrade: &Upgrade<'_>, id: NodeId) -> Result<(), Trouble> {
+    let Upgrade { store, options, restart, version, claim } = *upgrade;
     let mut reading = wait_until_spared(store, options, id)?;
     if leads_others(&reading, id)? {
         let shard = reading.topology.shard_of(id).map(|shard| shard.id);

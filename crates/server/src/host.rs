@@ -30,7 +30,7 @@ use crate::files;
 use crate::listen::Listening;
 use crate::net::{Speaks, Wakers, Workers};
 use crate::threads::background::BackgroundJobs;
-use crate::threads::cluster::ClusterThread;
+use crate::threads::cluster::{self, ClusterThread};
 use crate::threads::freeing::Freeing;
 use crate::threads::moving::Movers;
 use crate::threads::node_reader::NodeReader;
@@ -418,6 +418,8 @@ impl Outside {
             Action::LogLevel => self.log.set_level(new),
             Action::CrashLog => crash::apply(new),
             Action::MemoryLimit => self.warn_about_maxmemory(new),
+            Action::Etcd if new.cluster_enabled => cluster::check_etcd(new)?,
+            Action::Etcd => {}
             Action::AppendOnly if new.appendonly => self.append_only.turn_on(new)?,
             Action::AppendOnly => self.append_only.turn_off(),
         }

@@ -147,6 +147,10 @@ fn a_cluster_goes_on_with_another_etcd_and_without_a_node() -> Result<()> {
     let mut client = deployment.nodes[0].connect()?;
     let told = client.call(&["CONFIG", "SET", "cluster-etcd", &url])?;
     ensure!(told == Reply::Status(b"OK".to_vec()), "{told:?}");
+    for wrong in ["", "http://user:secret@127.0.0.1:1"] {
+        let refused = client.call(&["CONFIG", "SET", "cluster-etcd", wrong])?;
+        ensure!(refused.is_error(), "{wrong}: {refused:?}");
+    }
     let timeout = NODE_TIMEOUT.to_string();
     let options = [
         ("cluster-enabled", "yes"),

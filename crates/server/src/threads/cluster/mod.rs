@@ -37,7 +37,7 @@ use cluster::control::{Action, Control, Event, RequestId, Ticket};
 use cluster::ids::{Epoch, NodeId};
 use cluster::store::Failure;
 use cluster::topology::{Address, Topology};
-use config::{ClusterDurability, PrimaryAddress};
+use config::{ClusterDurability, Config, PrimaryAddress};
 use engine::engine::Engine;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
@@ -104,6 +104,14 @@ struct Started {
     broadcast: Broadcast,
     thread: Mutex<Option<JoinHandle<()>>>,
     stopping: Arc<AtomicBool>,
+}
+
+/// Whether the settings say how etcd can be asked. Whether it answers is another matter.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn check_etcd(config: &Config) -> Result<(), String> {
+    Gateway::open(setup::of_etcd(config)).map(drop)
 }
 
 impl ClusterThread {

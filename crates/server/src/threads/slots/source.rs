@@ -576,13 +576,9 @@ impl Source<'_> {
 /// Does work on a thread of its own that lets the workers go first. One that gives way can not take
 /// that back, and this one holds slots at the end.
 fn giving_way<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("slot-copy".into());
-        let ended = thread.spawn_scoped(scope, || {
-            base::time_slice::give_way();
-            work()
-        });
-        Ok(ended?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    process::thread::apart("slot-copy", || {
+        base::time_slice::give_way();
+        work()
     })
 }
 
