@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub struct Link {
     is_held: [AtomicBool; 2],
     /// New connections are ended at once.
     refuses: AtomicBool,
+    /// The connection on which these bytes pass to the server is cut when it answers.
+    unanswered: Mutex<Option<Vec<u8>>>,
 }
 
 impl Default for Link {
@@ -52,6 +54,7 @@ impl Default for Link {
             piece: AtomicUsize::new(PIECE_MAX),
             is_held: Default::default(),
             refuses: AtomicBool::new(false),
+            unanswered: Mutex::default(),
         }
     }
 }
@@ -95,6 +98,29 @@ impl Link {
     /// Ends new connections at once, or takes them again.
     pub fn refuse(&self, refuses: bool) {
         self.refuses.store(refuses, SeqCst);
+    }
+
+    /// Loses the answer to the next request with these bytes, which pass as one piece, and cuts its
+    /// connection.
+    pub fn lose_answer_to(&self, request: &[u8]) {
+        *self.unanswered() = Some(request.to_owned());
+    }
+
+    /// Whether that has not happened yet.
+    #[must_use]
+    pub fn will_lose_an_answer(&self) -> bool {
+        self.unanswered().is_some()
+    }
+
+    fn unanswered(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the answer to this piece is to be lost.
+    fn is_unanswered(&self, piece: &[u8]) -> bool {
+        let mut unanswered = self.unanswered();
+        let is_in = |bytes: &mut Vec<u8>| piece.windows(bytes.len()).any(|window| window == bytes);
+        unanswered.take_if(is_in).is_some()
     }
 }
 
@@ -182,12 +208,13 @@ fn connect(near: TcpStream, to: u16, link: &Arc<Link>, ended: &Arc<AtomicBool>) 
     let Ok((near_too, far_too)) = clones else { return };
     link.made.fetch_add(1, SeqCst);
     let began = link.epoch.load(SeqCst);
+    let loses = Arc::<AtomicBool>::default();
     for (way, from, to) in [(Way::There, near, far), (Way::Back, far_too, near_too)] {
-        let (own, ended) = (Arc::clone(link), Arc::clone(ended));
+        let (own, ended, loses) = (Arc::clone(link), Arc::clone(ended), Arc::clone(&loses));
         own.open.fetch_add(1, SeqCst);
         spawn(move || {
             let is_over = || ended.load(SeqCst) || own.epoch.load(SeqCst) != began;
-            pass_on(&from, &to, (&own, way), &is_over);
+            pass_on(&from, &to, (&own, way), &loses, &is_over);
             // The other end may have ended it already.
             let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
             own.open.fetch_sub(1, SeqCst);
@@ -200,6 +227,7 @@ fn pass_on(
     mut from: &TcpStream,
     mut to: &TcpStream,
     (link, way): (&Link, Way),
+    loses: &AtomicBool,
     is_over: &dyn Fn() -> bool,
 ) {
     let is_set = from.set_nonblocking(false).and(from.set_read_timeout(Some(LOOK_EVERY)));
@@ -221,6 +249,11 @@ fn pass_on(
             Err(error) if is_patient(error.kind()) => continue,
             Err(_) => return,
         };
+        match way {
+            Way::There if link.is_unanswered(&buffer[..read]) => loses.store(true, SeqCst),
+            Way::Back if loses.load(SeqCst) => return,
+            _ => {}
+        }
         // It may have been held while this waited for the piece.
         while link.is_held[way as usize].load(SeqCst) && !is_over() {
             sleep(LOOK_EVERY);

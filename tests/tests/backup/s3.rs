@@ -116,6 +116,7 @@ fn a_bucket_is_as_good_as_a_directory() {
     let bucket = Bucket::start();
     has_what_a_directory_has(&bucket);
     is_asked_again_when_it_does_not_answer(&bucket);
+    is_complete_when_the_answer_to_its_end_is_lost(&bucket);
     tells_who_may_not(&bucket);
 }
 
@@ -190,6 +191,18 @@ fn is_asked_again_when_it_does_not_answer(bucket: &Bucket) {
     let server = serve(Target::Reference, &work.path().join("to"));
     let size = server.connect().unwrap().call_text("DBSIZE").unwrap();
     assert_eq!(size, Reply::Integer(40));
+}
+
+/// The last request of an upload is done, and its answer is lost.
+fn is_complete_when_the_answer_to_its_end_is_lost(bucket: &Bucket) {
+    let proxy = Proxy::start(bucket.port).unwrap();
+    let (to, work) = ("s3://own/unanswered", directory());
+    let server = start(Target::Dunlin);
+    write_much(&mut server.connect().unwrap(), 20);
+    proxy.lose_answer_to(b"<CompleteMultipartUpload");
+    let said = back_up(server.port(), proxy.port(), to, &[]).good();
+    assert!(!proxy.will_lose_an_answer() && said.contains("trying again"), "{said}");
+    restore(proxy.port(), to, &work.path().join("to"), &[]).good();
 }
 
 fn tells_who_may_not(bucket: &Bucket) {

@@ -63,6 +63,8 @@ struct Answer {
     range: Option<String>,
     region: Option<String>,
     body: Vec<u8>,
+    /// How often the request was sent before it was answered.
+    attempts: u32,
 }
 
 enum Method {
@@ -131,7 +133,9 @@ impl Inner {
         loop {
             let url = action.sign(SIGNED_FOR);
             let problem = match self.send(method, url.as_str(), body, headers) {
-                Ok(answer) if !matches!(answer.status, 408 | 429 | 500..) => return Ok(answer),
+                Ok(answer) if !matches!(answer.status, 408 | 429 | 500..) => {
+                    return Ok(Answer { attempts: attempt, ..answer });
+                }
                 Ok(answer) => answer.problem(),
                 Err(ureq::Error::BadUri(_)) => return Err("the endpoint is no URL".to_owned()),
                 Err(error) => error.to_string(),
@@ -175,7 +179,7 @@ impl Inner {
         let region = header("x-amz-bucket-region");
         let status = response.status().as_u16();
         let body = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec()?;
-        Ok(Answer { status, tag, range, region, body })
+        Ok(Answer { status, tag, range, region, body, attempts: 1 })
     }
 
     /// Says that this program writes here, when it is time to say it again.
@@ -322,6 +326,8 @@ struct Parts {
     /// The number of the upload, and the tags of its parts, once there is a part.
     upload: Option<String>,
     tags: Vec<String>,
+    /// Bytes in these parts.
+    sent: u64,
 }
 
 impl Parts {
@@ -343,6 +349,7 @@ impl Parts {
         let action = inner.bucket.upload_part(inner.credentials(), &key, number, &upload);
         let answer = inner.call(&Method::Put, &action, &self.buffer, &[])?.good()?;
         self.tags.push(answer.tag.ok_or("a part without a tag")?);
+        self.sent += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
@@ -361,15 +368,27 @@ impl Parts {
         let (bucket, credentials) = (&inner.bucket, inner.credentials());
         let action = bucket.complete_multipart_upload(credentials, &key, &upload, tags);
         let body = action.clone().body();
-        let answer = inner.call(&Method::Post, &action, body.as_bytes(), &[])?.good()?;
-        // It may say so after it has begun its answer.
-        match answer.code() {
-            Some(_) => Err(answer.problem()),
-            None => {
-                self.upload = None;
-                Ok(())
-            }
+        let answer = inner.call(&Method::Post, &action, body.as_bytes(), &[])?;
+        let is_complete = match answer.code() {
+            // It may come after an answer that has begun well.
+            Some(_) => self.was_complete(&answer)?,
+            None => (200..300).contains(&answer.status),
+        };
+        if !is_complete {
+            return Err(answer.problem());
         }
+        self.upload = None;
+        Ok(())
+    }
+
+    /// Whether an upload is not known any more because it was completed before, by a request whose
+    /// answer was lost.
+    fn was_complete(&self, answer: &Answer) -> Result<bool, String> {
+        if answer.attempts == 1 || answer.code() != Some("NoSuchUpload") {
+            return Ok(false);
+        }
+        let object = self.inner.piece(&self.file, 0, None)?;
+        Ok(object.is_some_and(|object| object.total == self.sent))
     }
 }
 
@@ -447,7 +466,14 @@ impl Store for Bucket {
 
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String> {
         let (inner, file) = (Arc::clone(&self.0), file.to_owned());
-        Ok(Box::new(Parts { inner, file, buffer: Vec::new(), upload: None, tags: Vec::new() }))
+        Ok(Box::new(Parts {
+            inner,
+            file,
+            buffer: Vec::new(),
+            upload: None,
+            tags: Vec::new(),
+            sent: 0,
+        }))
     }
 
     fn put(&self, file: &str, bytes: &[u8]) -> Result<(), String> {
