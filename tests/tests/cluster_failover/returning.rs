@@ -12,13 +12,18 @@ fn a_shard_that_was_killed_as_a_whole_comes_back_with_its_data() -> Result<()> {
     let writer = Writer::start(deployment.ports());
     writer.wait_for_more(100)?;
     let written = writer.stop();
+    let reply = deployment.nodes[1].connect()?.call_text("CLUSTER MYID")?;
+    let other = String::from_utf8_lossy(reply.text().context("a name")?).into_owned();
     for node in &mut deployment.nodes {
         node.kill();
     }
     deployment.etcd.start_again(&[0])?;
-    for node in &mut deployment.nodes {
-        node.start_again()?;
-    }
+    // One alone may lack what the other has, and says so.
+    deployment.nodes[0].start_again()?;
+    let said = format!("has no primary and waits for {other}.");
+    wait_until("it says whom it waits for", || Ok(deployment.nodes[0].log().contains(&said)))
+        .with_context(|| deployment.logs())?;
+    deployment.nodes[1].start_again()?;
     deployment.wait_until_whole().with_context(|| deployment.logs())?;
     written.check(&deployment, 100)
 }

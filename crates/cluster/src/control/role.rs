@@ -20,6 +20,9 @@ use crate::store::{Compare, LeaseId, Operation};
 /// How long a candidate waits for members that are alive and not yet candidates, in milliseconds.
 const GRACE_MS: u64 = 250;
 
+/// How often a candidate says whom it waits for, in milliseconds.
+const COMPLAINS_EACH_MS: u64 = 30_000;
+
 impl Control {
     pub(super) fn step_role(&mut self) {
         if !self.mirror.is_loaded() {
@@ -309,7 +312,9 @@ impl Control {
         };
         // When no member is missing, nobody can have more than the furthest.
         if complete < needed && candidates.len() < voters.len() {
-            return;
+            let is_candidate = |node: &NodeId| candidates.iter().any(|(other, _)| other == node);
+            let missing = voters.iter().filter(|node| !is_candidate(node)).copied().collect();
+            return self.complain(shard, needed, complete, missing);
         }
         let is_missing = |node: &NodeId| {
             self.mirror.alive.contains_key(node)
@@ -330,6 +335,21 @@ impl Control {
         if furthest.is_some_and(|(node, _)| *node == self.me()) {
             self.take(shard, self.data.offset, 0);
         }
+    }
+
+    /// Says from time to time whom an election waits for that takes long.
+    fn complain(&mut self, shard: ShardId, needed: usize, complete: usize, missing: Vec<NodeId>) {
+        let since = self.standing.map_or(self.now, |(_, since)| since);
+        if self.now < self.next_complaint.max(since + self.setup.node_timeout_ms) {
+            return;
+        }
+        self.next_complaint = self.now + COMPLAINS_EACH_MS;
+        let missing: Vec<String> = missing.iter().map(NodeId::to_string).collect();
+        self.warn(format!(
+            "Shard {shard} has no primary and waits for {}. It elects one when they are there, or \
+             {needed} members that have all they ever confirmed: {complete} are",
+            missing.join(", ")
+        ));
     }
 
     /// That a shard has no primary, and has had none after the last epoch that this node knows.

@@ -247,6 +247,8 @@ pub struct Control {
     pub(super) failed: Vec<ShardId>,
     /// Since when this node is a candidate after this epoch.
     pub(super) standing: Option<(Epoch, Millis)>,
+    /// Before this time it does not say again whom its shard's election waits for.
+    pub(super) next_complaint: Millis,
     pub(super) failover: Option<(Ticket, bool, Millis)>,
 
     pub(super) replicas: Vec<(NodeId, u64)>,
@@ -307,6 +309,7 @@ impl Control {
             absent_since: BTreeMap::new(),
             failed: Vec::new(),
             standing: None,
+            next_complaint: 0,
             failover: None,
             replicas: Vec::new(),
             serve_until: 0,
