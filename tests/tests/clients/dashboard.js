@@ -158,6 +158,20 @@ async function show(page, key, prefix = key) {
   await page.locator(".name", { hasText: key }).waitFor();
 }
 
+/** Waits until a key has this value. */
+async function isSaved(key, expected) {
+  for (let looks = 0; looks < 200 && (await run("GET", key)) !== expected; looks += 1) {
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  assert.strictEqual(await run("GET", key), expected);
+}
+
+/** Waits until a key is shown as it is now. */
+async function isShown(page, key) {
+  const answer = await fetch(`${base}/v1/keys/${encodeURIComponent(key)}`, { headers });
+  await page.getByText("version " + answer.headers.get("ETag"), { exact: true }).waitFor();
+}
+
 async function keys(browser) {
   await fill();
   const page = await open(browser);
@@ -178,6 +192,7 @@ async function keys(browser) {
   await value.press("Control+s");
   await page.getByText("Saved.").first().waitFor();
   assert.strictEqual(await run("GET", "greeting"), "by hand");
+  await isShown(page, "greeting");
   await shot(page, "string");
 
   // Somebody else was first.
@@ -197,10 +212,7 @@ async function keys(browser) {
   await value.waitFor();
   await value.fill((await value.inputValue()).replace("two", "zwei"));
   await page.getByRole("button", { name: "Save" }).click();
-  for (let looks = 0; looks < 200 && (await run("GET", "lines:dos")).includes("two"); looks += 1) {
-    await page.waitForTimeout(50);
-  }
-  assert.strictEqual(await run("GET", "lines:dos"), "one\r\nzwei\r\n");
+  await isSaved("lines:dos", "one\r\nzwei\r\n");
   await show(page, "lines:mixed");
   await page.getByText("lines end in different ways").waitFor();
   assert.ok(!(await page.locator("textarea").isEditable()));
@@ -209,7 +221,7 @@ async function keys(browser) {
   await show(page, "session:1");
   await value.fill("short");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.waitForFunction(() => document.querySelector("textarea")?.value === "short");
+  await isSaved("session:1", "short");
   const left = await run("TTL", "session:1");
   assert.ok(left > 3000 && left <= 3600, String(left));
 
