@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
 use tests::observe::{figure, wait_until};
+use tests::process::{resume, stop};
 use tests::random::Random;
 use tests::replication::{Traffic, catch_up, check_alike, first_difference, follow};
 use tests::server::{Server, Target};
@@ -350,4 +351,38 @@ fn a_bounded_move_does_not_keep_the_journal_for_long() -> Result<()> {
         }
     }
     anyhow::bail!("it keeps 1000 MB of the journal: {}", source.log_tail())
+}
+
+fn info(client: &mut Client) -> Result<String> {
+    let told = client.call_text("INFO CLUSTER")?;
+    Ok(String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned())
+}
+
+#[test]
+fn a_target_that_stands_still_does_not_keep_the_journal() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[])?);
+    let mut client = source.connect()?;
+    let kilobyte = "x".repeat(1000);
+    for number in 0..400 {
+        client.call(&["SET", &format!("{{bar}}{number}"), &kilobyte])?;
+    }
+    let mut mover = source.connect()?;
+    let port = target.port().to_string();
+    mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, SLOT_OF_BAR, "RATE", "300000"])?;
+    let mut watch = source.connect()?;
+    wait_until("it copies", || Ok(info(&mut watch)?.contains("state=copying")))?;
+    stop(target.pid())?;
+    // The connection takes all of the copy, and the target says nothing.
+    for number in 0..4000 {
+        client.call(&["SET", &format!("{{bar}}{}", number % 400), "y"])?;
+    }
+    wait_until("all is sent", || Ok(info(&mut watch)?.contains("state=following")))?;
+    let large = "y".repeat(1_000_000);
+    for _ in 0..300 {
+        client.call(&["SET", "foo", &large])?;
+    }
+    let kept = figure(&mut watch, "mem_replication_backlog")?.parse::<u64>()?;
+    resume(target.pid())?;
+    ensure!(kept < 150_000_000, "it keeps {kept} bytes of the journal: {}", source.log_tail());
+    Ok(())
 }

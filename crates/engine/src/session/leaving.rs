@@ -57,6 +57,8 @@ pub struct Leaving {
     progressed_ms: AtomicU64,
     /// The target has nearly everything: what is written meanwhile brings it no nearer.
     is_near: AtomicBool,
+    /// The fewest bytes of the journal that were left to send.
+    least_left: AtomicU64,
 }
 
 impl Leaving {
@@ -77,6 +79,7 @@ impl Leaving {
             copy_ended_ms: AtomicU64::new(0),
             progressed_ms: AtomicU64::new(0),
             is_near: AtomicBool::new(false),
+            least_left: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -85,6 +88,7 @@ impl Leaving {
         self.tries.fetch_add(1, Relaxed);
         self.note(Step::Connects);
         self.is_near.store(false, Relaxed);
+        self.least_left.store(u64::MAX, Relaxed);
         for count in [
             &self.keys,
             &self.keys_sent,
@@ -123,10 +127,12 @@ impl Leaving {
         self.progressed_ms.store(now_ms, Relaxed);
     }
 
-    /// So many bytes were sent of what is written meanwhile.
-    pub fn note_followed(&self, bytes: u64, now_ms: u64) {
+    /// So many bytes were sent of what is written meanwhile, and so many of the journal are left.
+    /// The move has come nearer to its end if there were never fewer.
+    pub fn note_followed(&self, bytes: u64, left: u64, now_ms: u64) {
         self.journal_bytes.fetch_add(bytes, Relaxed);
-        if !self.is_near.load(Relaxed) {
+        let is_nearer = self.least_left.fetch_min(left, Relaxed) > left;
+        if is_nearer && !self.is_near.load(Relaxed) {
             self.progressed_ms.store(now_ms, Relaxed);
         }
     }
@@ -197,14 +203,15 @@ mod tests {
         assert_eq!(own.progressed_ms(), 0);
         own.note_sent(5, 2000);
         own.note_copied(1, 3000);
-        own.note_followed(5, 4000);
+        own.note_followed(5, 100, 4000);
+        own.note_followed(5, 100, 4500);
         assert_eq!(own.progressed_ms(), 4000);
         own.note_near(5000);
-        own.note_followed(5, 6000);
+        own.note_followed(5, 0, 6000);
         own.note_near(7000);
-        assert_eq!((own.progressed_ms(), own.journal_bytes.load(Relaxed)), (5000, 10));
+        assert_eq!((own.progressed_ms(), own.journal_bytes.load(Relaxed)), (5000, 15));
         own.note_try();
-        own.note_followed(5, 8000);
+        own.note_followed(5, 100, 8000);
         assert_eq!(own.progressed_ms(), 8000);
     }
 }

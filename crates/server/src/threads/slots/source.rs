@@ -63,6 +63,9 @@ const LARGEST_PIECE: usize = 16 * 1024;
 const LONGEST_REST_OF_COPY: Duration = Duration::from_millis(50);
 /// A copy goes out as fast as it may when so many bytes of the journal are kept for it.
 const JOURNAL_OF_BOUNDED: u64 = 64 * 1024 * 1024;
+
+/// How long a target may serve its clients before it is sent more.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const TRIES_ALONE: u32 = 5;
 
 /// How a try ends that does not fail.
@@ -323,7 +326,9 @@ impl Source<'_> {
         Ok(Some(written))
     }
 
-    /// Sends what the journal has now, some at a time: the target serves its clients in between.
+    /// Sends what the journal has now, some at a time: the target serves its clients in between. It
+    /// is not waited for when it does not say that it has got on, as one without a quorum does not:
+    /// all that is written here, to whatever slots, is kept until it is sent.
     fn catch_up(
         &mut self,
         wire: &mut Wire,
@@ -334,7 +339,12 @@ impl Source<'_> {
         while !self.is_over() && *at < end && self.send_records(wire, backlog, at, end)? {
             backlog.note_use(base::clock::monotonic_ms());
             backlog.pin(pin, Some(*at));
-            while wire.ahead() > NEAR_MARKS && !self.is_over() {
+            let begun = Instant::now();
+            let is_patient = || {
+                let kept = backlog.newest().saturating_sub(*at);
+                begun.elapsed() < LONGEST_PAUSE && kept < JOURNAL_OF_BOUNDED
+            };
+            while wire.ahead() > NEAR_MARKS && is_patient() && !self.is_over() {
                 if !wire.hear()? {
                     self.order.wait(REST);
                 }
@@ -557,7 +567,8 @@ impl Source<'_> {
         }
         if !bytes.is_empty() {
             wire.send(&bytes)?;
-            self.leaving.note_followed(bytes.len() as u64, base::clock::monotonic_ms());
+            let left = backlog.newest().saturating_sub(*at);
+            self.leaving.note_followed(bytes.len() as u64, left, base::clock::monotonic_ms());
             self.engine.slot_moves.counts.bytes.fetch_add(bytes.len() as u64, Relaxed);
             wire.mark()?;
         }
