@@ -175,6 +175,12 @@ impl Server {
             options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     }
 
+    /// Adds options to those of the next start. They win.
+    pub fn add_options(&mut self, options: &[(&str, &str)]) {
+        let added = options.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        self.options.extend(added);
+    }
+
     /// Lets the next start go through another program, which must execute the command line after
     /// its own in its own process, as `strace -D` does.
     pub fn set_wrapper(&mut self, wrapper: &[&str]) {

@@ -566,7 +566,8 @@ impl Running {
         Ok(())
     }
 
-    /// Finds the name of a node of a cluster. It may serve nothing yet.
+    /// Finds the name of a node of a cluster, and what it knows of the cluster: clients that come
+    /// while data is loaded are sent on. It may serve nothing yet.
     fn name_node(&self) -> Result<(), Failed> {
         let (engine, log) = (&self.engine, &self.outside.log);
         if !engine.cluster.is_enabled() {
@@ -580,6 +581,9 @@ impl Running {
         })?;
         engine.cluster.serve_until(0);
         engine.cluster.set_own(kept.node());
+        if let Some(known) = kept.known(&config.cluster_name) {
+            engine.follow_topology(known);
+        }
         self.kept.set(Some(kept));
         Ok(())
     }

@@ -1,7 +1,10 @@
 //! Nodes that come back.
 
+use std::thread::scope;
+
 use anyhow::{Context, Result, ensure};
-use tests::cluster::Deployment;
+use tests::client::{Client, Reply};
+use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
 use tests::observe::wait_until;
 
 use crate::writer::Writer;
@@ -53,4 +56,43 @@ fn members_that_were_killed_have_more_than_one_that_was_stopped_before() -> Resu
     }
     deployment.wait_until_whole().with_context(|| deployment.logs())?;
     written.check(&deployment, 120)
+}
+
+#[test]
+fn a_node_that_loads_sends_clients_on() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(1)?;
+    deployment.move_slots("one", "0-499", SHARD, OTHER_SHARD)?;
+    deployment.wait_for_move("one")?;
+    let node = &mut deployment.nodes[0];
+    let mut client = node.connect()?;
+    let script = "for i = 1, 2000 do redis.call('SET', '{bar}' .. i, i) end";
+    ensure!(!client.call(&["EVAL", script, "1", "bar"])?.is_error());
+    ensure!(!client.call_text("SAVE")?.is_error());
+    let file = node.directory().join("nodes.conf");
+    wait_until("it has noted where slots are", || {
+        Ok(std::fs::read_to_string(&file)?.contains("\"500-16383\""))
+    })?;
+    node.add_options(&[("key-load-delay", "1000")]);
+    node.kill();
+    let port = node.port();
+    let (own, other) = scope(|scope| -> Result<_> {
+        let started = scope.spawn(|| node.start_again());
+        let mut replies = None;
+        wait_until("a node that loads", || {
+            let Ok(mut client) = Client::connect(port) else { return Ok(false) };
+            let (Ok(own), Ok(other)) = (client.call_text("GET bar"), client.call_text("GET k2"))
+            else {
+                return Ok(false);
+            };
+            replies = Some((own, other));
+            Ok(true)
+        })?;
+        started.join().expect("no panic")?;
+        replies.context("they came")
+    })?;
+    let said = |reply: &Reply, word: &str| matches!(reply, Reply::Error(text) if text.starts_with(word.as_bytes()));
+    ensure!(said(&own, "CLUSTERDOWN"), "{own:?}");
+    ensure!(said(&other, "MOVED"), "{other:?}");
+    Ok(())
 }

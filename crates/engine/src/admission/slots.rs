@@ -255,6 +255,10 @@ impl Engine {
         };
         let topology = &view.topology;
         let Some(shard) = topology.owner_of_slot(key.slot) else { return Err(refusal) };
+        // A node that loads has not heard of elections yet: it sends on as it last knew.
+        if self.loading.is_on() && !view.has_slot(key.slot) {
+            return Err(refusal);
+        }
         let primary = topology.primary_of(shard.id).filter(|node| node.is_alive());
         let is_over = turn.monotonic >= until;
         let waits = match primary {

@@ -99,6 +99,14 @@ impl Kept {
         cluster.clone_into(&mut self.cluster);
         before
     }
+
+    /// What the node knows of this cluster before etcd says more. Who is primary it does not know.
+    pub(super) fn known(&self, cluster: &str) -> Option<Arc<Topology>> {
+        let known = self.topology.as_deref().filter(|known| known.name == cluster);
+        let mut known = Topology::clone(known?);
+        known.shards.values_mut().for_each(|shard| shard.leader = None);
+        Some(Arc::new(known))
+    }
 }
 
 /// The file with it.
@@ -130,6 +138,11 @@ impl KeptFile {
     /// The node's name.
     pub fn node(&self) -> NodeId {
         self.kept.node
+    }
+
+    /// What the node knows of this cluster before etcd says more.
+    pub fn known(&self, cluster: &[u8]) -> Option<Arc<Topology>> {
+        self.kept.known(&String::from_utf8_lossy(cluster))
     }
 
     /// Where it is.

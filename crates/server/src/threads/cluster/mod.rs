@@ -287,12 +287,8 @@ impl Node {
     }
 
     fn run(mut self, hear: &Receiver<Message>) {
-        // Until etcd says more, clients are served or sent on by what the node knew. Who is primary
-        // it does not know.
-        if let Some(known) = &self.kept.kept.topology {
-            let mut known = Topology::clone(known);
-            known.shards.values_mut().for_each(|shard| shard.leader = None);
-            self.publish(Arc::new(known));
+        if let Some(known) = self.kept.kept.known(&self.kept.kept.cluster) {
+            self.publish(known);
         }
         let mut next_look = Instant::now();
         loop {
