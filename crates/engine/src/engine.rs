@@ -246,7 +246,7 @@ impl Engine {
     pub fn change_part(&self, _: &StoppedWorld<'_>, primary: Option<PrimaryAddress>) {
         let written = self.journal.end();
         self.expires_elsewhere.store(primary.is_some(), Relaxed);
-        self.nodes.begin_term();
+        self.nodes.begin_term(if primary.is_none() { written } else { 0 });
         match primary {
             Some(primary) => {
                 let histories = self.journal.changes().filter(|own| own.is_on());

@@ -74,18 +74,19 @@ impl Hub {
         self.written.fetch_max(offset, Relaxed);
     }
 
-    /// The journal's offset after the last change that was made here, 0 if none was: what is read
-    /// of the tree depends on no later one.
+    /// The journal's offset after the last change that was made here or was there before, 0 if this
+    /// is a replica: what is read of the tree depends on no later one.
     pub fn written(&self) -> u64 {
         self.written.load(Relaxed)
     }
 
     /// The server becomes a primary or a replica. From now on the stream of events alone says which
     /// indexes were given: those that are not in it were given to nobody, since what they stood for
-    /// is lost.
-    pub(crate) fn begin_term(&self) {
+    /// is lost. A primary begins with a journal of this length, and does not know how much of it
+    /// others have.
+    pub(crate) fn begin_term(&self, written: u64) {
         self.last.store(0, Relaxed);
-        self.written.store(0, Relaxed);
+        self.written.store(written, Relaxed);
     }
 
     /// Counts an operation.
@@ -208,8 +209,8 @@ mod tests {
         hub.note_index(7);
         hub.note_written(100);
         assert_eq!((hub.last(), hub.written()), (9, 100));
-        hub.begin_term();
-        assert_eq!((hub.last(), hub.written()), (0, 0));
+        hub.begin_term(50);
+        assert_eq!((hub.last(), hub.written()), (0, 50));
     }
 
     #[test]
