@@ -384,7 +384,8 @@ impl Parts {
     /// Whether an upload is not known any more because it was completed before, by a request whose
     /// answer was lost.
     fn was_complete(&self, answer: &Answer) -> Result<bool, String> {
-        if answer.attempts == 1 || answer.code() != Some("NoSuchUpload") {
+        // Some call it NoSuchUpload, some NoSuchKey.
+        if answer.attempts == 1 || answer.status != 404 {
             return Ok(false);
         }
         let object = self.inner.piece(&self.file, 0, None)?;
