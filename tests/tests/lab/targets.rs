@@ -231,7 +231,7 @@ fn without_mariadb_the_table_is_one_of_sqlite() -> Result<()> {
 #[test]
 fn a_store_is_killed_under_users_of_its_api() -> Result<()> {
     let few =
-        ["--set", "users=20", "--set", "seconds=3", "--set", "at=1", "--set", "fsync=everysec"];
+        ["--set", "users=20", "--set", "seconds=6", "--set", "at=1", "--set", "fsync=everysec"];
     let experiment = bundled("api-kill", &few)?;
     ensure!(
         measured(&experiment) == ["Go API and redis-server", "dunlin"],
