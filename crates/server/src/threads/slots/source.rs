@@ -61,6 +61,7 @@ const PIECES_A_SECOND: u64 = 50;
 const LEAST_PIECE: usize = 512;
 const LARGEST_PIECE: usize = 16 * 1024;
 const LONGEST_REST_OF_COPY: Duration = Duration::from_millis(50);
+const MADE_UP_FOR: Duration = Duration::from_millis(5);
 /// A copy goes out as fast as it may when so many bytes of the journal are kept for it.
 const JOURNAL_OF_BOUNDED: u64 = 64 * 1024 * 1024;
 
@@ -114,8 +115,12 @@ impl Paced<'_> {
             let (rate, now) = ((self.rate)() as f64, Instant::now());
             let (since, ahead) = self.ahead;
             let left = ahead - now.duration_since(since).as_secs_f64() * rate;
-            self.ahead = (now, left.max(0.0));
-            if rate == 0.0 || left <= 0.0 || (self.hurries)() {
+            // A rest that was longer than it had to be is made up for, but no long pause is.
+            self.ahead = (now, left.max(-rate * MADE_UP_FOR.as_secs_f64()));
+            if left <= 0.0 {
+                return true;
+            }
+            if rate == 0.0 || (self.hurries)() {
                 self.ahead.1 = 0.0;
                 return true;
             }
