@@ -284,13 +284,16 @@ impl Engine {
     /// that are on their way to another server. What may write into slots that it does not name
     /// waits for all of them: scripts, what empties databases, and, where commands may use keys of
     /// several slots, each write, because it may serve a client that waits to move an element on.
+    /// What comes from another server serves nobody: two that give each other slots do not wait for
+    /// one another.
     #[cold]
     fn passage(&self, session: &Session, command: &Spec, argv: Arguments<'_>) -> Passage {
         if session.replays {
             return Passage::Free;
         }
         let mut slots: Vec<u16> = Vec::new();
-        let crosses = !self.cluster.is_enabled() || self.config.load().cluster_allow_cross_slot;
+        let crosses = session.import.is_none()
+            && (!self.cluster.is_enabled() || self.config.load().cluster_allow_cross_slot);
         for (own, argv) in each_request(command, argv, session) {
             let mut keys = Vec::new();
             collect_keys(own, argv, &mut keys);
