@@ -361,6 +361,14 @@ fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<
         return Err(Trouble::Failed(text));
     }
     let is_alone = |shard: &Shard| shard.members.iter().all(|member| *member == id);
+    let check = |reading: &Reading, shard: &Shard| match reading.topology.nodes.get(&id) {
+        Some(node) if !gone => check_spared(&reading.topology, node, shard, &BTreeSet::from([id])),
+        _ => Ok(()),
+    };
+    // A primary that has to stay does not hand over first.
+    if let Some(shard) = reading.topology.shard_of(id) {
+        check(&reading, shard)?;
+    }
     let shard = reading.topology.shard_of(id).map(|shard| (shard.id, is_alone(shard)));
     if let Some((shard, false)) = shard
         && reading.topology.is_primary(id)
@@ -390,9 +398,7 @@ fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<
             ],
         );
     }
-    if let Some(node) = reading.topology.nodes.get(&id).filter(|_| !gone) {
-        check_spared(&reading.topology, node, shard, &BTreeSet::from([id]))?;
-    }
+    check(&reading, shard)?;
     let of_shard = shard.id;
     delete(store, &reading, &[Subject::Member(id)])?;
     store.wait(options.timeout, &mut |reading| {
