@@ -1,12 +1,13 @@
 //! What one operator does alone: a key under a lease in etcd says who does it. The lease ends a
 //! while after a process that was killed, and the key with it.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use base::clock::{monotonic_ms, now_ms};
+use base::rng;
 use cluster::store::{Answer, Compare, Failure, Operation, Request, Transaction};
 use serde_json::{Value, json};
 
@@ -17,19 +18,39 @@ use crate::trouble::Trouble;
 const TTL_S: i64 = 15;
 /// How often the lease is renewed.
 const RENEW: Duration = Duration::from_secs(4);
+/// How long before its end a claim counts as lost, in milliseconds: what is decided by it takes a
+/// moment.
+const MARGIN_MS: u64 = 1000;
 /// How long etcd may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is done alone goes on only while this says so.
 pub(crate) struct Claim {
+    key: String,
+    value: Vec<u8>,
     is_lost: AtomicBool,
+    /// Until when the lease certainly lasts, by this process's clock.
+    until: AtomicU64,
 }
 
 impl Claim {
+    /// What a transaction requires that is carried out only while the claim lasts.
+    pub(crate) fn holds(&self) -> Compare {
+        Compare::Value { key: self.key.clone(), value: self.value.clone() }
+    }
+
+    /// The lease was renewed for so many seconds by what was `asked` at that time.
+    fn renew(&self, asked: u64, ttl_s: i64) {
+        let ttl_ms = u64::try_from(ttl_s).unwrap_or(0).saturating_mul(1000);
+        let until = asked.saturating_add(ttl_ms).saturating_sub(MARGIN_MS);
+        self.until.fetch_max(until, Relaxed);
+    }
+
     /// # Errors
     /// The lease could not be renewed in time: another operator may do the same by now.
     pub(crate) fn check(&self) -> Result<(), Trouble> {
-        match self.is_lost.load(Relaxed) {
+        let is_over = monotonic_ms() >= self.until.load(Relaxed);
+        match is_over || self.is_lost.load(Relaxed) {
             true => {
                 let text = "etcd has not kept the claim to be the only one who does this: give the \
                             command again";
@@ -46,31 +67,36 @@ pub(crate) fn alone(
     what: &str,
     act: impl FnOnce(&Claim) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
-    let lease = match store.ask(&Request::Grant { ttl_s: TTL_S }, PATIENCE) {
-        Ok(Answer::Granted { lease, .. }) => lease,
+    let asked = monotonic_ms();
+    let (lease, ttl_s) = match store.ask(&Request::Grant { ttl_s: TTL_S }, PATIENCE) {
+        Ok(Answer::Granted { lease, ttl_s }) => (lease, ttl_s),
         other => return Err(unclear(other.err())),
     };
     let revoke = || {
         // If that fails, it ends by itself.
         let _ = store.ask(&Request::Revoke { lease }, PATIENCE);
     };
-    if let Err(trouble) = put(store, what, lease) {
+    let claim = Claim {
+        key: format!("{}operators/{what}", store.keys.prefix()),
+        value: own_value(),
+        is_lost: AtomicBool::new(false),
+        until: AtomicU64::new(0),
+    };
+    claim.renew(asked, ttl_s);
+    if let Err(trouble) = put(store, what, &claim, lease) {
         revoke();
         return Err(trouble);
     }
-    let claim = Claim { is_lost: AtomicBool::new(false) };
     let (end, ends) = mpsc::channel::<()>();
     let done = thread::scope(|scope| {
         let claim = &claim;
         let renew = move || {
-            let mut renewed = monotonic_ms();
             while ends.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
+                let asked = monotonic_ms();
                 match store.ask(&Request::KeepAlive { lease }, RENEW) {
-                    Ok(Answer::KeptAlive { ttl_s }) if ttl_s > 0 => renewed = monotonic_ms(),
+                    Ok(Answer::KeptAlive { ttl_s }) if ttl_s > 0 => claim.renew(asked, ttl_s),
                     Ok(_) => claim.is_lost.store(true, Relaxed),
-                    Err(_) if monotonic_ms() - renewed > TTL_S as u64 * 1000 => {
-                        claim.is_lost.store(true, Relaxed);
-                    }
+                    // It may be renewed yet, until it ends by the clock.
                     Err(_) => {}
                 }
             }
@@ -86,12 +112,19 @@ pub(crate) fn alone(
     done
 }
 
-fn put(store: &Store, what: &str, lease: i64) -> Result<(), Trouble> {
-    let key = format!("{}operators/{what}", store.keys.prefix());
+/// Who does it. When it began is in milliseconds since 1970.
+fn own_value() -> Vec<u8> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    // When it began is in milliseconds since 1970.
-    let own = json!({"host": host.trim(), "process": std::process::id(), "since": now_ms()});
-    let value = cluster::keys::encode(&own);
+    // Other processes may have the same number, in other containers.
+    let id = format!("{:016x}", rng::entropy_u64());
+    let (process, since) = (std::process::id(), now_ms());
+    cluster::keys::encode(
+        &json!({"host": host.trim(), "process": process, "since": since, "id": id}),
+    )
+}
+
+fn put(store: &Store, what: &str, claim: &Claim, lease: i64) -> Result<(), Trouble> {
+    let (key, value) = (claim.key.clone(), claim.value.clone());
     let request = Request::Transaction(Transaction {
         compares: vec![Compare::is_absent(key.clone())],
         operations: vec![Operation::Put { key: key.clone(), value, lease }],
@@ -126,4 +159,29 @@ fn unclear(failure: Option<Failure>) -> Trouble {
         }
         None => "etcd has answered another question".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_ends_by_the_clock_although_nobody_has_said_so() {
+        let claim = Claim {
+            key: String::new(),
+            value: Vec::new(),
+            is_lost: AtomicBool::new(false),
+            until: AtomicU64::new(0),
+        };
+        let now = monotonic_ms();
+        claim.renew(now - 14_500, 15);
+        assert!(claim.check().is_err(), "half a second is less than the margin");
+        claim.renew(now, 15);
+        assert!(claim.check().is_ok());
+        // A late answer to an old question takes nothing away.
+        claim.renew(now - 14_500, 15);
+        assert!(claim.check().is_ok());
+        claim.is_lost.store(true, Relaxed);
+        assert!(claim.check().is_err());
+    }
 }

@@ -3,6 +3,11 @@
 //! The crate `cluster` decides what is written, and why it is safe. This program asks the nodes,
 //! shows what they say, and writes. Nodes believe nothing before the last transaction, so it may be
 //! interrupted at any time and given again.
+//!
+//! What is written is what was true when the nodes were asked. Another operator may have written it
+//! meanwhile, and the cluster may serve again and have changed. So etcd is read before the nodes
+//! are asked for the last time, and the first transaction requires that it is as it was then. All
+//! later ones require the mark of the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::{self, sleep};
@@ -13,9 +18,10 @@ use base::rng;
 use cluster::ids::NodeId;
 use cluster::keys::{self, MemberValue, Subject};
 use cluster::rebuild::{Rebuild, Witness, plan};
-use cluster::store::Operation;
+use cluster::store::{Compare, Operation};
 use cluster::topology::{Address, Node, Shard};
 
+use crate::claim::{self, Claim};
 use crate::link::{self, place_of};
 use crate::members::wait_until_served;
 use crate::options::{Access, Options, Recovery, Word};
@@ -35,15 +41,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Writes a cluster into an etcd that has lost it. If that was done before, waits until it serves.
 pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result<(), Trouble> {
     let (answers, reading) = ask_until_noticed(store, options, &wanted.nodes)?;
-    if has_cluster(store, &reading, &answers) {
-        if store.rebuilt(&reading).is_none() {
-            return Err(Trouble::Failed(format!(
-                "etcd has the cluster {}, and not less than its nodes know: there is nothing to \
-                 rebuild",
-                options.name
-            )));
-        }
-        say(&format!("etcd has cluster {} already", options.name));
+    if is_there(store, options, &reading, &answers)? {
         return wait(store, options, &answers);
     }
     let rebuild = decide(options, wanted, &answers)?;
@@ -55,18 +53,52 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
     if !agreed(options)? {
         return Ok(());
     }
-    // The user may have thought about it for long.
-    let answers = ask_all(&wanted.nodes, &options.access)?;
-    let now = decide(options, wanted, &answers)?;
-    check_others(&store.read()?, &now)?;
-    check_elsewhere(&answers, options)?;
-    if now.topology != rebuild.topology {
-        let text = "the nodes know something else now, and nothing was done: look again";
-        return Err(Trouble::Failed(text.to_owned()));
-    }
-    write(store, &now)?;
-    say(&format!("etcd has cluster {} again", options.name));
+    claim::alone(store, "rebuild", |claim| {
+        // The user may have thought about it for long, and nodes may take long to answer. What is
+        // written is to follow on what is there now.
+        let reading = store.read()?;
+        let now = ask_all(&wanted.nodes, &options.access)?;
+        // Nodes that have heard of another operator's rebuild may know more than was read.
+        for known in [&answers, &now] {
+            if is_there(store, options, &reading, known)? {
+                return Ok(());
+            }
+        }
+        let last = decide(options, wanted, &now)?;
+        check_others(&reading, &last)?;
+        check_elsewhere(&now, options)?;
+        if last.topology != rebuild.topology {
+            let text = "the nodes know something else now, and nothing was done: look again";
+            return Err(Trouble::Failed(text.to_owned()));
+        }
+        write(store, &last, &reading, claim)?;
+        say(&format!("etcd has cluster {} again", options.name));
+        Ok(())
+    })?;
     wait(store, options, &answers)
+}
+
+/// Whether etcd has the cluster because it was rebuilt.
+///
+/// # Errors
+/// It has it, and was not rebuilt: somebody is mistaken.
+fn is_there(
+    store: &Store,
+    options: &Options,
+    reading: &Reading,
+    answers: &Answers,
+) -> Result<bool, Trouble> {
+    if !has_cluster(store, reading, answers) {
+        return Ok(false);
+    }
+    if store.rebuilt(reading).is_none() {
+        return Err(Trouble::Failed(format!(
+            "etcd has the cluster {}, and not less than its nodes know: there is nothing to rebuild",
+            options.name
+        )));
+    }
+    say(&format!("etcd has cluster {} already", options.name));
+    Ok(true)
 }
 
 /// What is to be written.
@@ -373,34 +405,81 @@ fn is_left_over(subject: &Subject, value: &[u8]) -> bool {
     }
 }
 
-/// Writes all keys. Of too many for one transaction it writes some first, under a mark by which
-/// nodes know that there will be more.
-fn write(store: &Store, rebuild: &Rebuild) -> Result<(), Trouble> {
+/// What makes of the keys that were read those that there are to be.
+fn missing(store: &Store, reading: &Reading, values: &BTreeMap<String, Vec<u8>>) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (key, value) in values.iter().filter(|(key, own)| reading.value(key) != Some(&own[..])) {
+        operations.push(Operation::Put { key: key.clone(), value: value.clone(), lease: 0 });
+    }
+    for key in reading.keys().filter(|key| !values.contains_key(*key)) {
+        let subject = store.keys.subject(key);
+        let value = reading.value(key).unwrap_or_default();
+        if subject.is_some_and(|subject| is_left_over(&subject, value)) {
+            operations.push(Operation::Delete { key: key.clone() });
+        }
+    }
+    operations
+}
+
+/// Writes all keys, over what was read before the nodes were asked.
+fn write(
+    store: &Store,
+    rebuild: &Rebuild,
+    reading: &Reading,
+    claim: &Claim,
+) -> Result<(), Trouble> {
     let values = rebuild.values(&store.keys);
     let id = format!("{:016x}", rng::entropy_u64());
+    let key = store.keys.of(&Subject::Rebuilt);
+    let begun = rebuild.mark(&id, false);
+    // Nodes believe nothing under this mark, and no other operator writes unseen. Of the keys that
+    // change, as many as possible have to be as they were; those of shards are the last ones.
+    let changed = missing(store, reading, &values);
+    let changed = changed.iter().rev().take(MOST_AT_ONCE).map(|own| own.key().to_owned());
+    let compares = changed.chain([key.clone()]).map(|key| reading.unchanged(key));
+    let compares = compares.chain([claim.holds()]).collect();
+    claim.check()?;
+    let mark = Operation::Put { key: key.clone(), value: begun.clone(), lease: 0 };
+    store.write(reading, compares, vec![mark])?;
+    write_rest(store, rebuild, (&key, &id), claim).map_err(|trouble| {
+        Trouble::Failed(format!(
+            "not all of it is in etcd yet, and no node goes by it: give the command again. {trouble}"
+        ))
+    })
+}
+
+/// Writes all keys under the mark that was written. Of too many for one transaction it writes some
+/// first.
+fn write_rest(
+    store: &Store,
+    rebuild: &Rebuild,
+    (key, id): (&String, &str),
+    claim: &Claim,
+) -> Result<(), Trouble> {
+    let values = rebuild.values(&store.keys);
+    let begun = rebuild.mark(id, false);
+    let is_own = |reading: &Reading| {
+        let text = "another operator has gone on";
+        match reading.value(key) == Some(&begun[..]) {
+            true => claim.check(),
+            false => Err(Trouble::Failed(text.to_owned())),
+        }
+    };
     // A primary that cannot be asked may have a lease here, if etcd was set back.
-    store.end_leases(&store.read()?)?;
+    let reading = store.read()?;
+    is_own(&reading)?;
+    store.end_leases(&reading)?;
     loop {
         let reading = store.read()?;
-        let mut operations = Vec::new();
-        for (key, value) in values.iter().filter(|(key, own)| reading.value(key) != Some(&own[..]))
-        {
-            operations.push(Operation::Put { key: key.clone(), value: value.clone(), lease: 0 });
-        }
-        for key in reading.keys().filter(|key| !values.contains_key(*key)) {
-            let subject = store.keys.subject(key);
-            let value = reading.value(key).unwrap_or_default();
-            if subject.is_some_and(|subject| is_left_over(&subject, value)) {
-                operations.push(Operation::Delete { key: key.clone() });
-            }
-        }
+        is_own(&reading)?;
+        let mut operations = missing(store, &reading, &values);
         let is_last = operations.len() <= MOST_AT_ONCE;
         operations.truncate(MOST_AT_ONCE);
-        let key = store.keys.of(&Subject::Rebuilt);
-        let value = rebuild.mark(&id, is_last);
-        operations.push(Operation::Put { key, value, lease: 0 });
         let compares = operations.iter().map(|own| reading.unchanged(own.key().to_owned()));
-        let compares = compares.collect();
+        let own = Compare::Value { key: key.clone(), value: begun.clone() };
+        let compares = compares.chain([own, claim.holds()]).collect();
+        let value = rebuild.mark(id, is_last);
+        operations.push(Operation::Put { key: key.clone(), value, lease: 0 });
         store.write(&reading, compares, operations)?;
         if is_last {
             return Ok(());

@@ -143,9 +143,12 @@ impl Store {
         keys::decode(&reading.pairs.get(&self.keys.of(&Subject::Rebuilt))?.value)
     }
 
-    /// Ends all leases with which keys of the cluster end.
+    /// Ends all leases with which keys of the cluster end, but for the claims of operators: no node
+    /// has those.
     pub(crate) fn end_leases(&self, reading: &Reading) -> Result<(), Trouble> {
-        let leases: BTreeSet<_> = reading.pairs.values().map(|pair| pair.lease).collect();
+        let claims = format!("{}operators/", self.keys.prefix());
+        let of_nodes = reading.pairs.values().filter(|pair| !pair.key.starts_with(&claims));
+        let leases: BTreeSet<_> = of_nodes.map(|pair| pair.lease).collect();
         for lease in leases.into_iter().filter(|lease| *lease != 0) {
             match self.gateway.ask(&Request::Revoke { lease }, PATIENCE) {
                 Ok(_) => {}

@@ -6,4 +6,5 @@ mod interrupted;
 mod lost_etcd;
 mod operating;
 mod rebuilt;
+mod refused;
 mod secured;
