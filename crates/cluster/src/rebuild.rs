@@ -11,7 +11,7 @@
 //! in. Then, and when the last primary has ended, the members elect one, as after any loss of a
 //! primary: by what they have, not by what anybody says of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,10 @@ const STEP: Revision = 1_000_000_000;
 /// How far revisions go on in a second, at least. Nodes may know of another rebuild of which those
 /// that are asked know nothing.
 const STEP_OF_SECOND: Revision = 1_000_000;
+
+/// No etcd counts as far as this, however often its cluster was written anew. Who names a later
+/// revision is no node of a cluster, and what others add to it would be no number any more.
+const LAST: Revision = 1 << 62;
 
 /// What a node knows of its cluster and of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,11 +67,20 @@ pub struct Rebuild {
     pub ahead: Revision,
     /// The last epochs of the shards; shards that never had a primary have none.
     pub epochs: BTreeMap<ShardId, LeaderValue>,
+    /// The nodes whose word counted.
+    pub told: BTreeSet<NodeId>,
+}
+
+/// Whether two pictures are of two clusters: both have shards, and none in common. Shards come and
+/// go, but not all at once.
+pub fn are_apart(one: &Topology, other: &Topology) -> bool {
+    let (one, other) = (&one.shards, &other.shards);
+    !one.is_empty() && !other.is_empty() && !one.keys().any(|shard| other.contains_key(shard))
 }
 
 /// Decides what is to be written of the cluster `name`, by what its nodes know: what the node with
-/// the latest picture knows, or the one that the operator trusts. `now_s` is the time by the
-/// calendar, in seconds.
+/// the latest picture knows, or the one that the operator trusts: then a node that knows another
+/// cluster counts as one that has told nothing. `now_s` is the time by the calendar, in seconds.
 ///
 /// # Errors
 /// Why it cannot be decided: each reason as a sentence for the operator.
@@ -86,9 +99,17 @@ pub fn plan(
         return Err(vec!["no node that was asked knows the cluster".to_owned()]);
     };
     let mut reasons = Vec::new();
-    for (at, own) in witnesses.iter().enumerate() {
+    for own in witnesses.iter().filter(|own| latest(own) > LAST) {
+        let text = format!("node {} knows a revision to which no etcd has counted", own.node);
+        reasons.push(format!("{text}: {}", latest(own)));
+    }
+    // Also those that do not count have to find etcd further than what they know.
+    let highest = witnesses.iter().map(latest).max().unwrap_or(0);
+    let counts = |own: &&Witness| trusted.is_none() || !are_apart(&newest.topology, &own.topology);
+    let counted: Vec<&Witness> = witnesses.iter().filter(counts).collect();
+    for (at, own) in counted.iter().enumerate() {
         let known = &own.topology.name;
-        if knows(&own) && known != name {
+        if knows(own) && known != name {
             reasons.push(format!("node {} is one of the cluster {known}, not of {name}", own.node));
         }
         if own.goes_by_etcd {
@@ -98,7 +119,7 @@ pub fn plan(
                 own.etcd.join(",")
             ));
         }
-        if witnesses[..at].iter().any(|other| other.node == own.node) {
+        if counted[..at].iter().any(|other| other.node == own.node) {
             reasons.push(format!("two processes have the name of node {}: end one", own.node));
         }
         if trusted.is_none() && own.node != newest.node {
@@ -108,16 +129,17 @@ pub fn plan(
     if !reasons.is_empty() {
         return Err(reasons);
     }
-    let highest = witnesses.iter().map(latest).max().unwrap_or(0);
     let by_calendar = i64::try_from(now_s).unwrap_or(0).saturating_mul(STEP_OF_SECOND);
-    let ahead = ((highest / STEP + 2) * STEP).max(by_calendar);
+    // No revision is later than LAST, so this is a number.
+    let ahead = ((highest / STEP + 2) * STEP).max(by_calendar.min(LAST));
     let shards = newest.topology.shards.keys();
-    let epochs = shards.filter_map(|shard| Some((*shard, last(newest, witnesses, *shard, ahead)?)));
+    let epochs = shards.filter_map(|shard| Some((*shard, last(newest, &counted, *shard, ahead)?)));
     Ok(Rebuild {
         topology: newest.topology.clone(),
         source: newest.node,
         ahead,
         epochs: epochs.collect(),
+        told: counted.iter().map(|own| own.node).collect(),
     })
 }
 
@@ -140,6 +162,12 @@ fn layout(topology: &Topology) -> Layout<'_> {
 fn contradiction(newest: &Witness, other: &Witness) -> Option<String> {
     let (now, before) = (&newest.topology, &other.topology);
     let a_word = "--trust NODE says whose picture is right";
+    if are_apart(now, before) {
+        return Some(format!(
+            "nodes {} and {} know different clusters, without a shard in common: {a_word}",
+            newest.node, other.node
+        ));
+    }
     if before.revision == now.revision && layout(before) != layout(now) {
         return Some(format!(
             "nodes {} and {} know different clusters at the same revision {}: {a_word}",
@@ -162,7 +190,7 @@ fn contradiction(newest: &Witness, other: &Witness) -> Option<String> {
 /// The last epoch of a shard. Where members were not asked, it is one that nobody was primary in.
 fn last(
     newest: &Witness,
-    witnesses: &[Witness],
+    witnesses: &[&Witness],
     shard: ShardId,
     ahead: Revision,
 ) -> Option<LeaderValue> {
@@ -222,11 +250,10 @@ impl Rebuild {
         encode(&RebuiltValue { id: id.to_owned(), ahead: self.ahead, is_complete })
     }
 
-    /// The members of a shard that have told nothing.
-    pub fn silent(&self, shard: ShardId, witnesses: &[Witness]) -> Vec<NodeId> {
+    /// The members of a shard that have told nothing that counts.
+    pub fn silent(&self, shard: ShardId) -> Vec<NodeId> {
         let members = self.topology.shards.get(&shard).map_or(&[][..], |own| &own.members);
-        let is_silent = |node: &&NodeId| !witnesses.iter().any(|own| own.node == **node);
-        members.iter().filter(is_silent).copied().collect()
+        members.iter().filter(|node| !self.told.contains(node)).copied().collect()
     }
 }
 
@@ -248,9 +275,13 @@ mod tests {
 
     /// Two nodes, of which the first was primary in an epoch.
     fn topology(revision: Revision, epoch: Epoch) -> Topology {
+        topology_of(shard(), revision, epoch)
+    }
+
+    fn topology_of(shard: ShardId, revision: Revision, epoch: Epoch) -> Topology {
         let nodes = [1, 2].map(|number| Node {
             id: node(number),
-            shard: Some(shard()),
+            shard: Some(shard),
             address: Address::default(),
             zone: String::new(),
             alive: None,
@@ -260,7 +291,7 @@ mod tests {
         let last_leader =
             (epoch != 0).then_some(Leader { node: node(1), incarnation: 7, epoch, start: 3 });
         let own = Shard {
-            id: shard(),
+            id: shard,
             slots: SlotRanges::all(),
             members: vec![node(1), node(2)],
             joining: Vec::new(),
@@ -296,7 +327,7 @@ mod tests {
         assert_eq!((epoch_of(&all), all.source, all.ahead), (8, node(2), 2 * STEP));
         let one = plan(NAME, &both[..1], None, NOW).unwrap();
         assert_eq!(epoch_of(&one), one.ahead, "nobody was primary in it");
-        assert_eq!(one.silent(shard(), &both[..1]), [node(2)]);
+        assert_eq!(one.silent(shard()), [node(2)]);
         // Data that count for an epoch of which no picture knows.
         let mut later = both.clone();
         later[0].epoch = 11;
@@ -345,5 +376,39 @@ mod tests {
         let mut fresh = witness(3, 0, 0);
         fresh.topology = Topology::default();
         assert!(plan(NAME, &[both.as_slice(), &[fresh]].concat(), None, NOW).is_ok());
+    }
+
+    /// A node that was pointed at the etcd of another cluster of the same name.
+    #[test]
+    fn a_picture_of_another_cluster_is_a_contradiction_until_one_is_trusted() {
+        let mut witnesses = [witness(1, 20, 8), witness(2, 9_000, 8_000)];
+        witnesses[1].topology = topology_of(ShardId([0xbb; 20]), 9_000, 8_000);
+        assert!(are_apart(&witnesses[0].topology, &witnesses[1].topology));
+        let refused = plan(NAME, &witnesses, None, NOW).unwrap_err();
+        assert!(refused[0].contains("without a shard in common: --trust"), "{refused:?}");
+        // That one goes by it does not matter then, and it counts as one that has told nothing.
+        witnesses[1].goes_by_etcd = true;
+        let trusted = plan(NAME, &witnesses, Some(node(1)), NOW).unwrap();
+        assert_eq!((trusted.source, trusted.topology.revision), (node(1), 20));
+        assert_eq!(trusted.silent(shard()), [node(2)]);
+        assert_eq!(epoch_of(&trusted), trusted.ahead, "nobody was primary in it");
+        // It finds etcd further than what it knows.
+        witnesses[1].epoch = 5 * STEP;
+        assert!(plan(NAME, &witnesses, Some(node(1)), NOW).unwrap().ahead > 5 * STEP);
+        // Who knows nothing, or has a shard in common, is of the same cluster.
+        witnesses[1] = witness(2, 21, 8);
+        assert!(!are_apart(&witnesses[0].topology, &witnesses[1].topology));
+        assert!(!are_apart(&witnesses[0].topology, &Topology::default()));
+        assert!(plan(NAME, &witnesses, None, NOW).is_ok());
+    }
+
+    #[test]
+    fn revisions_that_no_etcd_counts_to_are_refused() {
+        for revision in [Revision::MAX, LAST + 1] {
+            let refused = plan(NAME, &[witness(1, revision, 8)], None, NOW).unwrap_err();
+            assert!(refused[0].contains("no etcd has counted"), "{refused:?}");
+        }
+        let ahead = plan(NAME, &[witness(1, LAST, 8)], None, u64::MAX).unwrap().ahead;
+        assert!(ahead > LAST && ahead < LAST + 3 * STEP, "{ahead}");
     }
 }

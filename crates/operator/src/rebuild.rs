@@ -10,6 +10,8 @@
 //! later ones require the mark of the first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
@@ -17,9 +19,9 @@ use base::clock::{monotonic_ms, now_ms};
 use base::rng;
 use cluster::ids::NodeId;
 use cluster::keys::{self, MemberValue, Subject};
-use cluster::rebuild::{Rebuild, Witness, plan};
+use cluster::rebuild::{Rebuild, Witness, are_apart, plan};
 use cluster::store::{Compare, Operation};
-use cluster::topology::{Address, Node, Shard};
+use cluster::topology::{Address, Node, Shard, Topology};
 
 use crate::claim::{self, Claim};
 use crate::link::{self, place_of};
@@ -33,6 +35,10 @@ use crate::trouble::Trouble;
 
 /// So many keys are written in one transaction, with two more: etcd takes 128 by default.
 const MOST_AT_ONCE: usize = 100;
+/// So many nodes are asked at most: who names more of them is no node of a cluster.
+const MOST_NODES: usize = 1000;
+/// So many of them are asked at the same time.
+const ASKED_AT_ONCE: usize = 32;
 /// How long nodes may take to notice that etcd has lost the cluster, in milliseconds.
 const NOTICE_MS: u64 = 15_000;
 /// How often they are asked meanwhile.
@@ -40,13 +46,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Writes a cluster into an etcd that has lost it. If that was done before, waits until it serves.
 pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result<(), Trouble> {
-    let (answers, reading) = ask_until_noticed(store, options, &wanted.nodes)?;
+    let (answers, reading) = ask_until_noticed(store, options, wanted)?;
     if is_there(store, options, &reading, &answers)? {
         return wait(store, options, &answers);
     }
     let rebuild = decide(options, wanted, &answers)?;
     show(&rebuild, &answers, options);
-    check_others(&reading, &rebuild)?;
+    check_others(store, &reading, &rebuild)?;
     if !options.dry_run {
         check_elsewhere(&answers, options)?;
     }
@@ -57,7 +63,7 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
         // The user may have thought about it for long, and nodes may take long to answer. What is
         // written is to follow on what is there now.
         let reading = store.read()?;
-        let now = ask_all(&wanted.nodes, &options.access)?;
+        let now = ask_all(wanted, &options.access)?;
         // Nodes that have heard of another operator's rebuild may know more than was read.
         for known in [&answers, &now] {
             if is_there(store, options, &reading, known)? {
@@ -65,7 +71,7 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
             }
         }
         let last = decide(options, wanted, &now)?;
-        check_others(&reading, &last)?;
+        check_others(store, &reading, &last)?;
         check_elsewhere(&now, options)?;
         if last.topology != rebuild.topology {
             let text = "the nodes know something else now, and nothing was done: look again";
@@ -103,11 +109,7 @@ fn is_there(
 
 /// What is to be written.
 fn decide(options: &Options, wanted: &Recovery, answers: &Answers) -> Result<Rebuild, Trouble> {
-    let trusted = match &wanted.trust {
-        Some(word) => Some(answers.named(word)?.node),
-        None => None,
-    };
-    let rebuild = plan(&options.name, &answers.witnesses, trusted, now_ms() / 1000);
+    let rebuild = plan(&options.name, &answers.witnesses, answers.trusted, now_ms() / 1000);
     let rebuild = rebuild.map_err(|reasons| Trouble::Failed(reasons.join("\n")))?;
     check_silent(&rebuild, answers, &wanted.without)?;
     Ok(rebuild)
@@ -134,6 +136,8 @@ fn wait(store: &Store, options: &Options, answers: &Answers) -> Result<(), Troub
 struct Answers {
     witnesses: Vec<Witness>,
     failures: BTreeMap<String, String>,
+    /// The node whose picture the user trusts.
+    trusted: Option<NodeId>,
 }
 
 impl Answers {
@@ -142,13 +146,42 @@ impl Answers {
     }
 
     /// The witness that a user means.
-    fn named(&self, word: &str) -> Result<&Witness, Trouble> {
+    fn named(&self, word: &str) -> Option<&Witness> {
         let is_meant = |own: &&Witness| {
             let known = Reading::of(own.topology.clone());
             known.node_in(word, true).is_ok_and(|node| node.id == own.node)
         };
-        let found = self.witnesses.iter().find(is_meant);
-        found.ok_or_else(|| Trouble::Failed(format!("no node '{word}' has answered")))
+        self.witnesses.iter().find(is_meant)
+    }
+
+    /// The picture of which others may be apart: the one that is trusted.
+    fn trusted(&self) -> Option<&Topology> {
+        Some(&self.of(self.trusted?)?.topology)
+    }
+
+    /// Those whose word counts: not of another cluster than the one that is trusted.
+    fn counted(&self) -> impl Iterator<Item = &Witness> {
+        let trusted = self.trusted();
+        let counts = move |own: &&Witness| trusted.is_none_or(|it| !are_apart(it, &own.topology));
+        self.witnesses.iter().filter(counts)
+    }
+
+    /// All nodes of which those know that were asked. Where pictures are of different clusters, the
+    /// nodes of the one that is trusted, or of the first.
+    fn known(&self) -> Vec<Node> {
+        let pictures = || self.witnesses.iter().map(|own| &own.topology);
+        let right = self.trusted().or_else(|| pictures().find(|own| !own.shards.is_empty()));
+        let is_right = |own: &&Topology| right.is_none_or(|right| !are_apart(right, own));
+        pictures().filter(is_right).flat_map(|own| own.nodes.values().cloned()).collect()
+    }
+
+    /// Forgets nodes of another cluster than the one that is trusted: it goes its own way. Nodes of
+    /// that one stay, which know another.
+    fn forget_others(&mut self) {
+        let Some(trusted) = self.trusted().cloned() else { return };
+        self.witnesses.retain(|own| {
+            trusted.nodes.contains_key(&own.node) || !are_apart(&trusted, &own.topology)
+        });
     }
 
     /// Nodes that ask none of the addresses of etcd that are given here.
@@ -160,19 +193,25 @@ impl Answers {
     }
 }
 
-/// Whether etcd has the cluster, and nothing that its nodes know is later: neither as a whole nor
-/// of a shard. Nodes judge in the same way whether to believe it.
+/// Whether etcd has the cluster, and nothing that its nodes know is later.
 fn has_cluster(store: &Store, reading: &Reading, answers: &Answers) -> bool {
-    let is_complete = store.rebuilt(reading).is_none_or(|rebuilt| rebuilt.is_complete);
-    let there = &reading.topology.shards;
-    let is_behind =
-        |known: &Shard| there.get(&known.id).is_some_and(|shard| shard.modified < known.modified);
-    let mut known = answers.witnesses.iter().map(|own| &own.topology);
-    !there.is_empty()
-        && is_complete
-        && known.all(|known| {
-            reading.revision() >= known.revision && !known.shards.values().any(is_behind)
-        })
+    store.rebuilt(reading).is_none_or(|rebuilt| rebuilt.is_complete)
+        && has_all(&reading.topology, answers)
+}
+
+/// Whether these shards are what has become of those that nodes know: nothing that is known is
+/// later, neither as a whole nor of a shard, and not all shards are others. Nodes judge in the same
+/// way whether to believe it.
+fn has_all(there: &Topology, answers: &Answers) -> bool {
+    let is_behind = |known: &Shard| {
+        there.shards.get(&known.id).is_some_and(|shard| shard.modified < known.modified)
+    };
+    let is_later = |known: &Topology| {
+        there.revision >= known.revision
+            && !are_apart(there, known)
+            && !known.shards.values().any(is_behind)
+    };
+    !there.shards.is_empty() && answers.counted().all(|own| is_later(&own.topology))
 }
 
 /// Refuses while a node asks another etcd: if that comes back with the cluster, it has another
@@ -192,21 +231,25 @@ fn check_elsewhere(answers: &Answers, options: &Options) -> Result<(), Trouble> 
 }
 
 /// Refuses to write over a cluster of this name that has other shards or other living nodes.
-fn check_others(reading: &Reading, rebuild: &Rebuild) -> Result<(), Trouble> {
+fn check_others(store: &Store, reading: &Reading, rebuild: &Rebuild) -> Result<(), Trouble> {
     let own = &rebuild.topology;
     let is_other = |node: &&Node| {
         let of_other = node.shard.is_some_and(|shard| !own.shards.contains_key(&shard));
         of_other || node.is_alive() && node.shard.is_some() && !own.nodes.contains_key(&node.id)
     };
-    let others: Vec<_> = reading.topology.nodes.values().filter(is_other).map(place_of).collect();
+    let nodes = reading.topology.nodes.values().filter(is_other);
+    let mut others: Vec<_> = nodes.map(|node| format!("node {}", place_of(node))).collect();
+    let shards = reading.topology.shards.keys().filter(|id| !own.shards.contains_key(id));
+    others.extend(shards.map(|id| format!("shard {}", short(*id))));
     if others.is_empty() {
         return Ok(());
     }
     Err(Trouble::Failed(format!(
-        "etcd has another cluster {} there, or what was removed from this one, with nodes at {}: \
-         choose another etcd, or delete the keys of that one first",
+        "etcd has another cluster {} there, or what was removed from this one: {}. Give another etcd \
+         with --etcd; or, if nobody needs that any more, delete it first: etcdctl del --prefix {}",
         own.name,
-        others.join(", ")
+        others.join(", "),
+        store.keys.prefix()
     )))
 }
 
@@ -230,22 +273,28 @@ fn node_at(word: &str) -> Result<Node, Trouble> {
 }
 
 /// Asks the nodes that are named, and all of which one of them knows.
-fn ask_all(words: &[Word], access: &Access) -> Result<Answers, Trouble> {
-    let mut answers = Answers { witnesses: Vec::new(), failures: BTreeMap::new() };
-    let mut next = words.iter().map(|word| node_at(word)).collect::<Result<Vec<_>, _>>()?;
+fn ask_all(wanted: &Recovery, access: &Access) -> Result<Answers, Trouble> {
+    let mut answers = Answers { witnesses: Vec::new(), failures: BTreeMap::new(), trusted: None };
+    // The one that is trusted may be named in another way, and is found then.
+    let trusted = wanted.trust.as_ref().and_then(|word| node_at(word).ok());
+    let place_of_trusted = trusted.as_ref().map(place_of);
+    let named = wanted.nodes.iter().map(|word| node_at(word)).collect::<Result<Vec<_>, _>>()?;
+    let mut next: Vec<Node> = trusted.into_iter().chain(named).collect();
     let mut asked = BTreeSet::new();
-    while !next.is_empty() {
+    loop {
         next.retain(|node| asked.insert(place_of(node)));
-        let told: Vec<_> = thread::scope(|scope| {
-            let ask = |node| scope.spawn(move || link::witness(node, access));
-            let threads: Vec<_> = next.iter().map(ask).collect();
-            threads.into_iter().map(|thread| thread.join()).collect()
-        });
-        let mut known = Vec::new();
-        for (node, told) in next.iter().zip(told) {
-            match told.unwrap_or_else(|_| Err("it could not be asked".to_owned())) {
+        if next.is_empty() {
+            break;
+        }
+        if asked.len() > MOST_NODES {
+            return Err(too_many(&answers));
+        }
+        for (node, told) in next.iter().zip(ask_each(&next, access)) {
+            match told {
                 Ok(own) => {
-                    known.extend(own.topology.nodes.values().cloned());
+                    if place_of_trusted == Some(place_of(node)) {
+                        answers.trusted = Some(own.node);
+                    }
                     let is_same = |other: &Witness| {
                         (other.node, other.incarnation) == (own.node, own.incarnation)
                     };
@@ -256,13 +305,51 @@ fn ask_all(words: &[Word], access: &Access) -> Result<Answers, Trouble> {
                 Err(reason) => drop(answers.failures.insert(place_of(node), reason)),
             }
         }
-        next = known;
+        if let (None, Some(word)) = (answers.trusted, &wanted.trust) {
+            answers.trusted = answers.named(word).map(|own| own.node);
+        }
+        next = answers.known();
     }
     if answers.witnesses.is_empty() {
         let reasons: Vec<_> = answers.failures.into_values().collect();
         return Err(Trouble::Failed(format!("no node answers: {}", reasons.join("; "))));
     }
+    if let (None, Some(word)) = (answers.trusted, &wanted.trust) {
+        return Err(Trouble::Failed(format!("no node '{word}' has answered")));
+    }
+    answers.forget_others();
     Ok(answers)
+}
+
+fn too_many(answers: &Answers) -> Trouble {
+    let count = |own: &&Witness| own.topology.nodes.len();
+    let most = answers.witnesses.iter().max_by_key(count);
+    let most = most.map(|own| format!(": node {} knows {}", short(own.node), count(&own)));
+    Trouble::Failed(format!(
+        "more than {MOST_NODES} nodes would have to be asked{}",
+        most.unwrap_or_default()
+    ))
+}
+
+/// What nodes say, in their order. A few are asked at the same time.
+fn ask_each(nodes: &[Node], access: &Access) -> Vec<Result<Witness, String>> {
+    let (next, told) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let ask = || {
+        loop {
+            let at = next.fetch_add(1, Relaxed);
+            let Some(node) = nodes.get(at) else { return };
+            let own = link::witness(node, access);
+            told.lock().unwrap_or_else(PoisonError::into_inner).insert(at, own);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..nodes.len().min(ASKED_AT_ONCE) {
+            // Where no thread can be started, the others ask.
+            let _ = thread::Builder::new().spawn_scoped(scope, ask);
+        }
+        ask();
+    });
+    told.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// Asks all nodes and etcd, again until no node goes by what etcd has had. If one still does, that
@@ -270,15 +357,15 @@ fn ask_all(words: &[Word], access: &Access) -> Result<Answers, Trouble> {
 fn ask_until_noticed(
     store: &Store,
     options: &Options,
-    words: &[Word],
+    wanted: &Recovery,
 ) -> Result<(Answers, Reading), Trouble> {
     let begun = monotonic_ms();
     let longest = NOTICE_MS.min(options.timeout.as_millis() as u64);
     let mut has_told = false;
     loop {
-        let answers = ask_all(words, &options.access)?;
+        let answers = ask_all(wanted, &options.access)?;
         let reading = store.read()?;
-        let count = answers.witnesses.iter().filter(|own| own.goes_by_etcd).count();
+        let count = answers.counted().filter(|own| own.goes_by_etcd).count();
         let is_decided = count == 0 || has_cluster(store, &reading, &answers);
         if is_decided || options.dry_run || monotonic_ms() - begun >= longest {
             return Ok((answers, reading));
@@ -297,7 +384,7 @@ fn check_silent(rebuild: &Rebuild, answers: &Answers, without: &[Word]) -> Resul
     let mut excused = BTreeSet::new();
     for word in without {
         let node = known.node_in(word, false)?;
-        if answers.of(node.id).is_some() {
+        if rebuild.told.contains(&node.id) {
             let text = format!("node {} at {} has answered", short(node.id), place_of(node));
             return Err(Trouble::Failed(text));
         }
@@ -338,7 +425,7 @@ fn show(rebuild: &Rebuild, answers: &Answers, options: &Options) {
                 std::mem::take(&mut slots),
                 short(node.id),
                 place_of(node),
-                role(shard, node.id, told).to_owned(),
+                role(rebuild, shard, node.id, told).to_owned(),
                 number(&|own| own.leads.unwrap_or(own.epoch).to_string()),
                 number(&|own| own.offset.to_string()),
                 number(&|own| own.topology.revision.to_string()),
@@ -368,9 +455,10 @@ fn show(rebuild: &Rebuild, answers: &Answers, options: &Options) {
     ));
 }
 
-fn role(shard: &Shard, node: NodeId, told: Option<&Witness>) -> &'static str {
+fn role(rebuild: &Rebuild, shard: &Shard, node: NodeId, told: Option<&Witness>) -> &'static str {
     match told {
         None => "no answer",
+        Some(_) if !rebuild.told.contains(&node) => "of another cluster",
         Some(own) if own.leads.is_some() => "primary",
         Some(_) if shard.members.contains(&node) => "replica",
         Some(_) => "joining",
@@ -379,14 +467,14 @@ fn role(shard: &Shard, node: NodeId, told: Option<&Witness>) -> &'static str {
 
 /// Says how a shard comes to a primary.
 fn show_shard(rebuild: &Rebuild, answers: &Answers, shard: &Shard) {
-    let silent = rebuild.silent(shard.id, &answers.witnesses).len();
+    let silent = rebuild.silent(shard.id).len();
     let (own, members) = (short(shard.id), shard.members.len());
     let needed = members - shard.quorum().min(members) + 1;
     let carried = rebuild.epochs.get(&shard.id).map(|value| value.carried);
     let leads = |id: &NodeId| answers.of(*id).is_some_and(|own| own.leads == carried);
     if silent > 0 {
         say(&format!(
-            "! shard {own}: {silent} of {members} members do not answer; it elects a primary when \
+            "! shard {own}: {silent} of {members} members tell nothing of it; it elects a primary when \
              {needed} are there that were stopped in order or never ended, or all"
         ));
     } else if !shard.members.iter().any(leads) {
@@ -489,6 +577,9 @@ fn write_rest(
 
 #[cfg(test)]
 mod tests {
+    use cluster::ids::ShardId;
+    use cluster::slots::SlotRanges;
+
     use super::*;
 
     #[test]
@@ -499,5 +590,75 @@ mod tests {
         for wrong in ["h", "h:", ":7", "h:x", "h:0", ""] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
+    }
+
+    fn picture(shard: u8, revision: i64, nodes: &[u8]) -> Topology {
+        let id = ShardId([shard; 20]);
+        let members: Vec<_> = nodes.iter().map(|number| NodeId([*number; 20])).collect();
+        let all = members.iter().zip(nodes).map(|(node, number)| {
+            let place = node_at(&format!("h:{number}")).unwrap();
+            Node { id: *node, shard: Some(id), ..place }
+        });
+        let own = Shard {
+            id,
+            slots: SlotRanges::all(),
+            members: members.clone(),
+            joining: Vec::new(),
+            leader: None,
+            last_leader: None,
+            is_failed: false,
+            modified: 3,
+        };
+        Topology::new("c".to_owned(), revision, all, [own], [])
+    }
+
+    fn told(pictures: &[(u8, Topology)], trusted: Option<u8>) -> Answers {
+        let witness = |(node, topology): &(u8, Topology)| Witness {
+            node: NodeId([*node; 20]),
+            incarnation: 1,
+            etcd: vec!["http://e".to_owned()],
+            goes_by_etcd: false,
+            leads: None,
+            epoch: 0,
+            offset: 0,
+            topology: topology.clone(),
+        };
+        Answers {
+            witnesses: pictures.iter().map(witness).collect(),
+            failures: BTreeMap::new(),
+            trusted: trusted.map(|node| NodeId([node; 20])),
+        }
+    }
+
+    #[test]
+    fn another_cluster_of_the_same_name_is_not_the_one_that_nodes_know() {
+        let ours = [(1, picture(0xaa, 20, &[1, 2])), (2, picture(0xaa, 20, &[1, 2]))];
+        assert!(has_all(&picture(0xaa, 21, &[1, 2]), &told(&ours, None)));
+        assert!(!has_all(&picture(0xaa, 19, &[1, 2]), &told(&ours, None)));
+        assert!(!has_all(&picture(0xbb, 9000, &[8, 9]), &told(&ours, None)));
+        assert!(!has_all(&Topology::default(), &told(&ours, None)));
+    }
+
+    #[test]
+    fn nodes_of_another_cluster_are_not_followed() {
+        let nodes = |answers: &Answers| -> BTreeSet<u8> {
+            answers.known().iter().map(|node| node.id.0[0]).collect()
+        };
+        let foreign = picture(0xbb, 9000, &[8, 9]);
+        let all = [
+            (1, picture(0xaa, 20, &[1, 2])),
+            (2, foreign.clone()),
+            (8, foreign),
+            (3, Topology::default()),
+        ];
+        assert_eq!(nodes(&told(&all, None)), BTreeSet::from([1, 2]), "the first one's");
+        assert_eq!(nodes(&told(&all, Some(2))), BTreeSet::from([8, 9]));
+        // The one of this cluster that knows the other one stays, and does not count.
+        let mut answers = told(&all, Some(1));
+        answers.forget_others();
+        let left: Vec<_> = answers.witnesses.iter().map(|own| own.node.0[0]).collect();
+        let counted: Vec<_> = answers.counted().map(|own| own.node.0[0]).collect();
+        assert_eq!((&left[..], &counted[..]), (&[1, 2, 3][..], &[1, 3][..]));
+        assert!(has_all(&picture(0xaa, 21, &[1, 2]), &answers));
     }
 }

@@ -1,11 +1,14 @@
-//! What `dunlin cluster rebuild` must not do: write over a cluster that serves again.
+//! What `dunlin cluster rebuild` must not do: write over a cluster that serves again, or take
+//! another cluster of the same name for this one.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use tests::client::Reply;
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
 use tests::observe::wait_until;
@@ -14,6 +17,8 @@ use tests::process;
 use crate::interrupted::{in_words, tool};
 
 const KEYS: i64 = 50;
+/// A shard that nobody has here.
+const FOREIGN: &str = "00000000000000000000000000000000000000cc";
 
 fn place(deployment: &Deployment, node: usize) -> String {
     format!("127.0.0.1:{}", deployment.nodes[node].port())
@@ -111,5 +116,72 @@ fn a_command_that_comes_late_writes_over_nothing() -> Result<()> {
     }
     // The key by which it is seen who takes writes is one more.
     ensure!(count == KEYS + 1, "{count} keys are left\n{}", deployment.logs());
+    Ok(())
+}
+
+/// Gives a node the picture of another cluster, as one has kept it that was pointed at the etcd of
+/// that one for a while.
+fn give_foreign_picture(deployment: &mut Deployment, node: usize) -> Result<()> {
+    let file = deployment.nodes[node].directory().join("nodes.conf");
+    wait_until("it has kept the topology", || {
+        Ok(fs::read_to_string(&file)?.contains("\"leader\": {"))
+    })?;
+    deployment.nodes[node].kill();
+    let mut kept: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
+    let own = kept["node"].as_str().context("a name")?.to_owned();
+    let topology = &mut kept["topology"];
+    let mut shard = topology["shards"][SHARD].clone();
+    let (mut itself, mut other) =
+        (topology["nodes"][&own].clone(), topology["nodes"][&own].clone());
+    let name = "c".repeat(40);
+    (itself["shard"], itself["alive"]) = (Value::Null, Value::Null);
+    (other["id"], other["shard"]) = (json!(name), json!(FOREIGN));
+    // Nobody is there.
+    other["address"]["port"] = json!(1);
+    (shard["id"], shard["members"], shard["joining"]) = (json!(FOREIGN), json!([name]), json!([]));
+    (shard["leader"], shard["last_leader"]) = (Value::Null, Value::Null);
+    (topology["nodes"], topology["shards"]) =
+        (json!({own: itself, name: other}), json!({FOREIGN: shard}));
+    topology["owners"] = json!([[0, 16383, FOREIGN]]);
+    topology["revision"] = json!(9_000_000);
+    fs::write(&file, serde_json::to_string(&kept)?)?;
+    deployment.nodes[node].start_again()
+}
+
+#[test]
+fn another_cluster_of_the_same_name_is_not_taken_for_this_one() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[])?;
+    let primary = deployment.wait_until_whole()?;
+    write(&deployment, primary)?;
+    deployment.etcd.kill(0);
+    let strayed = (primary + 1) % 3;
+    give_foreign_picture(&mut deployment, strayed)?;
+    // The data of before are aside now.
+    deployment.etcd.exchange_data(0)?;
+    deployment.etcd.start_again(&[0])?;
+    let own = place(&deployment, primary);
+    let refused = run(&deployment, &["rebuild", &own, "--yes"])?;
+    is_refused(&refused, &["without a shard in common", "--trust"])?;
+    let trusts = ["rebuild", &own, "--trust", &own, "--yes"];
+    let done = run(&deployment, &trusts)?;
+    is_done(&done, &deployment)?;
+    ensure!(in_words(&done).contains("of another cluster"), "{}", in_words(&done));
+    let leader = deployment.wait_until_whole().with_context(|| deployment.logs())?;
+    let counted = deployment.nodes[leader].connect()?.call_text("DBSIZE")?;
+    ensure!(counted == Reply::Integer(KEYS + 1), "{counted:?}");
+    // An etcd that has another one, further than all that is known, is not written over.
+    for node in &deployment.nodes {
+        let words = ["CONFIG", "SET", "cluster-etcd", "http://127.0.0.1:9"];
+        let set = node.connect()?.call(&words)?;
+        ensure!(set == Reply::Status(b"OK".to_vec()), "{set:?}");
+    }
+    deployment.etcd.control(&["del", "--prefix", "/dunlin/"])?;
+    deployment.put(&format!("shards/{FOREIGN}"), "{\"slots\":\"0-16383\",\"members\":[]}")?;
+    let rebuilt = "{\"id\":\"x\",\"ahead\":4000000000000000000,\"is_complete\":true}";
+    deployment.put("rebuilt", rebuilt)?;
+    let before = deployment.etcd.control(&["get", "--prefix", "/dunlin/"])?;
+    let refused = run(&deployment, &["rebuild", &own, "--yes", "--timeout", "5"])?;
+    is_refused(&refused, &["has another cluster", &FOREIGN[..8], "del --prefix /dunlin/dunlin/"])?;
+    ensure!(deployment.etcd.control(&["get", "--prefix", "/dunlin/"])? == before);
     Ok(())
 }
