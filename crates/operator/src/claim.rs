@@ -39,6 +39,11 @@ impl Claim {
         Compare::Value { key: self.key.clone(), value: self.value.clone() }
     }
 
+    /// Who else reads etcd has to find the claim there: else it is another etcd.
+    pub(crate) fn is_in(&self, store: &Store) -> Result<bool, Trouble> {
+        Ok(store.read()?.value(&self.key) == Some(&self.value[..]))
+    }
+
     /// The lease was renewed for so many seconds by what was `asked` at that time.
     fn renew(&self, asked: u64, ttl_s: i64) {
         let ttl_ms = u64::try_from(ttl_s).unwrap_or(0).saturating_mul(1000);

@@ -60,6 +60,7 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
         return Ok(());
     }
     claim::alone(store, "rebuild", |claim| {
+        check_members(options, claim)?;
         // The user may have thought about it for long, and nodes may take long to answer. What is
         // written is to follow on what is there now.
         let reading = store.read()?;
@@ -184,13 +185,30 @@ impl Answers {
         });
     }
 
-    /// Nodes that ask none of the addresses of etcd that are given here.
+    /// Nodes that ask addresses of etcd that are not given here, too or only. A member that is
+    /// asked somewhere else may be another etcd.
     fn elsewhere(&self, options: &Options) -> Vec<&Witness> {
-        let bare = |url: &String| url.trim_end_matches('/').to_owned();
-        let given: BTreeSet<_> = options.etcd.endpoints.iter().map(bare).collect();
-        let asks_it = |own: &&Witness| !own.etcd.iter().any(|url| given.contains(&bare(url)));
-        self.witnesses.iter().filter(asks_it).collect()
+        let given: BTreeSet<_> = given(options).into_iter().collect();
+        let is_here = |own: &Witness| {
+            !own.etcd.is_empty() && own.etcd.iter().all(|url| given.contains(&whole(url)))
+        };
+        self.witnesses.iter().filter(|own| !is_here(own)).collect()
     }
+}
+
+/// An address of etcd with all its parts, as it can be compared. What is none stays as it is.
+fn whole(url: &str) -> String {
+    gateway::endpoint(url.trim()).unwrap_or_else(|_| url.to_owned())
+}
+
+/// The addresses of etcd that the user has given.
+fn given(options: &Options) -> Vec<String> {
+    options.etcd.endpoints.iter().map(|url| whole(url)).collect()
+}
+
+/// The addresses at which a node asks etcd.
+fn places_of_etcd(own: &Witness) -> String {
+    own.etcd.iter().map(|url| whole(url)).collect::<Vec<_>>().join(",")
 }
 
 /// Whether etcd has the cluster, and nothing that its nodes know is later.
@@ -218,16 +236,55 @@ fn has_all(there: &Topology, answers: &Answers) -> bool {
 /// primary than the one that is written here.
 fn check_elsewhere(answers: &Answers, options: &Options) -> Result<(), Trouble> {
     let elsewhere = answers.elsewhere(options);
-    let named: Vec<_> = elsewhere.iter().map(|own| short(own.node)).collect();
-    if named.is_empty() {
+    if elsewhere.is_empty() {
         return Ok(());
     }
+    let named =
+        elsewhere.iter().map(|own| format!("{} ({})", short(own.node), places_of_etcd(own)));
+    let named: Vec<_> = named.collect();
+    let mut all = given(options);
+    for url in elsewhere.iter().flat_map(|own| &own.etcd).map(|url| whole(url)) {
+        if !all.contains(&url) {
+            all.push(url);
+        }
+    }
     Err(Trouble::Failed(format!(
-        "nodes that ask another etcd might go on by that: {}. Give CONFIG SET cluster-etcd {} at all \
-         of them, and this command again",
+        "nodes ask another etcd than the one that is given, or may, and might go on by that: {}. If \
+         all these addresses are members of one etcd, give --etcd {}; else CONFIG SET cluster-etcd \
+         {} at each of these nodes. Then give this command again",
         named.join(", "),
-        options.etcd.endpoints.join(",")
+        all.join(","),
+        given(options).join(",")
     )))
+}
+
+/// Makes sure that all addresses that are given are those of one etcd. Nodes may ask any of them,
+/// and if one is another etcd, or was kept from this one, that may have the cluster too.
+fn check_members(options: &Options, claim: &Claim) -> Result<(), Trouble> {
+    let given = given(options);
+    for url in given.iter().filter(|_| given.len() > 1) {
+        let mut alone = options.clone();
+        alone.etcd.endpoints = vec![url.clone()];
+        let advice = format!(
+            "leave it out here, and with CONFIG SET cluster-etcd {} at the nodes",
+            given.iter().filter(|other| *other != url).cloned().collect::<Vec<_>>().join(",")
+        );
+        match Store::open(&alone).and_then(|store| claim.is_in(&store)) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(Trouble::Failed(format!(
+                    "{url} is no member of the same etcd as the others: {advice}"
+                )));
+            }
+            Err(trouble) => {
+                return Err(Trouble::Failed(format!(
+                    "{url} may be another etcd that comes back with the cluster ({trouble}): start \
+                     it, or {advice}"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to write over a cluster of this name that has other shards or other living nodes.
@@ -444,13 +501,13 @@ fn show(rebuild: &Rebuild, answers: &Answers, options: &Options) {
         say(&format!(
             "! node {} asks {}: CONFIG SET cluster-etcd {}",
             short(own.node),
-            own.etcd.join(","),
-            options.etcd.endpoints.join(",")
+            places_of_etcd(own),
+            given(options).join(",")
         ));
     }
     say(&format!(
         "{} gets it; revisions and epochs go on at {}",
-        options.etcd.endpoints.join(","),
+        given(options).join(","),
         rebuild.ahead
     ));
 }
@@ -660,5 +717,22 @@ mod tests {
         let counted: Vec<_> = answers.counted().map(|own| own.node.0[0]).collect();
         assert_eq!((&left[..], &counted[..]), (&[1, 2, 3][..], &[1, 3][..]));
         assert!(has_all(&picture(0xaa, 21, &[1, 2]), &answers));
+    }
+
+    #[test]
+    fn a_node_asks_elsewhere_unless_all_its_addresses_are_given() {
+        let is_elsewhere = |given: &str, asked: &[&str]| {
+            let words = ["rebuild", "h:1", "--etcd", given].map(str::to_owned);
+            let options = Options::parse(&words).unwrap();
+            let mut answers = told(&[(1, Topology::default())], None);
+            answers.witnesses[0].etcd = asked.iter().map(|url| (*url).to_owned()).collect();
+            !answers.elsewhere(&options).is_empty()
+        };
+        assert!(!is_elsewhere("http://e:2379", &["http://e:2379"]));
+        assert!(!is_elsewhere("e", &["http://e:2379/"]));
+        assert!(!is_elsewhere("http://e:2379, http://f", &["f"]));
+        assert!(is_elsewhere("http://e", &["http://e", "http://f"]));
+        assert!(is_elsewhere("http://e", &["https://e"]));
+        assert!(is_elsewhere("http://e", &[]));
     }
 }

@@ -1,5 +1,5 @@
-//! What `dunlin cluster rebuild` must not do: write over a cluster that serves again, or take
-//! another cluster of the same name for this one.
+//! What `dunlin cluster rebuild` must not do: write over a cluster that serves again, take another
+//! cluster of the same name for this one, or write beside an etcd that may come back.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tests::client::Reply;
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
+use tests::etcd_members::EtcdMembers;
 use tests::observe::wait_until;
 use tests::process;
 
@@ -119,6 +120,35 @@ fn a_command_that_comes_late_writes_over_nothing() -> Result<()> {
     Ok(())
 }
 
+/// Nodes that ask two addresses may find the cluster at the one that is not given.
+#[test]
+fn nodes_must_not_ask_an_address_that_is_not_given() -> Result<()> {
+    let mut deployment = Deployment::empty()?;
+    let mut second = EtcdMembers::start(1)?;
+    let both = format!("{},{}", deployment.etcd.url(0), second.url(0));
+    deployment.start_nodes(2, &[("cluster-etcd", &both)])?;
+    deployment.form_shard(SHARD, "0-16383", 0..2)?;
+    let primary = deployment.wait_until_whole()?;
+    ensure!(deployment.nodes[1 - primary].terminate()? == Some(0), "{}", deployment.logs());
+    deployment.etcd.stop(0)?;
+    // The command asks the second one.
+    std::mem::swap(&mut deployment.etcd, &mut second);
+    let (own, without) = (place(&deployment, primary), place(&deployment, 1 - primary));
+    let words = ["rebuild", &own, "--without", &without, "--yes"];
+    let refused = run(&deployment, &words)?;
+    let (here, there) = (deployment.etcd.url(0), second.url(0));
+    let advice =
+        [format!("give --etcd {here},{there};"), format!("CONFIG SET cluster-etcd {here} at")];
+    is_refused(&refused, &["ask another etcd", &advice[0], &advice[1]])?;
+    // Nor is it enough to name it.
+    let list = format!("{here},{there}");
+    let mut command = tool(&deployment, &words)?;
+    let refused = command.args(["--etcd", &list]).output()?;
+    is_refused(&refused, &["may be another etcd", &format!("CONFIG SET cluster-etcd {here}")])?;
+    ensure!(deployment.etcd.control(&["get", "--prefix", "/dunlin/"])?.is_empty());
+    Ok(())
+}
+
 /// Gives a node the picture of another cluster, as one has kept it that was pointed at the etcd of
 /// that one for a while.
 fn give_foreign_picture(deployment: &mut Deployment, node: usize) -> Result<()> {
@@ -163,7 +193,10 @@ fn another_cluster_of_the_same_name_is_not_taken_for_this_one() -> Result<()> {
     let refused = run(&deployment, &["rebuild", &own, "--yes"])?;
     is_refused(&refused, &["without a shard in common", "--trust"])?;
     let trusts = ["rebuild", &own, "--trust", &own, "--yes"];
-    let done = run(&deployment, &trusts)?;
+    // The same address of etcd, as people write it.
+    let mut command = tool(&deployment, &trusts)?;
+    let bare = format!("127.0.0.1:{}", deployment.etcd.port(0));
+    let done = command.args(["--etcd", &bare]).output()?;
     is_done(&done, &deployment)?;
     ensure!(in_words(&done).contains("of another cluster"), "{}", in_words(&done));
     let leader = deployment.wait_until_whole().with_context(|| deployment.logs())?;
