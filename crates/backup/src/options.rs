@@ -207,8 +207,9 @@ impl BackupOptions {
             return Err("--json is for --list".to_owned());
         }
         let keeps = take.retention != Retention::default();
-        let only_looks = list || verify;
-        let from = match only_looks || keeps && from.is_none() {
+        let takes = take.follow || take.full || take.base_every_ms.is_some();
+        // The environment names a server as well as the line does: a unit's only way is that one.
+        let from = match list || verify {
             true => from,
             false => from.or_else(|| variable("DUNLIN_BACKUP_FROM")),
         };
@@ -219,7 +220,7 @@ impl BackupOptions {
             (true, ..) | (_, true, _) => {
                 return Err("--list and --verify look at --to alone, without --from".to_owned());
             }
-            (_, _, None) if keeps => Task::Prune,
+            (_, _, None) if keeps && !takes => Task::Prune,
             (_, _, None) => return Err("--from is missing".to_owned()),
             (_, _, Some(from)) => {
                 let password = variable("REDISCLI_AUTH");
@@ -332,8 +333,26 @@ mod tests {
         })
     }
 
+    /// As a service has it: its unit's line has no server.
+    fn backup_of_environment(line: &str) -> Result<BackupOptions, String> {
+        let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        BackupOptions::parse_with(&words, &|name| {
+            (name == "DUNLIN_BACKUP_FROM").then(|| "redis://h:7000".to_owned())
+        })
+    }
+
     fn restore(line: &str) -> Result<RestoreOptions, String> {
         RestoreOptions::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_environment_names_the_server() {
+        for line in ["--to d", "--to d --keep 3", "--to d --follow --base-every 1d --keep-days 7"] {
+            let task = backup_of_environment(line).unwrap().task;
+            let Task::Take(Source::Server(address)) = &task else { panic!("{line}: {task:?}") };
+            assert_eq!((&*address.host, address.port), ("h", 7000));
+        }
+        assert!(matches!(backup_of_environment("--to d --verify").unwrap().task, Task::Verify));
     }
 
     #[test]
@@ -359,6 +378,7 @@ mod tests {
         assert!(matches!(file, Task::Take(Source::File(_))));
         for wrong in [
             "--to d",
+            "--to d --follow --keep 3",
             "--from redis://h",
             "--from redis://h --to d --json",
             "--from redis://h --to d --list",
