@@ -37,7 +37,7 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/kubernetes.md", "", "needs Kubernetes: tests/tests/kubernetes starts what they say"),
     ("docs/systemd.md", "systemctl ", "needs systemd: tests/tests/service does what it does"),
     ("docs/systemd.md", "journalctl ", "needs systemd"),
-    ("docs/container.md", "podman ", "needs podman: tests/tests/packages.rs starts the image"),
+    ("docs/container.md", "podman ", "needs podman: tests/tests/packages starts the image"),
     ("docs/lab.md", "dunlin lab run ", "takes minutes: tests/tests/lab runs experiments"),
     ("docs/lab.md", "dunlin lab report ", "needs the results of a run"),
     ("docs/lab.md", "dunlin lab compare ", "needs the results of two runs"),

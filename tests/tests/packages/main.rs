@@ -1,6 +1,8 @@
 //! What is handed to users: the package and the image, made from the binary under test, and the
 //! pages in them. `make release` makes them from a static one.
 
+mod booted;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,7 +19,7 @@ use tests::peers;
 use tests::process::ask_to_end;
 use tests::server::{dunlin_binary, free_port, repository};
 
-/// What scripts/run-image exits with where it may not do what it needs.
+/// What a script exits with where it may not do what it needs.
 const SKIPPED: i32 = 77;
 
 fn script(name: &str) -> Command {
@@ -35,18 +37,22 @@ fn succeeded(output: Output) -> Result<String> {
     Ok(text(&output.stdout))
 }
 
-/// The binary under test without what only debuggers read, in a directory that stays until the end.
+/// The binary under test without what only debuggers read, made anew by each run.
 fn stripped() -> Result<PathBuf> {
-    static STRIPPED: OnceLock<Result<TempDir, String>> = OnceLock::new();
-    let strip = || -> Result<TempDir> {
-        let directory = tempfile::Builder::new().prefix("dunlin-test-").tempdir()?;
+    static STRIPPED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let strip = || -> Result<PathBuf> {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let made = tempfile::Builder::new().prefix("dunlin-").tempfile_in(directory)?;
         let mut command = Command::new("strip");
-        command.arg("-o").arg(directory.path().join("dunlin")).arg(dunlin_binary()?);
-        succeeded(command.output()?)?;
-        Ok(directory)
+        succeeded(command.arg("-o").arg(made.path()).arg(dunlin_binary()?).output()?)?;
+        // Another run may use the old one.
+        let stripped = directory.join("dunlin-stripped");
+        fs::set_permissions(made.path(), fs::Permissions::from_mode(0o755))?;
+        made.persist(&stripped)?;
+        Ok(stripped)
     };
     match STRIPPED.get_or_init(|| strip().map_err(|error| error.to_string())) {
-        Ok(directory) => Ok(directory.path().join("dunlin")),
+        Ok(stripped) => Ok(stripped.clone()),
         Err(error) => bail!("{error}"),
     }
 }
