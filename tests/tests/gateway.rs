@@ -2,7 +2,9 @@
 //! killed, stopped and started again.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, channel};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, mpsc};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -98,6 +100,10 @@ impl Watching {
     }
 
     fn end(&mut self) -> Result<WatchEnd> {
+        let begun = Instant::now();
+        while !matches!(self.told.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected)) {
+            ensure!(begun.elapsed() < PATIENCE, "the watch does not end");
+        }
         let thread = self.thread.take().context("it has ended")?;
         thread.join().map_err(|_| anyhow::anyhow!("the watch has panicked"))
     }
@@ -271,6 +277,46 @@ fn other_members_take_over() -> Result<()> {
     let revision = write_at_last(&gateway, "/k", "again")?;
     let (_, pairs) = read(&gateway, "/k")?;
     ensure!(pairs.len() == 1 && pairs[0].modified == revision, "{pairs:?}");
+    Ok(())
+}
+
+/// Answers everything as a web server does that has no such page. Returns its address.
+fn stranger() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut request = [0; 4096];
+            if stream.read(&mut request).is_ok() {
+                let answer = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\
+                    Content-Length: 9\r\n\r\nNot Found";
+                // Whoever asks may have gone.
+                let _ = stream.write_all(answer);
+            }
+        }
+    });
+    Ok(url)
+}
+
+#[test]
+fn a_stranger_among_the_members_is_passed_over() -> Result<()> {
+    let etcd = EtcdMembers::start(1)?;
+    let stranger = stranger()?;
+    let gateway = Arc::new(gateway(vec![stranger.clone(), etcd.url(0)])?);
+    let first = write(&gateway, "/k", "1")?;
+    gateway.ask_another();
+    ensure!(read(&gateway, "/k")?.0 == first);
+    gateway.ask_another();
+    let mut watching = Watching::start(&gateway, "/", first);
+    ensure!(watching.next()?.revision() == first);
+    watching.stop()?;
+    // Alone, it has done nothing for certain.
+    let alone = self::gateway(vec![stranger])?.ask(&Request::Grant { ttl_s: 5 }, LIMIT);
+    ensure!(
+        matches!(&alone, Err(Failure::NotDone(text)) if text.contains("not etcd's gateway")),
+        "{alone:?}"
+    );
     Ok(())
 }
 

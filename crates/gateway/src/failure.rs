@@ -71,10 +71,20 @@ impl Failure {
         match (code, text) {
             // A member without a leader refuses before it proposes anything.
             (UNAVAILABLE, "etcdserver: no leader") => Failure::Unsent(said),
+            // Somebody else's gateway, which has no such address.
+            (NOT_FOUND | UNIMPLEMENTED, text) if !text.starts_with("etcdserver: ") => {
+                Failure::Unsent(said)
+            }
             (code, _) if OF_REFUSALS.contains(&code) => Failure::Refused { code, text: said },
             // A proposal may be carried out after the member has stopped waiting for it.
             _ => Failure::Unknown(said),
         }
+    }
+
+    /// Whether etcd refuses whoever asks. A member that is another etcd has other users.
+    pub(crate) fn is_of_rights(&self) -> bool {
+        let codes = [INVALID_ARGUMENT, PERMISSION_DENIED, UNAUTHENTICATED];
+        matches!(self, Failure::Refused { code, .. } if codes.contains(code))
     }
 
     /// Whether a new token would help.

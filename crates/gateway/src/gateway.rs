@@ -99,10 +99,22 @@ impl Gateway {
                         break;
                     }
                 }
-                other => return other,
+                Err(failure) => {
+                    // The members of one etcd say the same, so this time no other one is asked.
+                    if failure.is_of_rights() {
+                        self.pass_over(place);
+                    }
+                    return Err(failure);
+                }
+                answer => return answer,
             }
         }
         Err(last)
+    }
+
+    /// Asks another member first from now on: who has asked does not believe this one.
+    pub fn ask_another(&self) {
+        self.pass_over(self.preferred.load(Ordering::Relaxed));
     }
 
     /// Makes the next member the first, unless somebody has done that.
@@ -164,7 +176,7 @@ impl Gateway {
                 Err(Failure::Refused { code: FAILED_PRECONDITION, .. }) => Ok(None),
                 // The call itself was not sent.
                 Err(Failure::Unknown(text)) => Err(Failure::Unsent(text)),
-                // All members say the same.
+                // All members of this etcd say the same.
                 Err(Failure::Refused { code, text }) => {
                     let said = text.strip_prefix(member.url()).unwrap_or(&text);
                     Err(Failure::Refused { code, text: format!("login of {name}{said}") })

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use ureq::{Agent, BodyReader, Error, RequestBuilder, Timeout, typestate::WithBody};
 
 use crate::encryption::{Connecting, NotConnected};
-use crate::failure::{Failure, INVALID_ARGUMENT};
+use crate::failure::Failure;
 use crate::lookup::Lookup;
 use crate::stop::Stop;
 
@@ -129,7 +129,8 @@ impl Member {
                     // The time was up, or this client was gone for whoever is between: etcd may
                     // have the request.
                     408 | 499 => Failure::Unknown(text),
-                    400..500 => Failure::Refused { code: INVALID_ARGUMENT, text },
+                    // Who does not know what was asked for has not passed it on.
+                    400..500 => Failure::Unsent(format!("{text} (not etcd's gateway)")),
                     _ => Failure::Unknown(text),
                 }
             }
@@ -231,11 +232,24 @@ mod tests {
         for (status, body) in [
             (400, r#"{"code":3,"message":"etcdserver: user name is empty"}"#),
             (403, r#"{"code":7,"message":"etcdserver: permission denied"}"#),
-            (404, "no such page"),
-            (413, "<html>"),
+            (404, r#"{"code":5,"message":"etcdserver: requested lease not found"}"#),
+            (429, r#"{"code":8,"message":"grpc: received message larger than max"}"#),
         ] {
             let failure = member.problem(status, body.as_bytes());
             assert!(matches!(failure, Failure::Refused { .. }), "{status} {body}: {failure:?}");
+        }
+        // Another member may be etcd.
+        for (status, body) in [
+            (401, ""),
+            (403, "<html>"),
+            (404, "no such page"),
+            (404, r#"{"code":5,"message":"Not Found","details":[]}"#),
+            (405, ""),
+            (413, "<html>"),
+            (501, r#"{"code":12,"message":"unknown service etcdserverpb.KV"}"#),
+        ] {
+            let failure = member.problem(status, body.as_bytes());
+            assert!(matches!(failure, Failure::Unsent(_)), "{status} {body}: {failure:?}");
         }
     }
 
