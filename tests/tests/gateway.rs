@@ -320,6 +320,32 @@ fn a_stranger_among_the_members_is_passed_over() -> Result<()> {
     Ok(())
 }
 
+/// What it says of leases and changes is not what has become of those of the first.
+#[test]
+fn another_etcd_among_the_members_does_not_go_on_for_the_first() -> Result<()> {
+    let (mut etcd, other) = (EtcdMembers::start(1)?, EtcdMembers::start(1)?);
+    let gateway = Arc::new(gateway(vec![etcd.url(0), other.url(0)])?);
+    let first = write(&gateway, "/k", "1")?;
+    ensure!(read(&gateway, "/k")?.0 == first);
+    let granted = ask(&gateway, Request::Grant { ttl_s: 60 })?;
+    let Answer::Granted { lease, .. } = granted else { bail!("{granted:?}") };
+    let mut watching = Watching::start(&gateway, "/", first);
+    ensure!(watching.next()?.revision() == first);
+    etcd.kill(0);
+    let end = watching.end()?;
+    ensure!(matches!(&end, WatchEnd::Lost(text) if text.contains("another etcd")), "{end:?}");
+    let kept = gateway.ask(&Request::KeepAlive { lease }, LIMIT);
+    ensure!(kept.is_err(), "{kept:?}");
+    etcd.start_again(&[0])?;
+    let kept = ask(&gateway, Request::KeepAlive { lease })?;
+    ensure!(kept == Answer::KeptAlive { ttl_s: 60 }, "{kept:?}");
+    // Once it is read, it counts.
+    etcd.kill(0);
+    ensure!(read(&gateway, "/k")?.1.is_empty());
+    ensure!(ask(&gateway, Request::KeepAlive { lease })? == Answer::KeptAlive { ttl_s: 0 });
+    Ok(())
+}
+
 #[test]
 fn encryption_and_users() -> Result<()> {
     let mut etcd = EtcdMembers::start_encrypted()?;

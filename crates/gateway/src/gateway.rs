@@ -1,6 +1,6 @@
 //! What a user of etcd calls: each call is tried at one member after the other.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub struct Gateway {
     pub(crate) login: Login,
     /// How often in a row members have refused a watch.
     pub(crate) refusals: AtomicU32,
+    /// The number of the etcd whose keys were read last; 0: none, or it has none.
+    pub(crate) read_from: AtomicU64,
 }
 
 impl Gateway {
@@ -47,7 +49,8 @@ impl Gateway {
             .map(|text| Ok(Member::new(endpoint(text)?, client.config.clone())));
         let members = members.collect::<Result<_, String>>()?;
         let (preferred, refusals) = (AtomicUsize::new(0), AtomicU32::new(0));
-        Ok(Gateway { members, preferred, config, login: Login::default(), refusals })
+        let (login, read_from) = (Login::default(), AtomicU64::new(0));
+        Ok(Gateway { members, preferred, config, login, refusals, read_from })
     }
 
     /// Asks etcd, for so long at most. A transaction is sent to another member only as long as it
@@ -117,6 +120,25 @@ impl Gateway {
         self.pass_over(self.preferred.load(Ordering::Relaxed));
     }
 
+    /// Takes note of which etcd has answered to a read. What another one says of leases and
+    /// transactions is nothing that the user means: a member that is named may be one.
+    pub(crate) fn check_origin(
+        &self,
+        member: &Member,
+        is_read: bool,
+        number: u64,
+    ) -> Result<(), Failure> {
+        let read_from = match is_read {
+            true => self.read_from.swap(number, Ordering::Relaxed),
+            false => self.read_from.load(Ordering::Relaxed),
+        };
+        if is_read || read_from == 0 || number == 0 || number == read_from {
+            return Ok(());
+        }
+        let text = format!("{}: it is another etcd than the one that was read", member.url());
+        Err(Failure::Unknown(text))
+    }
+
     /// Makes the next member the first, unless somebody has done that.
     pub(crate) fn pass_over(&self, place: usize) {
         // If it fails, another thread has passed it over.
@@ -148,7 +170,9 @@ impl Gateway {
             let answer = member.ask(path, body.as_bytes(), token.as_deref(), left);
             let answer = answer.and_then(|answer| {
                 let answer = wire::answer(request, &answer).map_err(Failure::Unknown)?;
-                answer.map_err(|problem| member.refusal(&problem))
+                let (answer, etcd) = answer.map_err(|problem| member.refusal(&problem))?;
+                let is_read = matches!(request, Request::Read { .. });
+                self.check_origin(member, is_read, etcd).map(|()| answer)
             });
             if answer.as_ref().is_err_and(Failure::is_of_token) {
                 self.login.forget(token.as_deref());

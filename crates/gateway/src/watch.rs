@@ -185,7 +185,11 @@ impl Watch<'_> {
                 Err(text) => return Break::Failed(Failure::Unknown(text)),
             };
             match message {
-                Message::Created => {
+                Message::Created { etcd } => {
+                    // What it goes on with is not what has become of what was read.
+                    if let Err(failure) = gateway.check_origin(member, false, etcd) {
+                        return Break::End(WatchEnd::Lost(failure.to_string()));
+                    }
                     *opened = true;
                     if !is_told {
                         (self.tell)(Watched::Open { next: self.next });

@@ -96,6 +96,17 @@ fn number<'d, D: Deserializer<'d>>(deserializer: D) -> Result<i64, D::Error> {
     number.ok_or_else(|| serde::de::Error::custom("no whole number"))
 }
 
+/// The number of an etcd. It may need all 64 bits.
+fn unsigned<'d, D: Deserializer<'d>>(deserializer: D) -> Result<u64, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let number = match &value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.as_u64(),
+        _ => None,
+    };
+    number.ok_or_else(|| serde::de::Error::custom("no number of an etcd"))
+}
+
 /// Bytes in base64; an empty value is left out.
 fn decoded<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -105,6 +116,8 @@ fn decoded<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Vec<u8>, D::Error
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Header {
+    #[serde(deserialize_with = "unsigned")]
+    cluster_id: u64,
     #[serde(deserialize_with = "number")]
     revision: i64,
 }
@@ -190,33 +203,34 @@ fn streamed(answer: &[u8]) -> Result<Result<Fields, Problem>, String> {
     }
 }
 
-/// What etcd has answered to a request: its answer, or a problem that it names in it.
-pub(crate) fn answer(request: &Request, body: &[u8]) -> Result<Result<Answer, Problem>, String> {
-    let answer = match request {
-        Request::Read { .. } => {
-            let own = fields(body)?;
-            let pairs = own.kvs.into_iter().map(KeyValue::pair).collect();
-            Answer::Pairs { revision: own.header.revision, pairs }
-        }
-        Request::Transaction(_) => {
-            let own = fields(body)?;
-            Answer::Transaction { succeeded: own.succeeded, revision: own.header.revision }
-        }
-        Request::Grant { .. } => {
-            let own = fields(body)?;
-            if own.id == 0 {
-                return Err("etcd's answer names no lease".to_owned());
-            }
-            Answer::Granted { lease: own.id, ttl_s: own.ttl }
-        }
+/// What etcd has answered to a request: its answer and the number of the etcd, or a problem that
+/// it names in it.
+pub(crate) fn answer(
+    request: &Request,
+    body: &[u8],
+) -> Result<Result<(Answer, u64), Problem>, String> {
+    let own = match request {
         // A stream of one answer.
         Request::KeepAlive { .. } => match streamed(body)? {
-            Ok(own) => Answer::KeptAlive { ttl_s: own.ttl },
+            Ok(own) => own,
             Err(problem) => return Ok(Err(problem)),
         },
+        _ => fields(body)?,
+    };
+    let (etcd, revision) = (own.header.cluster_id, own.header.revision);
+    let answer = match request {
+        Request::Read { .. } => {
+            Answer::Pairs { revision, pairs: own.kvs.into_iter().map(KeyValue::pair).collect() }
+        }
+        Request::Transaction(_) => Answer::Transaction { succeeded: own.succeeded, revision },
+        Request::Grant { .. } if own.id == 0 => {
+            return Err("etcd's answer names no lease".to_owned());
+        }
+        Request::Grant { .. } => Answer::Granted { lease: own.id, ttl_s: own.ttl },
+        Request::KeepAlive { .. } => Answer::KeptAlive { ttl_s: own.ttl },
         Request::Revoke { .. } => Answer::Revoked,
     };
-    Ok(Ok(answer))
+    Ok(Ok((answer, etcd)))
 }
 
 /// The token in an answer to a name and a password.
@@ -228,7 +242,7 @@ pub(crate) fn token(body: &[u8]) -> Result<String, String> {
 /// A message of a watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    Created,
+    Created { etcd: u64 },
     Events { revision: i64, events: Vec<WatchEvent> },
     Progress { revision: i64 },
     Compacted { revision: i64 },
@@ -248,7 +262,7 @@ pub(crate) fn message(line: &[u8]) -> Result<Result<Message, Problem>, String> {
             revision => Message::Compacted { revision },
         }
     } else if own.created {
-        Message::Created
+        Message::Created { etcd: own.header.cluster_id }
     } else if own.events.is_empty() {
         Message::Progress { revision: own.header.revision }
     } else {
@@ -276,11 +290,24 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_says_which_etcd_has_given_it() {
+        let of = |request, body: &str| answer(&request, body.as_bytes()).unwrap().unwrap();
+        let read = Request::Read { prefix: "a".to_owned() };
+        let body = r#"{"header":{"cluster_id":"17237436991929493444","revision":"4"}}"#;
+        let pairs = Answer::Pairs { revision: 4, pairs: Vec::new() };
+        assert_eq!(of(read, body), (pairs, 17_237_436_991_929_493_444));
+        let body = r#"{"result":{"header":{"cluster_id":"7"},"ID":"9","TTL":"5"}}"#;
+        let kept = Answer::KeptAlive { ttl_s: 5 };
+        assert_eq!(of(Request::KeepAlive { lease: 9 }, body), (kept, 7));
+        assert_eq!(of(Request::Revoke { lease: 9 }, "{}"), (Answer::Revoked, 0));
+    }
+
+    #[test]
     fn messages_of_a_watch_are_understood() {
         let of = |line: &str| message(line.as_bytes()).unwrap().unwrap();
         assert_eq!(
-            of(r#"{"result":{"header":{"revision":"4"},"created":true}}"#),
-            Message::Created
+            of(r#"{"result":{"header":{"cluster_id":"14841639068965178418"},"created":true}}"#),
+            Message::Created { etcd: 14_841_639_068_965_178_418 }
         );
         let compacted = r#"{"result":{"header":{},"canceled":true,"compact_revision":"3"}}"#;
         assert_eq!(of(compacted), Message::Compacted { revision: 3 });
