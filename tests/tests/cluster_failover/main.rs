@@ -2,6 +2,7 @@
 //! let go, and what happens to writes meanwhile. Slots move between shards.
 
 mod announcing;
+mod elsewhere;
 mod failing;
 mod guards;
 mod keeping;

@@ -250,6 +250,9 @@ pub enum Action {
         /// The first revision to report.
         from: Revision,
     },
+    /// Ask another member of etcd first from now on, if several are named: what the one that was
+    /// asked has is not the cluster. It is not answered.
+    PassOver,
     /// Store this on disk, durably, before the next action: what [`Recovered`] says after a
     /// restart.
     /// It is also said once at the start, after which the files are not those of a node that was

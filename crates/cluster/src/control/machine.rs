@@ -161,26 +161,39 @@ impl Control {
                 ));
             }
         }
-        let has_known = self.topology.shard_of(self.me()).is_some();
-        (read.shards.is_empty() && has_known).then(|| {
-            let (name, count) = (&self.setup.cluster, self.topology.shards.len());
-            format!("etcd has nothing of the cluster {name}, which had {count} shards")
+        // Shards come and go, but not all at once. Another cluster may have the same name.
+        let known = &self.topology.shards;
+        let is_of_one = self.topology.shard_of(self.me()).is_some();
+        let has_none = !known.keys().any(|shard| read.shards.contains_key(shard));
+        (is_of_one && has_none).then(|| {
+            let (name, count) = (&self.setup.cluster, known.len());
+            match read.shards.len() {
+                0 => format!("etcd has nothing of the cluster {name}, which had {count} shards"),
+                there => format!(
+                    "etcd has another cluster of the name {name}: none of its {there} shards is \
+                     one of the {count} that there were"
+                ),
+            }
         })
     }
 
-    /// Whether these changes leave no shard of those that there are.
+    /// Whether these changes leave no shard of those that there are. Others may have come instead.
     fn lose_all(&self, events: &[WatchEvent]) -> bool {
-        let mut left: BTreeSet<ShardId> = self.mirror.shards.keys().copied().collect();
-        let are_any = !left.is_empty();
+        let known = &self.mirror.shards;
+        let mut left: BTreeSet<ShardId> = known.keys().copied().collect();
         let after = self.mirror.revision - self.mirror.ahead();
         for event in events.iter().filter(|event| event.revision() > after) {
             match (event, self.keys.subject(event.key())) {
-                (WatchEvent::Put(_), Some(Subject::Shard(shard))) => drop(left.insert(shard)),
-                (_, Some(Subject::Shard(shard))) => drop(left.remove(&shard)),
+                (WatchEvent::Put(_), Some(Subject::Shard(shard))) if known.contains_key(&shard) => {
+                    left.insert(shard);
+                }
+                (WatchEvent::Delete { .. }, Some(Subject::Shard(shard))) => {
+                    left.remove(&shard);
+                }
                 _ => {}
             }
         }
-        are_any && left.is_empty()
+        !known.is_empty() && left.is_empty()
     }
 
     /// Whether these changes are those of keys that were written anew since they were read.
@@ -406,6 +419,16 @@ impl Control {
         }
     }
 
+    /// Forgets a lease that is not one of the etcd that is asked from now on. That one may have
+    /// another lease of the same number.
+    fn leave_lease(&mut self) {
+        self.lease = None;
+        let is_of_leases =
+            |purpose: &Purpose| matches!(purpose, Purpose::Grant | Purpose::KeepAlive(_));
+        self.requests.retain(|_, (purpose, ..)| !is_of_leases(purpose));
+        self.not_before.retain(|purpose, _| !is_of_leases(purpose));
+    }
+
     fn load(&mut self, (known, revision): (Revision, Revision), pairs: &[Pair]) {
         let mut read = Mirror::default();
         read.load(&self.keys, revision, pairs);
@@ -415,6 +438,10 @@ impl Control {
             return self.put_off(Purpose::Load, RETRY_MS);
         }
         if let Some(why) = self.disbelief(&read, known) {
+            // One of the members that are named may be another etcd than the rest.
+            self.leave_lease();
+            self.watch = None;
+            self.act(Action::PassOver);
             self.put_off(Purpose::Load, RETRY_MS * 10);
             if !std::mem::replace(&mut self.disbelieves, true) {
                 self.warn(format!(

@@ -50,7 +50,8 @@ impl Control {
         }
         let now = self.now;
         let Some(lease) = &mut self.lease else {
-            if self.may_ask(&Purpose::Grant) {
+            // Of an etcd that is not believed it wants nothing.
+            if !self.disbelieves && self.may_ask(&Purpose::Grant) {
                 let ttl_s = self.setup.node_timeout_ms.div_ceil(1000).max(1) as i64;
                 self.ask(Purpose::Grant, Request::Grant { ttl_s });
             }

@@ -593,7 +593,8 @@ impl World {
                     self.at(after, Happening::Restart { host });
                 }
             }
-            Action::Log { .. } => {}
+            // Here it has one address.
+            Action::PassOver | Action::Log { .. } => {}
         }
     }
 

@@ -102,6 +102,11 @@ impl Etcd {
         Ok(Etcd { gateway, tell: tell.clone(), leases, others, watch: Arc::default(), complaints })
     }
 
+    /// By which it is asked.
+    pub(super) fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
     /// Asks it. The answer comes as an event.
     pub(super) fn ask(&self, request: RequestId, what: Request) {
         let is_of_lease = !matches!(what, Request::Read { .. } | Request::Transaction(_));

@@ -388,6 +388,7 @@ impl Node {
                     tell(Event::WatchEnded { watch });
                 }
             }
+            Action::PassOver => self.etcd.gateway().ask_another(),
             Action::Remember { epoch, start, complete } => {
                 self.kept.kept.lineage.note(epoch, start);
                 self.kept.kept.complete = complete;
@@ -464,6 +465,7 @@ impl Node {
             }
             Action::Probe { .. } | Action::AskPromises { .. } => {}
             Action::Watch { .. }
+            | Action::PassOver
             | Action::Publish(_)
             | Action::Reply { .. }
             | Action::AnswerPromise { .. }
