@@ -62,6 +62,29 @@ impl EtcdMembers {
         EtcdMembers::start_with(1, Some((certificates, client)), &[])
     }
 
+    /// Starts one that has what this one has now, its leases included. They do not know of each
+    /// other.
+    ///
+    /// # Errors
+    /// As [`EtcdMembers::start`].
+    pub fn start_copy(&self) -> Result<EtcdMembers> {
+        let directory = tempfile::Builder::new().prefix("dunlin-etcd-").tempdir()?;
+        let member = Member { port: free_port()?, peer_port: free_port()?, child: None };
+        let peer = format!("http://127.0.0.1:{}", member.peer_port);
+        let name = |file: &str| directory.path().join(file).display().to_string();
+        let (saved, data) = (name("saved"), name("m0"));
+        self.control(&["snapshot", "save", &saved])?;
+        let all = format!("m0={peer}");
+        let words = ["snapshot", "restore", &saved, "--data-dir", &data, "--name", "m0"];
+        let places = ["--initial-cluster", &*all, "--initial-advertise-peer-urls", &*peer];
+        self.control(&[&words[..], &places[..]].concat())?;
+        let (members, options) = (vec![member], Vec::new());
+        let mut etcd = EtcdMembers { members, options, encryption: None, directory };
+        etcd.launch(0)?;
+        etcd.wait_until_served()?;
+        Ok(etcd)
+    }
+
     fn start_with(
         count: usize,
         encryption: Option<(Certificates, Identity)>,

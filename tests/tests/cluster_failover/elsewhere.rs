@@ -1,8 +1,103 @@
-//! Another etcd than the one that has the cluster: one among the members that are named.
+//! Another etcd than the one that has the cluster: one that is named while nodes run, and one among
+//! the members that are named.
+
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tests::cluster::{Deployment, NODE_TIMEOUT};
+use cluster::store::{Operation, Request, Transaction};
+use gateway::{Config, Gateway};
+use tests::client::Reply;
+use tests::cluster::{ALL_SLOTS, Deployment, NODE_TIMEOUT, OTHER_SHARD, takes_writes};
 use tests::etcd_members::EtcdMembers;
+use tests::observe::wait_until;
+
+fn set_etcd(deployment: &Deployment, node: usize, url: &str) -> Result<()> {
+    let mut client = deployment.nodes[node].connect()?;
+    let reply = client.call(&["CONFIG", "SET", "cluster-etcd", url])?;
+    ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}");
+    Ok(())
+}
+
+/// Where a node says that it asks etcd.
+fn asked(deployment: &Deployment, node: usize) -> Result<String> {
+    let known = deployment.nodes[node].connect()?.call_text("CLUSTER TOPOLOGY")?;
+    let known = String::from_utf8_lossy(known.text().unwrap_or_default()).into_owned();
+    let own = known.split("\"etcd\":[").nth(1).and_then(|rest| rest.split(']').next());
+    Ok(own.context("addresses")?.to_owned())
+}
+
+/// Writes another cluster of the same name into an etcd, at a revision that is higher than that of
+/// the nodes.
+fn found_another(etcd: &EtcdMembers) -> Result<()> {
+    let config = Config { endpoints: etcd.urls(), ..Config::default() };
+    let gateway = Gateway::open(config).map_err(anyhow::Error::msg)?;
+    let value = format!("{{\"slots\":\"{ALL_SLOTS}\",\"members\":[\"{}\"]}}", "7".repeat(40));
+    let key = format!("/dunlin/dunlin/shards/{OTHER_SHARD}");
+    for _ in 0..200 {
+        let put = Operation::Put { key: key.clone(), value: value.clone().into_bytes(), lease: 0 };
+        let transaction = Transaction { compares: Vec::new(), operations: vec![put] };
+        let written = gateway.ask(&Request::Transaction(transaction), Duration::from_secs(5));
+        written.map_err(|failure| anyhow::anyhow!("{failure:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn nodes_leave_an_etcd_only_when_it_is_silent() -> Result<()> {
+    let options = [("cluster-durability", "memory")];
+    let mut deployment = Deployment::start(2, &options)?;
+    let primary = deployment.wait_until_whole()?;
+    let (own, copy) = (deployment.etcd.url(0), deployment.etcd.start_copy()?);
+    let foreign = EtcdMembers::start(1)?;
+    found_another(&foreign)?;
+
+    // In the copy, the primary of now would be primary, and another one in the etcd that goes on.
+    set_etcd(&deployment, primary, &copy.url(0))?;
+    sleep(Duration::from_millis(2 * NODE_TIMEOUT));
+    let serving = |node: usize| takes_writes(deployment.nodes[node].port());
+    let log = || deployment.nodes[primary].log();
+    ensure!(serving(primary) && !serving(1 - primary), "{}", deployment.logs());
+    ensure!(log().matches("is another etcd, and the one at").count() == 1, "{}", log());
+    let both = format!("\"{own}\",\"{}\"", copy.url(0));
+    ensure!(asked(&deployment, primary)? == both, "{}", asked(&deployment, primary)?);
+
+    // The same etcd by another name is none.
+    set_etcd(&deployment, primary, &own.replace("127.0.0.1", "localhost"))?;
+    wait_until("it asks there", || Ok(!asked(&deployment, primary)?.contains("127.0.0.1")))
+        .with_context(log)?;
+
+    // Nor is another cluster believed once its own etcd is gone.
+    set_etcd(&deployment, primary, &foreign.url(0))?;
+    deployment.etcd.kill(0);
+    wait_until("it is noticed", || {
+        Ok(deployment.nodes[primary].log().contains("etcd has another cluster of the name"))
+    })
+    .with_context(|| deployment.logs())?;
+    let serving = |node: usize| takes_writes(deployment.nodes[node].port());
+    ensure!(serving(primary), "{}", deployment.logs());
+    ensure!(
+        foreign.control(&["get", "--prefix", "--keys-only", "/dunlin/dunlin/members"])?.is_empty()
+    );
+
+    // The copy takes over when the other one is gone.
+    for node in 0..2 {
+        set_etcd(&deployment, node, &copy.url(0))?;
+    }
+    wait_until("both ask the copy", || {
+        let only = format!("\"{}\"", copy.url(0));
+        Ok(asked(&deployment, 0)? == only && asked(&deployment, 1)? == only)
+    })
+    .with_context(|| deployment.logs())?;
+    let primary = deployment.wait_until_whole().with_context(|| deployment.logs())?;
+    let alive = || copy.control(&["get", "--prefix", "--keys-only", "/dunlin/dunlin/alive"]);
+    wait_until("both are there", || Ok(alive()?.matches("alive").count() == 2))?;
+    wait_until("one leads", || {
+        let leader = copy.control(&["get", "--prefix", "--keys-only", "/dunlin/dunlin/leaders"])?;
+        Ok(!leader.is_empty() && takes_writes(deployment.nodes[primary].port()))
+    })
+    .with_context(|| deployment.logs())
+}
 
 #[test]
 fn a_member_that_is_an_empty_etcd_of_its_own_keeps_no_node_out() -> Result<()> {

@@ -97,6 +97,9 @@ pub enum Event {
         /// Which watch.
         watch: RequestId,
     },
+    /// From now on another etcd is asked than before, as far as is known. All requests before are
+    /// answered as if they had failed, and the watch is over.
+    OtherEtcd,
     /// As a replica: the link to the primary of this epoch stands, and the data here are the
     /// beginning of that primary's journal: after CONTINUE, or when a full copy is complete.
     Linked {

@@ -81,6 +81,11 @@ impl Control {
                 self.mirror.revision = before.max(revision + ahead);
             }
             Event::WatchEnded { watch } if self.watch == Some(watch) => self.watch = None,
+            Event::OtherEtcd => {
+                self.leave_lease();
+                self.requests.retain(|_, (purpose, ..)| *purpose == Purpose::Revoke);
+                (self.watch, self.is_unread) = (None, true);
+            }
             Event::Watched { .. } | Event::WatchEnded { .. } => {}
             Event::Linked { epoch, offset } => self.hear_link(epoch, offset),
             Event::Dropped => {
@@ -459,6 +464,7 @@ impl Control {
         if self.mirror.rebuilt != read.rebuilt {
             self.rebuilt_seen = self.now;
         }
+        self.is_unread = false;
         self.mirror = read;
         self.heard = self.now;
         self.is_changed = true;

@@ -215,6 +215,8 @@ pub struct Control {
     pub(super) heard: Millis,
     /// etcd has something else than what can have become of the cluster.
     pub(super) disbelieves: bool,
+    /// Another etcd is asked than before, and nothing was read there yet.
+    pub(super) is_unread: bool,
     /// Since when all transactions are overtaken by others.
     pub(super) refused_since: Option<Millis>,
     /// When this node has first read keys that were written anew; zero if they were not.
@@ -290,6 +292,7 @@ impl Control {
             watch: None,
             heard: 0,
             disbelieves: false,
+            is_unread: false,
             refused_since: None,
             rebuilt_seen: 0,
             lease: None,
@@ -441,7 +444,7 @@ impl Control {
         mut compares: Vec<Compare>,
         operations: Vec<Operation>,
     ) -> bool {
-        let may = self.may_ask(&purpose) && !self.disbelieves;
+        let may = self.may_ask(&purpose) && !self.disbelieves && !self.is_unread;
         if may {
             let ahead = self.mirror.ahead();
             compares.iter_mut().for_each(|compare| in_etcds_count(compare, ahead));

@@ -363,6 +363,39 @@ fn members_of_one_etcd_that_is_not_believed_are_passed_over_at_leisure() {
     assert!(shard.serves(0) && shard.processes[0].warnings == 1);
 }
 
+/// The copy has the lease of the same number, and nobody has given it to this node.
+#[test]
+fn a_copy_of_etcd_that_is_asked_instead_makes_a_primary_anew() {
+    for is_behind in [true, false] {
+        let mut shard = Shard::new();
+        let leader = shard.keys.of(&Subject::Leader(shard_id(0)));
+        let (before, epoch) = (shard.etcd.pairs[&leader].lease, shard.record().0);
+        let copy = shard.etcd.clone();
+        // What was decided since is not known there.
+        let key = shard.keys.of(&Subject::Change);
+        write(&mut shard, vec![Operation::Put { key, value: Vec::new(), lease: 0 }]);
+        shard.run(100);
+        shard.etcd = copy;
+        shard.processes[0].watch = None;
+        if !is_behind {
+            shard.etcd.revision += 20;
+        }
+        shard.tell(0, Event::OtherEtcd);
+        if is_behind {
+            shard.run(1000);
+            assert_eq!(shard.etcd.pairs[&leader].lease, before);
+            assert_eq!(shard.record().0, epoch, "it is not believed, so nothing is written");
+            shard.etcd.revision += 20;
+            shard.etcd.renew_all(shard.now);
+        }
+        shard.run(5000);
+        assert!(shard.serves(0));
+        assert!(shard.etcd.pairs[&leader].lease != before && shard.record().0 > epoch);
+        let own = &shard.processes[0];
+        assert_eq!((own.led, own.warnings), (2, usize::from(is_behind)));
+    }
+}
+
 #[test]
 fn a_node_that_was_in_no_cluster_yet_believes_another_etcd() {
     let mut shard = Shard::new();

@@ -7,6 +7,7 @@ use cluster::control::{Announced, Event};
 use config::Config;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
+use gateway::Gateway;
 
 /// See the module's text.
 pub(super) enum Message {
@@ -14,6 +15,8 @@ pub(super) enum Message {
     Heard(Event),
     /// What the node announces of itself by these settings, or why that is not known.
     Announces { config: Arc<Config>, announced: Result<Announced, String> },
+    /// What another etcd is that the settings name.
+    Compared(Box<Compared>),
     /// A client asks for something.
     Requested(ClusterRequest, Waiter),
     /// What the node keeps could not be written, for this reason. It may have to stand still.
@@ -24,4 +27,16 @@ pub(super) enum Message {
     StopRefused,
     /// The server stops now.
     End,
+}
+
+/// What was found of another etcd that the settings name.
+pub(super) struct Compared {
+    /// For which value of `cluster-etcd`.
+    pub(super) places: Vec<u8>,
+    /// Whether the etcd that is asked answers.
+    pub(super) answers: bool,
+    /// How the other one is asked, or why it cannot be.
+    pub(super) gateway: Result<Gateway, String>,
+    /// Whether it is the same, or why not as far as is known.
+    pub(super) is_same: Result<(), String>,
 }

@@ -8,6 +8,7 @@
 //! | [`announcing`] | what shall others know of the node when its settings change? |
 //! | [`part`] | what is the node at the moment, and how does it become something else? |
 //! | [`etcd`] | who asks etcd, and who hears of changes there? |
+//! | [`elsewhere`] | which etcd is asked when the settings name another one? |
 //! | [`broadcast`] | how do other nodes hear what clients here publish? |
 //! | [`peers`] | how are the other nodes of the shard asked, and how is it seen that one is gone? |
 //! | [`reach`] | how is another node reached? |
@@ -17,6 +18,7 @@
 
 mod announcing;
 mod broadcast;
+mod elsewhere;
 mod etcd;
 mod keeper;
 pub mod kept;
@@ -49,10 +51,11 @@ use process::thread;
 
 use announcing::Announcing;
 use broadcast::Broadcast;
+use elsewhere::Elsewhere;
 use etcd::Etcd;
 use keeper::Keeper;
 use kept::{KeptFile, StoppedAt};
-use message::Message;
+use message::{Compared, Message};
 use part::Part;
 use peers::{Peers, Question};
 use reach::Reach;
@@ -196,8 +199,7 @@ struct Node {
     control: Control,
     part: Part,
     etcd: Etcd,
-    /// Where that is, as the settings say.
-    etcd_places: Vec<u8>,
+    elsewhere: Elsewhere,
     /// The watch that is open there, the last request, and the last one that was sent elsewhere.
     watch: Option<RequestId>,
     last_request: RequestId,
@@ -251,7 +253,7 @@ impl Node {
         let keeper = Keeper::start(kept.path().to_owned(), tell.clone());
         let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
         let peers = Peers::new(reach, tell.clone());
-        let etcd_places = config.cluster_etcd.clone();
+        let elsewhere = Elsewhere::new(&config, &log, tell);
         let announcing = Announcing::new(config, &log, tell);
         log.notice(format!(
             "Node {} of the cluster {}, as {} says",
@@ -265,7 +267,7 @@ impl Node {
             log,
             part,
             etcd,
-            etcd_places,
+            elsewhere,
             watch: None,
             last_request: 0,
             outdated: 0,
@@ -309,11 +311,17 @@ impl Node {
                         if is_answer && !self.control.disbelieves() {
                             let now = base::clock::monotonic_ms();
                             self.engine.cluster.etcd_answered_at.store(now, Relaxed);
+                            self.elsewhere.hear();
                         }
                         self.hear(event);
                     }
                     Some(Message::Announces { config, announced }) => {
                         if let Some(event) = self.announcing.end(config, announced) {
+                            self.hear(event);
+                        }
+                    }
+                    Some(Message::Compared(found)) => {
+                        if let Some(event) = self.change_etcd(*found) {
                             self.hear(event);
                         }
                     }
@@ -340,8 +348,9 @@ impl Node {
     fn look(&mut self) {
         let mut events = Vec::new();
         self.part.look(&mut |event| events.push(event));
-        events.extend(self.other_etcd());
-        self.announcing.look(self.engine.config.snapshot());
+        let config = self.engine.config.snapshot();
+        self.elsewhere.look(&config, self.etcd.gateway());
+        self.announcing.look(config);
         events.append(&mut self.refused);
         events.push(Event::Tick);
         for event in events {
@@ -533,28 +542,24 @@ impl Node {
         self.movers.start(job, Box::new(notify));
     }
 
-    /// Asks etcd elsewhere, if the settings say so: all is read anew.
-    fn other_etcd(&mut self) -> Option<Event> {
-        let config = self.engine.config.snapshot();
-        if config.cluster_etcd == self.etcd_places {
-            return None;
-        }
-        self.etcd_places.clone_from(&config.cluster_etcd);
-        let places = String::from_utf8_lossy(&config.cluster_etcd).into_owned();
-        let started = Gateway::open(setup::of_etcd(&config)).and_then(|gateway| {
-            let etcd = Etcd::start(gateway, setup::patience(&config), &self.tell, &self.log);
-            etcd.map_err(|error| format!("a thread cannot be started: {error}"))
-        });
-        match started {
+    /// Asks etcd elsewhere, if it may: all is read anew.
+    fn change_etcd(&mut self, found: Compared) -> Option<Event> {
+        let (gateway, is_same) = self.elsewhere.end(found, !self.control.disbelieves())?;
+        let patience = setup::patience(&self.engine.config.snapshot());
+        match Etcd::start(gateway, patience, &self.tell, &self.log) {
             Ok(etcd) => self.etcd = etcd,
             Err(error) => {
-                self.log.warning(format!("etcd is not asked at {places}: {error}"));
+                self.elsewhere.put_off(&format!("a thread cannot be started: {error}"));
                 return None;
             }
         }
-        self.log.notice(format!("etcd is asked at {places}"));
+        self.elsewhere.arrive();
+        let watch = self.watch.take();
+        if is_same {
+            return watch.map(|watch| Event::WatchEnded { watch });
+        }
         self.outdated = self.last_request;
-        self.watch.take().map(|watch| Event::WatchEnded { watch })
+        Some(Event::OtherEtcd)
     }
 
     /// An answer says nothing of the etcd that is asked now if another one has given it.
@@ -589,7 +594,7 @@ impl Node {
             }
             ClusterRequest::Topology => {
                 let mut witness = self.control.witness();
-                witness.etcd = setup::endpoints(&self.engine.config.snapshot());
+                witness.etcd = self.elsewhere.endpoints();
                 let text = serde_json::to_string(&witness).expect("its keys are strings");
                 self.engine.answer(&waiter, format!("${}\r\n{text}\r\n", text.len()).as_bytes());
             }

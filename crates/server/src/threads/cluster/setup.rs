@@ -19,7 +19,7 @@ pub(super) fn of_etcd(config: &Config) -> gateway::Config {
     let user = (!config.cluster_etcd_user.is_empty())
         .then(|| (text(&config.cluster_etcd_user), text(&config.cluster_etcd_password)));
     gateway::Config {
-        endpoints: endpoints(config),
+        endpoints: endpoints(&config.cluster_etcd),
         user,
         tls: tls_of(config),
         attempt_ms: attempt_ms(config),
@@ -27,9 +27,9 @@ pub(super) fn of_etcd(config: &Config) -> gateway::Config {
     }
 }
 
-/// The addresses of etcd's members.
-pub(super) fn endpoints(config: &Config) -> Vec<String> {
-    let text = String::from_utf8_lossy(&config.cluster_etcd).into_owned();
+/// The addresses of etcd's members, of a value of `cluster-etcd`.
+pub(super) fn endpoints(places: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(places);
     text.split(',').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
 }
 
@@ -150,7 +150,7 @@ fn address(config: &Config) -> Result<Address, String> {
 }
 
 fn own_address(config: &Config) -> Result<IpAddr, String> {
-    let first = endpoints(config).into_iter().next().unwrap_or_default();
+    let first = endpoints(&config.cluster_etcd).into_iter().next().unwrap_or_default();
     let place = gateway::endpoint(&first)?;
     let (_, place) = place.split_once("://").unwrap_or_default();
     let own = place.to_socket_addrs().and_then(|mut addresses| {
