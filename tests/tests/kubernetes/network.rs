@@ -23,7 +23,8 @@ impl Pause {
         // It ends by itself in any case.
         command.args(["--net", "sleep", "600"]).stdin(Stdio::null()).stdout(Stdio::null());
         let pause = Pause(command.spawn()?);
-        let own = fs::read_link("/proc/self/ns/net")?;
+        // It begins in that of this thread, which may not be that of the process.
+        let own = fs::read_link("/proc/thread-self/ns/net")?;
         wait_until("a network", || Ok(fs::read_link(pause.file())? != own))?;
         Ok(pause)
     }
