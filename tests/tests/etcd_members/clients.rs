@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -68,39 +68,63 @@ impl Caller {
     }
 }
 
-/// `etcdctl watch --forever`, and what it has said.
+/// `etcdctl watch --forever`, and what it has said. It ends when it finds no member: each may send it
+/// on to a leader that has just gone. Whoever uses it begins it anew after what was heard.
 struct Listener {
-    child: Child,
+    child: Arc<Mutex<Option<Child>>>,
     heard: Arc<Mutex<Vec<u64>>>,
 }
 
+fn locked<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Listener {
-    fn start(ports: &[u16]) -> Result<Listener> {
-        let mut command = etcdctl(ports);
-        command.args(["watch", "--forever", "--after-index", "1", "/counter"]);
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let lines = BufReader::new(child.stdout.take().context("its output")?).lines();
-        let heard = Arc::<Mutex<Vec<u64>>>::default();
-        let shared = Arc::clone(&heard);
+    fn start(ports: &[u16]) -> Listener {
+        let listener = Listener { child: Arc::default(), heard: Arc::default() };
+        let (child, heard) = (Arc::clone(&listener.child), Arc::clone(&listener.heard));
+        let ports = ports.to_vec();
         thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let value = line.split(' ').next().and_then(|value| value.parse::<u64>().ok());
-                shared.lock().unwrap_or_else(PoisonError::into_inner).extend(value);
+            let mut after = 1;
+            // The test has the other half of it until it is over.
+            while Arc::strong_count(&child) > 1 {
+                let mut command = etcdctl(&ports);
+                command.args(["--output", "extended", "watch", "--forever"]);
+                command.args(["--after-index", &after.to_string(), "/counter"]);
+                let Ok(mut own) = command.stdout(Stdio::piped()).spawn() else { return };
+                let output = own.stdout.take();
+                *locked(&child) = Some(own);
+                let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+                for line in lines.map_while(Result::ok) {
+                    let mut words = line.split(' ');
+                    match (words.next(), words.next().and_then(|word| word.parse().ok())) {
+                        (Some("Modified-Index:"), Some(index)) => after = index,
+                        (Some(value), _) => locked(&heard).extend(value.parse::<u64>()),
+                        _ => {}
+                    }
+                }
+                end(&child);
             }
         });
-        Ok(Listener { child, heard })
+        listener
     }
 
     fn heard(&self) -> Vec<u64> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.heard).clone()
+    }
+}
+
+/// Ends a program. Both steps fail only if it is gone already.
+fn end(child: &Mutex<Option<Child>>) {
+    if let Some(mut child) = locked(child).take() {
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&self.child);
     }
 }
 
@@ -120,7 +144,7 @@ impl Clients {
             own.rotate_left(place % ports.len());
             all.push(Library::start("python-etcd", python(role, name), &own)?);
         }
-        let (caller, listener) = (Caller::start(ports.to_vec()), Listener::start(ports)?);
+        let (caller, listener) = (Caller::start(ports.to_vec()), Listener::start(ports));
         Ok(Clients { python: all, caller, listener })
     }
 
@@ -188,7 +212,7 @@ fn trouble(nodes: &mut Nodes, clients: &mut Clients) -> Result<()> {
 
 /// Fails if something is missing, or was told twice.
 fn check(nodes: &Nodes, clients: Clients) -> Result<()> {
-    let Clients { mut python, caller, mut listener } = clients;
+    let Clients { mut python, caller, listener } = clients;
     caller.over.store(true, Relaxed);
     caller.thread.join().expect("no panic")?;
     let called: u64 = value_of(nodes, "/called")?.parse()?;
@@ -202,7 +226,7 @@ fn check(nodes: &Nodes, clients: Clients) -> Result<()> {
     }
     let value = value_of(nodes, "/counter")?;
     let last: u64 = value.split(' ').next().context("a number")?.parse()?;
-    let heard = wait_for_all(&mut python[0], &mut listener, last)?;
+    let heard = wait_for_all(&mut python[0], &listener, last)?;
     // Each step of the counter is one event.
     let values: Vec<u64> = heard.values().copied().collect();
     ensure!(values == (0..=last).collect::<Vec<_>>(), "{last}: {values:?}");
@@ -229,11 +253,7 @@ fn check(nodes: &Nodes, clients: Clients) -> Result<()> {
 }
 
 /// Waits until both that listen have heard of this value. Returns the values by their indexes.
-fn wait_for_all(
-    watch: &mut Library,
-    listener: &mut Listener,
-    last: u64,
-) -> Result<BTreeMap<u64, u64>> {
+fn wait_for_all(watch: &mut Library, listener: &Listener, last: u64) -> Result<BTreeMap<u64, u64>> {
     let is_last = |line: &String| line.split(' ').nth(1) == Some(&*last.to_string());
     wait_for_each(std::slice::from_mut(watch), "all is heard", |_, library| {
         library.said(0).last().is_some_and(is_last)

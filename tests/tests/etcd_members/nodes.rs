@@ -1,8 +1,10 @@
 //! Nodes of a cluster that serve the tree.
 
 use std::ops::Range;
+use std::thread::sleep;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tests::cluster::{ALL_SLOTS, Deployment, OTHER_SHARD, SHARD};
 use tests::observe::wait_until;
 use tests::web::{Answer, Web};
@@ -59,10 +61,16 @@ impl Nodes {
 }
 
 /// Sends a request such as `PUT /a value=1` for the tree to a port, and follows where it is sent.
-pub(crate) fn ask(port: u16, line: &str) -> Result<Answer> {
-    let mut port = port;
+/// When nobody is there, the first one is asked again: it may not know yet that another is gone.
+pub(crate) fn ask(first: u16, line: &str) -> Result<Answer> {
+    let mut port = first;
     loop {
-        let mut web = Web::connect(port)?;
+        let Ok(mut web) = Web::connect(port) else {
+            ensure!(port != first, "nobody is at the port {port}");
+            sleep(Duration::from_millis(20));
+            port = first;
+            continue;
+        };
         begin(&mut web, line)?;
         let mut answer = web.answer(false)?;
         if answer.status == 307 {

@@ -70,7 +70,11 @@ def queue(number):
 
 def lock():
     own = etcd.Lock(client, "shared")
-    own.acquire(lock_ttl=60)
+    # When the answer to a request for it is lost, the lock is nobody's until that time is over. It
+    # is asked for again and again, since this library waits for ever when what it waits for is
+    # older than a thousand other events.
+    while not own.acquire(blocking=False, lock_ttl=20):
+        time.sleep(0.02)
     try:
         client.write("/holder", own.uuid, prevExist=False)
     except etcd.EtcdAlreadyExist:
