@@ -68,8 +68,8 @@ impl Caller {
     }
 }
 
-/// `etcdctl watch --forever`, and what it has said. It ends when it finds no member: each may send it
-/// on to a leader that has just gone. Whoever uses it begins it anew after what was heard.
+/// `etcdctl watch --forever`, and what it has said. It ends when it finds no member: each may send
+/// it on to a leader that has just gone. Whoever uses it begins it anew after what was heard.
 struct Listener {
     child: Arc<Mutex<Option<Child>>>,
     heard: Arc<Mutex<Vec<u64>>>,
