@@ -61,12 +61,13 @@ const PIECES_A_SECOND: u64 = 50;
 const LEAST_PIECE: usize = 512;
 const LARGEST_PIECE: usize = 16 * 1024;
 const LONGEST_REST_OF_COPY: Duration = Duration::from_millis(50);
+/// What too long a rest has cost a copy is made up for, up to this much time.
 const MADE_UP_FOR: Duration = Duration::from_millis(5);
-/// A copy goes out as fast as it may when so many bytes of the journal are kept for it.
-const JOURNAL_OF_BOUNDED: u64 = 64 * 1024 * 1024;
-
-/// How long a target may serve its clients before it is sent more.
+/// How long a target may serve its clients before it is sent more of the journal.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Neither a bound nor a target that serves its clients slows a move down for which so many bytes
+/// of the journal are kept.
+const MOST_OF_JOURNAL: u64 = 64 * 1024 * 1024;
 const TRIES_ALONE: u32 = 5;
 
 /// How a try ends that does not fail.
@@ -115,7 +116,6 @@ impl Paced<'_> {
             let (rate, now) = ((self.rate)() as f64, Instant::now());
             let (since, ahead) = self.ahead;
             let left = ahead - now.duration_since(since).as_secs_f64() * rate;
-            // A rest that was longer than it had to be is made up for, but no long pause is.
             self.ahead = (now, left.max(-rate * MADE_UP_FOR.as_secs_f64()));
             if left <= 0.0 {
                 return true;
@@ -296,7 +296,7 @@ impl Source<'_> {
         let begun_at = self.engine.journal.end();
         let hurries = || {
             let kept = backlog.newest().saturating_sub(begun_at);
-            self.engine.keyspace.cut_presses() || kept > JOURNAL_OF_BOUNDED
+            self.engine.keyspace.cut_presses() || kept > MOST_OF_JOURNAL
         };
         let counts = &self.engine.slot_moves.counts;
         counts.tries.fetch_add(1, Relaxed);
@@ -347,7 +347,7 @@ impl Source<'_> {
             let begun = Instant::now();
             let is_patient = || {
                 let kept = backlog.newest().saturating_sub(*at);
-                begun.elapsed() < LONGEST_PAUSE && kept < JOURNAL_OF_BOUNDED
+                begun.elapsed() < LONGEST_PAUSE && kept < MOST_OF_JOURNAL
             };
             while wire.ahead() > NEAR_MARKS && is_patient() && !self.is_over() {
                 if !wire.hear()? {
