@@ -14,7 +14,12 @@ macro_rules! name_of_twenty_bytes {
 
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+                let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+                let mut digits = [0; 40];
+                for (two, byte) in digits.as_chunks_mut().0.iter_mut().zip(self.0) {
+                    *two = [digit(byte >> 4), digit(byte & 15)];
+                }
+                formatter.write_str(str::from_utf8(&digits).map_err(|_| fmt::Error)?)
             }
         }
 
