@@ -532,17 +532,32 @@ pub(crate) fn allowed_shortly(
     request: &Request<'_>,
     known: &mut Option<Known>,
 ) -> bool {
+    // Most commands of a pipeline are like the one before. The arguments are looked at where they
+    // are: a copy, right after they were put together, would wait for that.
+    if let (Some(known), [key], Some(rule)) = (&*known, request.keys, row.access)
+        && known.covers(row.id, rule.access(&request.argv), request.argv.at(key.index as usize))
+    {
+        return true;
+    }
+    is_allowed(session, row, request, known)
+}
+
+/// [`allowed_shortly`] of a command that is not like the one before.
+#[inline(never)]
+fn is_allowed(
+    session: &Session,
+    row: &Row,
+    request: &Request<'_>,
+    known: &mut Option<Known>,
+) -> bool {
     let (asked, account) = (asked(session, row, request.argv), session.user.account());
     let is_sure = row.access.is_some_and(|rule| {
-        let access = rule.access(request.argv);
+        let access = rule.access(&request.argv);
         let [key] = request.keys else {
             return account.surely_allows(asked, access, request.keys);
         };
-        let key = request.argv.at(key.index as usize);
-        if known.as_ref().is_some_and(|known| known.covers(row.id, access, key)) {
-            return true;
-        }
-        let (is_sure, found) = account.surely_allows_key(asked, access, key);
+        let (is_sure, found) =
+            account.surely_allows_key(asked, access, request.argv.at(key.index as usize));
         *known = found;
         is_sure
     });

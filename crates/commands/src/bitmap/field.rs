@@ -254,7 +254,7 @@ pub(super) const OPERATIONS: Argument =
     one_of("operation", &[GET, block("write", &[OVERFLOW, WRITES])]).optional().multiple();
 
 /// What BITFIELD does with its key.
-pub(super) fn key_flags(argv: Arguments<'_>) -> KeyFlags {
+pub(super) fn key_flags(argv: &Arguments<'_>) -> KeyFlags {
     if only_gets(argv.skip(2)) { RO | ACCESS } else { RW | ACCESS | UPDATE }
 }
 

@@ -423,7 +423,7 @@ fn set_all(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// What SET does with its key: without GET the old value does not matter.
-pub(super) fn key_flags(argv: Arguments<'_>) -> KeyFlags {
+pub(super) fn key_flags(argv: &Arguments<'_>) -> KeyFlags {
     let gets = argv.skip(3).iter().any(|word| word.eq_ignore_ascii_case(b"get"));
     if gets { RW | ACCESS | UPDATE } else { OW | UPDATE }
 }

@@ -44,7 +44,7 @@ pub fn each_key(command: &Spec, argv: Arguments<'_>, visit: &mut impl FnMut(usiz
 #[inline(always)]
 pub fn flags_of(command: &Spec, spec: &KeySpec, argv: Arguments<'_>) -> KeyFlags {
     match command.key_flags {
-        Some(key_flags) if spec.flags & VARIABLE_FLAGS != 0 => key_flags(argv),
+        Some(key_flags) if spec.flags & VARIABLE_FLAGS != 0 => key_flags(&argv),
         _ if spec.flags & VARIABLE_FLAGS != 0 => RW | ACCESS | UPDATE,
         _ => spec.flags,
     }

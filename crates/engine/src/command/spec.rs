@@ -323,7 +323,7 @@ pub struct Spec {
     pub reach: Option<fn(Arguments<'_>) -> Flags>,
     /// What happens to the keys of specs whose flags depend on the arguments:
     /// [`VARIABLE_FLAGS`].
-    pub key_flags: Option<fn(Arguments<'_>) -> KeyFlags>,
+    pub key_flags: Option<fn(&Arguments<'_>) -> KeyFlags>,
     /// Which arguments are channels.
     pub channels: Option<NamesChannels>,
     /// Which arguments are databases, besides the selected one.

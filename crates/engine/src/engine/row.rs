@@ -162,7 +162,7 @@ impl Command {
     }
 
     /// Sets the function that tells from the arguments what happens to the keys.
-    pub const fn key_flags(mut self, flags: fn(Arguments<'_>) -> KeyFlags) -> Command {
+    pub const fn key_flags(mut self, flags: fn(&Arguments<'_>) -> KeyFlags) -> Command {
         self.spec.key_flags = Some(flags);
         self
     }
@@ -259,7 +259,7 @@ pub(crate) enum AccessRule {
     /// This, whatever the arguments are.
     Fixed(Access),
     /// What the arguments say.
-    ByArguments(fn(Arguments<'_>) -> KeyFlags),
+    ByArguments(fn(&Arguments<'_>) -> KeyFlags),
 }
 
 impl AccessRule {
@@ -286,7 +286,7 @@ impl AccessRule {
 
     /// What it is for these arguments.
     #[inline]
-    pub(crate) fn access(self, argv: Arguments<'_>) -> Access {
+    pub(crate) fn access(self, argv: &Arguments<'_>) -> Access {
         match self {
             AccessRule::Fixed(access) => access,
             AccessRule::ByArguments(of) => access_of(of(argv)),
