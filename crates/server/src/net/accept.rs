@@ -21,7 +21,7 @@ use super::handshakes::{Handshakes, Shaking};
 use super::mailbox::{WAKE, Wakers};
 use super::protected::{refuse, refuse_unprotected};
 use super::protocol::Speaks;
-use super::transport::{Accepted, AnyTransport, Source, TlsSource, UnixSource};
+use super::transport::{Accepted, AnyTransport, Source, TcpSource, TlsSource, UnixSource};
 use process::thread;
 
 /// Where connections arrive, over which transport, and the protocol that is spoken there.
@@ -33,7 +33,7 @@ pub struct Listener {
 impl Listener {
     /// A TCP socket that listens and does not block.
     pub fn tcp(listener: std::net::TcpListener, speaks: Speaks) -> Listener {
-        let source = mio::net::TcpListener::from_std(listener);
+        let source = TcpSource::new(mio::net::TcpListener::from_std(listener));
         Listener { source: Box::new(source), speaks }
     }
 
@@ -43,9 +43,9 @@ impl Listener {
         speaks: Speaks,
         active: &Arc<tls::Active>,
     ) -> Listener {
-        let listener = mio::net::TcpListener::from_std(listener);
+        let tcp = TcpSource::new(mio::net::TcpListener::from_std(listener));
         let speaks_http = speaks.is_http();
-        let source = TlsSource { listener, active: Arc::clone(active), speaks_http };
+        let source = TlsSource { tcp, active: Arc::clone(active), speaks_http };
         Listener { source: Box::new(source), speaks }
     }
 

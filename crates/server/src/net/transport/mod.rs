@@ -32,7 +32,7 @@ use mio::{Registry, Token};
 use resp::output::Output;
 
 pub(super) use any::AnyTransport;
-pub(super) use source::{Accepted, Origin, Source, TlsSource, UnixSource};
+pub(super) use source::{Accepted, Origin, Source, TcpSource, TlsSource, UnixSource};
 pub(super) use tls::{Progress, Tls};
 
 /// The result of one attempt to receive.

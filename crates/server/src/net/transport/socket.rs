@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -17,34 +16,12 @@ use super::{Received, Sent, Transport};
 pub(in crate::net) struct Socket(OwnedFd);
 
 impl Socket {
-    /// A TCP socket, with probes after `keepalive` seconds without traffic (0: none).
-    pub(in crate::net) fn tcp(socket: mio::net::TcpStream, keepalive: u32) -> Socket {
-        // A socket that refuses the option is slower, not wrong.
-        let _ = socket.set_nodelay(true);
-        let socket = Socket(socket.into());
-        socket.set_keepalive(keepalive);
-        socket
+    pub(in crate::net) fn tcp(socket: mio::net::TcpStream) -> Socket {
+        Socket(socket.into())
     }
 
     pub(in crate::net) fn unix(socket: mio::net::UnixStream) -> Socket {
         Socket(socket.into())
-    }
-
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-
-    fn set_keepalive(&self, seconds: u32) {
-        if seconds == 0 {
-            return;
-        }
-        let interval = Duration::from_secs(u64::from((seconds / 3).max(1)));
-        let keepalive = socket2::TcpKeepalive::new()
-            .with_time(Duration::from_secs(u64::from(seconds)))
-            .with_interval(interval)
-            .with_retries(3);
-        // Without probes a dead peer is noticed later: no reason to refuse it.
-        let _ = socket2::SockRef::from(&self.0).set_tcp_keepalive(&keepalive);
     }
 
     #[inline]
@@ -62,6 +39,12 @@ impl Socket {
         });
         buffer.truncate(from + received.unwrap_or(0));
         received
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
