@@ -74,6 +74,11 @@ fn a_client_that_comes_during_a_long_turn_is_served_before_its_end() -> Result<(
     wait_until("all connections", || {
         Ok(number(&mut control, "connected_clients")? as usize == BUSY + 2)
     })?;
+    // Those who have had no answer yet would be let in a few at a time.
+    for stream in &mut busy {
+        stream.write_all(b"PING\r\n")?;
+        stream.read_exact(&mut [0; 7])?;
+    }
     // All requests are there when the worker looks, and so belong to one turn.
     control.send(&["DEBUG", "SLEEP", "0.5"])?;
     for stream in &mut busy {

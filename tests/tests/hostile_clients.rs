@@ -205,6 +205,33 @@ fn new_connections_wait_for_those_that_are_there() -> Result<()> {
     Ok(())
 }
 
+/// Hundreds who are connected ask for the first time all at once, and somebody who was there before
+/// asks behind them.
+#[test]
+fn first_answers_wait_for_those_who_have_had_theirs() -> Result<()> {
+    const COUNT: u64 = 400;
+    let server = start(&[("max-new-connections-per-cycle", "10")])?;
+    let (mut busy, mut other) = (server.connect()?, server.connect()?);
+    ensure!(other.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    let mut new = (0..COUNT).map(|_| raw(server.port())).collect::<Result<Vec<_>>>()?;
+    let all = COUNT + 2;
+    wait_until("all of them", || Ok(number(&mut other, "connected_clients")? == all))?;
+    // All requests are there when the worker goes on.
+    busy.send(&["DEBUG", "SLEEP", "1"])?;
+    for stream in &mut new {
+        stream.write_all(b"INCR first\r\n")?;
+    }
+    let answered = other.call_text("GET first")?;
+    let before = match &answered {
+        Reply::Bulk(count) => std::str::from_utf8(count)?.parse()?,
+        _ => 0,
+    };
+    ensure!(before <= COUNT / 2, "{before} came first");
+    wait_until("the others", || {
+        Ok(other.call_text("GET first")? == Reply::Bulk(COUNT.to_string().into_bytes()))
+    })
+}
+
 #[test]
 fn the_log_of_users_keeps_no_long_names() -> Result<()> {
     let server = start(&[("requirepass", "secret")])?;

@@ -159,6 +159,12 @@ impl Connection {
         }
     }
 
+    /// Whether it has had no answer yet.
+    #[inline]
+    pub(super) fn is_newcomer(&self) -> bool {
+        self.output.end() == 0
+    }
+
     /// Whether its commands may run.
     #[inline]
     pub(super) fn runs(&self) -> bool {

@@ -95,6 +95,9 @@ pub(super) struct Worker {
     arrivals: VecDeque<Arrival>,
     /// Connections to look at in this turn.
     scheduled: Vec<usize>,
+    /// Connections to look at that have had no answer yet, of which each turn takes a few: however
+    /// many come at once, those that were there before are served in between.
+    newcomers: VecDeque<usize>,
     /// Connections of earlier turns that were cut off because they lasted too long, and those that
     /// have more to do. The first is the one that has waited for the longest time.
     late: Vec<usize>,
@@ -170,6 +173,7 @@ impl Worker {
             timers: Timers::default(),
             arrivals: VecDeque::new(),
             scheduled: Vec::new(),
+            newcomers: VecDeque::new(),
             late: Vec::new(),
             awaiting_journal: Vec::new(),
             parked: Vec::new(),
@@ -216,6 +220,7 @@ impl Worker {
         self.end_expired_waits();
         self.schedule_parked();
         self.schedule_behind();
+        self.schedule_newcomers();
         let batch = std::mem::take(&mut self.scheduled);
         let late = std::mem::take(&mut self.late);
         let [from, late_from] = self.serve_by_turns([&batch, &late]);
@@ -294,7 +299,7 @@ impl Worker {
     fn wait(&mut self, events: &mut Events) {
         events.clear();
         let lists = [self.scheduled.is_empty(), self.late.is_empty(), self.behind.is_empty()];
-        if lists.contains(&false) || !self.arrivals.is_empty() {
+        if lists.contains(&false) || !self.arrivals.is_empty() || !self.newcomers.is_empty() {
             return self.poll(events, Duration::ZERO);
         }
         if !self.parked.is_empty() {
@@ -313,7 +318,7 @@ impl Worker {
         } else if let Some(pause) = pause {
             std::thread::sleep(pause);
         }
-        let idle = self.scheduled.is_empty();
+        let idle = self.scheduled.is_empty() && self.newcomers.is_empty();
         let timer =
             || self.timers.wait(base::clock::monotonic_ms).map_or(TICK, |timer| timer.min(TICK));
         let timeout = if idle { self.mailbox.wait(timer()) } else { Duration::ZERO };
@@ -371,7 +376,8 @@ impl Worker {
         self.poll(events, Duration::ZERO);
         self.note_events(events);
         events.clear();
-        if let Some(pause) = self.coalescing.gathering_pause(self.scheduled.len()) {
+        let count = self.scheduled.len() + self.newcomers.len();
+        if let Some(pause) = self.coalescing.gathering_pause(count) {
             std::thread::sleep(pause);
         }
     }
@@ -407,8 +413,23 @@ impl Worker {
         if let Some(connection) = &mut self.connections[index]
             && !std::mem::replace(&mut connection.scheduled, true)
         {
-            self.scheduled.push(index);
+            if connection.is_newcomer() {
+                self.newcomers.push_back(index);
+            } else {
+                self.scheduled.push(index);
+            }
         }
+    }
+
+    /// Takes some of the newcomers into this turn; all of them where writes that come together
+    /// share a sync.
+    fn schedule_newcomers(&mut self) {
+        let most = match self.turn.defers_replies() {
+            true => usize::MAX,
+            false => self.turn.config.max_new_connections_per_cycle as usize,
+        };
+        let count = most.min(self.newcomers.len());
+        self.scheduled.extend(self.newcomers.drain(..count));
     }
 
     /// Lists a connection that wants another turn behind those that have not had theirs.

@@ -147,6 +147,7 @@ impl Worker {
         }
         self.yields += 1;
         self.scheduled.clear();
+        self.newcomers.clear();
         self.late.clear();
         for index in 0..self.connections.len() {
             if let Some(connection) = &mut self.connections[index] {
