@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::case::{Action, Event, Load};
+use super::case::{Action, Case, Event, Load};
 use super::running::{self, ActiveLoad};
 use super::{attaching, backing_up, moving, storm};
 use crate::redact::Redactor;
 use crate::results::{self, LoadRecording};
-use crate::targets::Interrupt;
 use crate::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use crate::targets::server::Server;
+use crate::targets::{Interrupt, cpus};
 
 /// How long a command may take to answer, and a save to finish.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -28,6 +28,8 @@ pub(crate) struct Events {
     pending: Vec<(usize, PendingEvent)>,
     done: Vec<results::Event>,
     loads: Vec<LoadRecording>,
+    /// Where the lab's own programs run, if anywhere in particular.
+    cpus: Vec<usize>,
     /// When the server was broken, in seconds from zero.
     faults: Vec<f64>,
     /// Called before and after each event: a check of the data begins anew.
@@ -75,14 +77,18 @@ enum Lasts {
 }
 
 impl Events {
-    /// Events whose times count from `zero`.
-    pub(crate) fn new(events: &[Event], zero: Instant, turn: Turn) -> Self {
+    /// The events of a case, whose times count from `zero`.
+    pub(crate) fn new(case: &Case, zero: Instant, turn: Turn) -> Self {
+        // What has to do with the server from without comes from where its clients are, and takes
+        // nothing of the server's own processors.
+        let cpus = case.loads.first().map(|load| load.cpus.clone()).unwrap_or_default();
         Events {
             zero,
-            waiting: events.iter().rev().cloned().collect(),
+            waiting: case.events.iter().rev().cloned().collect(),
             pending: Vec::new(),
             done: Vec::new(),
             loads: Vec::new(),
+            cpus,
             faults: Vec::new(),
             turn,
             halt: Interrupt::default(),
@@ -289,29 +295,13 @@ impl Events {
             }
             Action::Move => {
                 let to = server.own_endpoint().clone();
-                let thread =
-                    std::thread::spawn(move || match moving::move_all(&endpoint, &to, &halt) {
-                        Ok(text) => Outcome { text, lasts: Lasts::Over },
-                        Err(reason) => Outcome { text: reason, lasts: Lasts::No },
-                    });
-                (String::new(), Some(PendingEvent::Outcome(thread)))
+                self.from_without(move || moving::move_all(&endpoint, &to, &halt))
             }
             Action::MoveSlots(count) => {
                 let cluster = server.cluster().ok_or("it is no cluster")?.clone();
-                let thread = std::thread::spawn(move || match cluster.move_slots(count, &halt) {
-                    Ok(text) => Outcome { text, lasts: Lasts::Over },
-                    Err(reason) => Outcome { text: reason, lasts: Lasts::No },
-                });
-                (String::new(), Some(PendingEvent::Outcome(thread)))
+                self.from_without(move || cluster.move_slots(count, &halt))
             }
-            Action::Backup => {
-                let thread =
-                    std::thread::spawn(move || match backing_up::back_up(&endpoint, &halt) {
-                        Ok(text) => Outcome { text, lasts: Lasts::Over },
-                        Err(reason) => Outcome { text: reason, lasts: Lasts::No },
-                    });
-                (String::new(), Some(PendingEvent::Outcome(thread)))
-            }
+            Action::Backup => self.from_without(move || backing_up::back_up(&endpoint, &halt)),
             Action::Attach { replica, .. } => {
                 let replica = server.endpoint_of(Some(replica)).clone();
                 let thread = std::thread::spawn(move || {
@@ -324,15 +314,10 @@ impl Events {
                 });
                 (String::new(), Some(PendingEvent::Outcome(thread)))
             }
-            Action::ConnectionStorm { connections, seconds } => {
-                let thread = std::thread::spawn(move || {
-                    match storm::storm(&endpoint, connections, seconds, &halt) {
-                        Ok(seen) => Outcome { text: seen.in_words(), lasts: Lasts::Over },
-                        Err(error) => Outcome { text: error.to_string(), lasts: Lasts::No },
-                    }
-                });
-                (String::new(), Some(PendingEvent::Outcome(thread)))
-            }
+            Action::ConnectionStorm { connections, seconds } => self.from_without(move || {
+                let seen = storm::storm(&endpoint, connections, seconds, &halt);
+                seen.map(|seen| seen.in_words()).map_err(|error| error.to_string())
+            }),
             Action::HotKeyBurst(load) => {
                 let Load { mut plan, cpus, name, .. } = *load;
                 plan.address = running::address(&endpoint);
@@ -342,6 +327,23 @@ impl Events {
                 )
             }
         })
+    }
+
+    /// Begins what has to do with the server from without, and lasts: by a thread of its own, from
+    /// the processors of the clients.
+    fn from_without(
+        &self,
+        work: impl FnOnce() -> Result<String, String> + Send + 'static,
+    ) -> (String, Option<PendingEvent>) {
+        let cpus = self.cpus.clone();
+        let thread = std::thread::spawn(move || {
+            let done = cpus::within(&cpus, work).unwrap_or_else(|error| Err(error.to_string()));
+            match done {
+                Ok(text) => Outcome { text, lasts: Lasts::Over },
+                Err(reason) => Outcome { text: reason, lasts: Lasts::No },
+            }
+        });
+        (String::new(), Some(PendingEvent::Outcome(thread)))
     }
 
     /// Checks whether something is over; returns it if it is not.

@@ -111,7 +111,7 @@ impl ActiveRun<'_> {
             Lag::start(rule, endpoint.clone(), self.server.endpoint_at(rule.replica).clone())
         });
         let turn = checker.as_ref().map_or_else(|| Arc::new(|| {}) as Turn, Checker::turner);
-        let mut events = Events::new(&self.case.events, zero, turn);
+        let mut events = Events::new(self.case, zero, turn);
         let (spent, mut outcome) = match &self.case.knee {
             Some(rule) => self.find_knee(rule, &mut events),
             None => self.timed(|stage| stage.measure(&mut events, zero)),

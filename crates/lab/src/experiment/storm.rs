@@ -1,10 +1,11 @@
 //! A connection storm: many clients come at the same moment, each asks once, and all stay a while.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{Timespec, epoll};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::load::{Channel, Encryption, SessionSettings};
@@ -16,7 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Room for an answer, and for a record of TLS.
 const ROOM: usize = 32 * 1024;
 /// How often the storm checks whether it should end.
-const LOOK: Duration = Duration::from_millis(20);
+const TICK: Duration = Duration::from_millis(20);
+/// The same for the kernel.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos() as i64 };
+/// Clients that go on between two looks at the kernel.
+const EVENTS_PER_LOOK: usize = 64;
+/// A client takes each step as far as it can, and is told when it can go on.
+const EVENTS: epoll::EventFlags =
+    epoll::EventFlags::IN.union(epoll::EventFlags::OUT).union(epoll::EventFlags::ET);
 
 /// The results of the clients of a storm.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,27 +78,40 @@ pub(super) fn storm(
     let mut room = vec![0; ROOM];
     let start = Instant::now();
     let mut seen = Seen::default();
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut guests: Vec<Guest> = Vec::with_capacity(connections);
     for _ in 0..connections {
         match connect(address, encryption.as_ref()) {
-            Ok(guest) => guests.push(guest),
+            Ok(guest) => {
+                let (data, flags) = (epoll::EventData::new_u64(guests.len() as u64), EVENTS);
+                epoll::add(&epoll, guest.channel.socket(), data, flags)?;
+                guests.push(guest);
+            }
             Err(error) => seen.failure = Some(error.to_string()),
         }
     }
-    while start.elapsed() < PATIENCE && !halt.is_set() {
-        let ready = wait(&guests)?;
-        if ready.is_empty() && !guests.iter().any(Guest::is_waiting) {
-            break;
-        }
-        for place in ready {
-            guests[place].go_on(&mut seen, &mut room);
-            if guests[place].state == State::Done {
+    let mut waiting = guests.len();
+    while waiting > 0 && start.elapsed() < PATIENCE && !halt.is_set() {
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_PER_LOOK];
+        let ready = match epoll::wait(&epoll, &mut events[..], Some(&LOOK)) {
+            Ok((ready, _)) => ready,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for event in ready {
+            let guest = &mut guests[event.data.u64() as usize];
+            if !guest.is_waiting() {
+                continue;
+            }
+            guest.go_on(&mut seen, &mut room);
+            if guest.state == State::Done {
                 seen.last_answer = start.elapsed();
             }
+            waiting -= usize::from(!guest.is_waiting());
         }
     }
     while start.elapsed().as_secs_f64() < seconds && !halt.is_set() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(TICK);
     }
     Ok(seen)
 }
@@ -107,28 +128,6 @@ fn connect(address: SocketAddr, encryption: Option<&SessionSettings>) -> io::Res
         Err(error) => return Err(error),
     }
     Ok(Guest { channel: Channel::new(socket, encryption)?, state: State::Opening })
-}
-
-/// Waits a little until some clients can go on; returns which.
-fn wait(guests: &[Guest]) -> io::Result<Vec<usize>> {
-    let waiting = guests.iter().enumerate().filter(|(_, guest)| guest.is_waiting());
-    let (places, mut watched): (Vec<usize>, Vec<PollFd<'_>>) = waiting
-        .map(|(place, guest)| {
-            let writes = guest.state == State::Opening || guest.channel.wants_write();
-            let wanted = if writes { PollFlags::OUT } else { PollFlags::IN };
-            (place, PollFd::new(guest.channel.socket(), wanted))
-        })
-        .unzip();
-    if watched.is_empty() {
-        return Ok(Vec::new());
-    }
-    let look = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
-    match poll(&mut watched, Some(&look)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let ready = places.into_iter().zip(&watched).filter(|(_, one)| !one.revents().is_empty());
-    Ok(ready.map(|(place, _)| place).collect())
 }
 
 impl Guest {
