@@ -19,7 +19,8 @@ static: peers
 
 # All files of a release, in target/release-VERSION: docs/releases.md says what they are, and how to make one.
 # It takes a clean tree, and builds with the profile that takes long.
-release: peers
+release:
+	scripts/install-peers release
 	scripts/make-release
 
 # The quick tier: needs nothing but Rust and a C compiler, installs nothing, and takes a few minutes. The
@@ -237,7 +238,7 @@ lab: peers
 		PATH="$$target/peers/trixie/bin:$$target/peers/go/bin:$$PATH" \
 		"$$target/release/dunlin" lab run $(EXPERIMENTS) $(LAB_ARGS)
 
-# docs/results anew, in about half an hour: make results EXPERIMENTS="api-read snapshot" measures these
+# docs/results anew, in about three quarters of an hour: make results EXPERIMENTS="api-read snapshot" measures these
 # alone. Nothing else may run on the machine.
 results: peers-newest
 	cargo build --release --package dunlin
