@@ -398,6 +398,16 @@ fn the_image_is_an_oci_layout() -> Result<()> {
 
 #[test]
 fn the_image_runs_without_rights_on_a_root_that_cannot_be_written() -> Result<()> {
+    run_image(None)
+}
+
+#[test]
+fn a_runtime_of_containers_runs_the_image() -> Result<()> {
+    run_image(Some("runc"))
+}
+
+/// Runs an image as a runtime does, or by a real one.
+fn run_image(runtime: Option<&str>) -> Result<()> {
     let image = Image::make()?;
     let (port, http) = (free_port()?.to_string(), free_port()?.to_string());
     let volume = image.directory.path().join("volume");
@@ -411,11 +421,18 @@ fn the_image_runs_without_rights_on_a_root_that_cannot_be_written() -> Result<()
         "REDIS_PASSWORD=geheim".to_owned(),
         format!("REDIS_HTTP_PORT={http}"),
     ];
-    let options: Vec<&str> = environment.iter().flat_map(|own| ["-e", own.as_str()]).collect();
+    let name = format!("dunlin-test-{port}");
+    let by = runtime.map_or_else(Vec::new, |runtime| vec!["--runtime", runtime]);
+    let options: Vec<&str> =
+        environment.iter().flat_map(|own| ["-e", own.as_str()]).chain(by.iter().copied()).collect();
+    let own_options = match runtime {
+        Some(_) => [&*options, &["--name", &name]].concat(),
+        None => options.clone(),
+    };
     let arguments = ["redis-server", "--save", "3600 1", "--enable-protected-configs", "yes"];
     let log = image.directory.path().join("log");
     let file = fs::File::create(&log)?;
-    let mut command = image.run(&options, &arguments);
+    let mut command = image.run(&own_options, &arguments);
     let mut child = command.stdout(file.try_clone()?).stderr(file).spawn()?;
     let mut ended = None;
     wait_until("a container that serves", || {
@@ -429,7 +446,15 @@ fn the_image_runs_without_rights_on_a_root_that_cannot_be_written() -> Result<()
     }
     ensure!(ended.is_none(), "{}", fs::read_to_string(&log)?);
 
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id()))?;
+    let process = match runtime {
+        Some(runtime) => {
+            let state = Command::new(runtime).args(["state", &name]).output()?;
+            let state: Value = serde_json::from_str(&succeeded(state)?)?;
+            state["pid"].as_u64().context("a process")?
+        }
+        None => u64::from(child.id()),
+    };
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     for line in ["Uid:\t65532\t65532\t65532\t65532", "Groups:\t \n", "CapEff:\t0000000000000000"] {
         ensure!(status.contains(line), "{line}: {status}");
     }
@@ -454,7 +479,7 @@ fn the_image_runs_without_rights_on_a_root_that_cannot_be_written() -> Result<()
     ensure!(saved.uid() == 65532 && saved.permissions().mode() & 0o777 == 0o640);
 
     // Without a password or a word it does not start.
-    let output = image.run(&["-e", &environment[0]], &[]).output()?;
+    let output = image.run(&[&["-e", &environment[0]], &*by].concat(), &[]).output()?;
     ensure!(output.status.code() == Some(1), "{output:?}");
     ensure!(text(&output.stdout).contains("ALLOW_EMPTY_PASSWORD=yes"), "{output:?}");
     Ok(())
