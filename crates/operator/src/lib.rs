@@ -13,6 +13,7 @@
 //! | `moving` | how do slots go to another shard, and how does an operator give that up? |
 //! | `balance` | which slots go where, so that each shard has its share? |
 //! | `upgrade` | how are all nodes restarted while the cluster serves? |
+//! | `answers` | what do the nodes of a cluster say that etcd has lost? |
 //! | `rebuild` | how does etcd get a cluster again that it has lost? |
 //! | `dev` | how does a cluster run on this machine? |
 //!
@@ -20,6 +21,7 @@
 //! since it was looked at. The nodes carry them out; this program waits for that, and may be
 //! interrupted.
 
+mod answers;
 mod balance;
 mod claim;
 mod dev;
