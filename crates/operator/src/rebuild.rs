@@ -40,7 +40,7 @@ const MOST_AT_ONCE: usize = 100;
 pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result<(), Trouble> {
     let (answers, reading) = ask_until_noticed(store, options, wanted)?;
     if is_there(store, options, &reading, &answers)? {
-        return wait(store, options, &answers);
+        return if options.dry_run { Ok(()) } else { wait(store, options, &answers) };
     }
     let rebuild = decide(options, wanted, &answers)?;
     show(&rebuild, &answers, options);

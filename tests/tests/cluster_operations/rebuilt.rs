@@ -88,6 +88,10 @@ fn lose_and_rebuild(
     let again = run(deployment, rebuild, &["--yes"])?;
     let said = in_words(&again);
     ensure!(again.status.success() && said.contains("has cluster dunlin already"), "{said}");
+    let looked = run(deployment, look, &[])?;
+    let said = in_words(&looked);
+    ensure!(looked.status.success() && said.contains("has cluster dunlin already"), "{said}");
+    ensure!(!said.contains("serves all slots"), "who looks waits for nothing: {said}");
     // The move begins anew, and ends.
     let mut client = deployment.nodes[primary].connect()?;
     client.call_text("CONFIG SET cluster-migration-bandwidth 0")?;
