@@ -39,7 +39,7 @@ const MOST_AT_ONCE: usize = 100;
 /// Writes a cluster into an etcd that has lost it. If that was done before, waits until it serves.
 pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result<(), Trouble> {
     let (answers, reading) = ask_until_noticed(store, options, wanted)?;
-    if is_there(store, options, &reading, &answers)? {
+    if is_there(store, options, &reading, &[&answers])? {
         return if options.dry_run { Ok(()) } else { wait(store, options, &answers) };
     }
     let rebuild = decide(options, wanted, &answers)?;
@@ -57,11 +57,11 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
         // written is to follow on what is there now.
         let reading = store.read()?;
         let now = ask_all(wanted, &options.access)?;
-        // Nodes that have heard of another operator's rebuild may know more than was read.
-        for known in [&answers, &now] {
-            if is_there(store, options, &reading, known)? {
-                return Ok(());
-            }
+        // Nodes may know of what came after the reading. An etcd that was set back still lacks it.
+        if has_cluster(store, &reading, &answers)
+            && is_there(store, options, &store.read()?, &[&answers, &now])?
+        {
+            return Ok(());
         }
         let last = decide(options, wanted, &now)?;
         check_others(store, &reading, &last)?;
@@ -77,7 +77,7 @@ pub(crate) fn run(store: &Store, options: &Options, wanted: &Recovery) -> Result
     wait(store, options, &answers)
 }
 
-/// Whether etcd has the cluster because it was rebuilt.
+/// Whether etcd has the cluster, with all of these answers, because it was rebuilt.
 ///
 /// # Errors
 /// It has it, and was not rebuilt: somebody is mistaken.
@@ -85,9 +85,9 @@ fn is_there(
     store: &Store,
     options: &Options,
     reading: &Reading,
-    answers: &Answers,
+    answers: &[&Answers],
 ) -> Result<bool, Trouble> {
-    if !has_cluster(store, reading, answers) {
+    if !answers.iter().all(|own| has_cluster(store, reading, own)) {
         return Ok(false);
     }
     if store.rebuilt(reading).is_none() {
