@@ -248,11 +248,22 @@ fn write(
     claim.check()?;
     let mark = Operation::Put { key: key.clone(), value: begun.clone(), lease: 0 };
     store.write(reading, compares, vec![mark])?;
-    write_rest(store, rebuild, (&key, &id), claim).map_err(|trouble| {
-        Trouble::Failed(format!(
-            "not all of it is in etcd yet, and no node goes by it: give the command again. {trouble}"
-        ))
-    })
+    write_rest(store, rebuild, (&key, &id), claim)
+}
+
+/// What has failed before the last transaction, while the mark was this operator's.
+fn partly(trouble: Trouble) -> Trouble {
+    Trouble::Failed(format!(
+        "not all of it is in etcd yet, and no node goes by it: give the command again. {trouble}"
+    ))
+}
+
+/// What has failed when all of it may be there.
+fn perhaps(trouble: Trouble) -> Trouble {
+    Trouble::Failed(format!(
+        "etcd may have all of it, or a part by which no node goes: see dunlin cluster status, and \
+         give the command again if it is a part. {trouble}"
+    ))
 }
 
 /// Writes all keys under the mark that was written. Of too many for one transaction it writes some
@@ -268,16 +279,16 @@ fn write_rest(
     let is_own = |reading: &Reading| {
         let text = "another operator has gone on";
         match reading.value(key) == Some(&begun[..]) {
-            true => claim.check(),
-            false => Err(Trouble::Failed(text.to_owned())),
+            true => claim.check().map_err(partly),
+            false => Err(perhaps(Trouble::Failed(text.to_owned()))),
         }
     };
     // A primary that cannot be asked may have a lease here, if etcd was set back.
-    let reading = store.read()?;
+    let reading = store.read().map_err(partly)?;
     is_own(&reading)?;
-    store.end_leases(&reading)?;
+    store.end_leases(&reading).map_err(partly)?;
     loop {
-        let reading = store.read()?;
+        let reading = store.read().map_err(partly)?;
         is_own(&reading)?;
         let mut operations = missing(store, &reading, &values);
         let is_last = operations.len() <= MOST_AT_ONCE;
@@ -287,9 +298,10 @@ fn write_rest(
         let compares = compares.chain([own, claim.holds()]).collect();
         let value = rebuild.mark(id, is_last);
         operations.push(Operation::Put { key: key.clone(), value, lease: 0 });
-        store.write(&reading, compares, operations)?;
+        let written = store.write(&reading, compares, operations);
         if is_last {
-            return Ok(());
+            return written.map_err(perhaps);
         }
+        written.map_err(partly)?;
     }
 }
