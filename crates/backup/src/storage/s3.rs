@@ -27,6 +27,8 @@ const PIECE: u64 = 8 << 20;
 /// Bytes of a part of an upload; each thousand parts it doubles, since there are 10 000 at most.
 const PART: usize = 16 << 20;
 const PARTS_OF_A_SIZE: usize = 1000;
+/// What an object says of the upload that has made it: a number that no other one has.
+const MARK: &str = "x-amz-meta-upload";
 /// An answer that is longer is none.
 const LONGEST_ANSWER: u64 = 64 << 20;
 
@@ -62,6 +64,7 @@ struct Answer {
     tag: Option<String>,
     range: Option<String>,
     region: Option<String>,
+    mark: Option<String>,
     body: Vec<u8>,
     /// How often the request was sent before it was answered.
     attempts: u32,
@@ -169,17 +172,23 @@ impl Inner {
                 request.call()?
             }
             Method::Put => self.agent.put(url).send(body)?,
-            Method::Post => self.agent.post(url).send(body)?,
+            Method::Post => {
+                let mut request = self.agent.post(url);
+                for (name, value) in headers {
+                    request = request.header(*name, *value);
+                }
+                request.send(body)?
+            }
         };
         let header = |name: &str| {
             let value = response.headers().get(name)?;
             value.to_str().ok().map(str::to_owned)
         };
         let (tag, range) = (header("etag"), header("content-range"));
-        let region = header("x-amz-bucket-region");
+        let (region, mark) = (header("x-amz-bucket-region"), header(MARK));
         let status = response.status().as_u16();
         let body = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec()?;
-        Ok(Answer { status, tag, range, region, body, attempts: 1 })
+        Ok(Answer { status, tag, range, region, mark, body, attempts: 1 })
     }
 
     /// Says that this program writes here, when it is time to say it again.
@@ -242,7 +251,7 @@ impl Inner {
         if from < total && bytes.is_empty() {
             return Err("an answer without the bytes that were asked for".to_owned());
         }
-        Ok(Some(Piece { bytes, total, tag: answer.tag }))
+        Ok(Some(Piece { bytes, total, tag: answer.tag, mark: answer.mark }))
     }
 }
 
@@ -289,6 +298,7 @@ struct Piece {
     bytes: Vec<u8>,
     total: u64,
     tag: Option<String>,
+    mark: Option<String>,
 }
 
 /// An object while it is read, piece by piece.
@@ -326,8 +336,8 @@ struct Parts {
     /// The number of the upload, and the tags of its parts, once there is a part.
     upload: Option<String>,
     tags: Vec<String>,
-    /// Bytes in these parts.
-    sent: u64,
+    /// By which its object is known.
+    mark: String,
 }
 
 impl Parts {
@@ -338,8 +348,11 @@ impl Parts {
         let upload = match &self.upload {
             Some(upload) => upload.clone(),
             None => {
-                let action = inner.bucket.create_multipart_upload(inner.credentials(), &key);
-                let answer = inner.call(&Method::Post, &action, &[], &[])?.good()?;
+                let bucket = &inner.bucket;
+                let mut action = bucket.create_multipart_upload(inner.credentials(), &key);
+                action.headers_mut().insert(MARK, self.mark.clone());
+                let headers = [(MARK, self.mark.as_str())];
+                let answer = inner.call(&Method::Post, &action, &[], &headers)?.good()?;
                 let parsed = CreateMultipartUpload::parse_response(answer.text())
                     .map_err(|error| format!("no answer of S3: {error}"))?;
                 self.upload.insert(parsed.upload_id().to_owned()).clone()
@@ -349,7 +362,6 @@ impl Parts {
         let action = inner.bucket.upload_part(inner.credentials(), &key, number, &upload);
         let answer = inner.call(&Method::Put, &action, &self.buffer, &[])?.good()?;
         self.tags.push(answer.tag.ok_or("a part without a tag")?);
-        self.sent += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
@@ -369,12 +381,9 @@ impl Parts {
         let action = bucket.complete_multipart_upload(credentials, &key, &upload, tags);
         let body = action.clone().body();
         let answer = inner.call(&Method::Post, &action, body.as_bytes(), &[])?;
-        let is_complete = match answer.code() {
-            // It may come after an answer that has begun well.
-            Some(_) => self.was_complete(&answer)?,
-            None => (200..300).contains(&answer.status),
-        };
-        if !is_complete {
+        // An error may come after an answer that has begun well.
+        let is_good = (200..300).contains(&answer.status) && answer.code().is_none();
+        if !is_good && !self.was_complete(&answer)? {
             return Err(answer.problem());
         }
         self.upload = None;
@@ -384,12 +393,12 @@ impl Parts {
     /// Whether an upload is not known any more because it was completed before, by a request whose
     /// answer was lost.
     fn was_complete(&self, answer: &Answer) -> Result<bool, String> {
-        // Some call it NoSuchUpload, some NoSuchKey.
+        // Some call it NoSuchUpload, some NoSuchKey, and some say nothing else.
         if answer.attempts == 1 || answer.status != 404 {
             return Ok(false);
         }
         let object = self.inner.piece(&self.file, 0, None)?;
-        Ok(object.is_some_and(|object| object.total == self.sent))
+        Ok(object.is_some_and(|object| object.mark.as_ref() == Some(&self.mark)))
     }
 }
 
@@ -473,7 +482,7 @@ impl Store for Bucket {
             buffer: Vec::new(),
             upload: None,
             tags: Vec::new(),
-            sent: 0,
+            mark: format!("{:016x}", base::rng::entropy_u64()),
         }))
     }
 
@@ -528,5 +537,94 @@ impl Drop for Inner {
             let url = action.sign(SIGNED_FOR);
             let _ = self.send(&Method::Delete, url.as_str(), &[], &[]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    use super::*;
+
+    /// Takes a request: its first line, the mark in it, and its body, if there is one.
+    fn take(connection: &TcpStream) -> Option<(String, Option<String>)> {
+        let mut reader = BufReader::new(connection);
+        let (mut first, mut mark, mut length) = (String::new(), None, 0);
+        reader.read_line(&mut first).ok().filter(|length| *length > 0)?;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            match line.trim_end().split_once(": ") {
+                None => break,
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse().unwrap();
+                }
+                Some((name, value)) if name == MARK => mark = Some(value.to_owned()),
+                Some(_) => {}
+            }
+        }
+        io::copy(&mut reader.take(length), &mut io::sink()).unwrap();
+        Some((first, mark))
+    }
+
+    /// A server that has completed an upload without saying so, and says of it only that it is not
+    /// there. The object has the mark of the upload, or this one.
+    fn upload(other: Option<&'static str>) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Some(format!("http://{}", listener.local_addr().unwrap()));
+        thread::spawn(move || {
+            let (mut own, mut ends) = (None, 0);
+            for connection in listener.incoming() {
+                let mut connection = connection.unwrap();
+                let Some((first, mark)) = take(&connection) else { continue };
+                let (status, header, body) = match first.split(' ').next().unwrap() {
+                    "POST" if mark.is_some() => {
+                        own = mark;
+                        let body = "<InitiateMultipartUploadResult \
+                             xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><UploadId>u\
+                             </UploadId></InitiateMultipartUploadResult>";
+                        ("200 OK", String::new(), body)
+                    }
+                    "POST" => {
+                        ends += 1;
+                        if ends == 1 {
+                            continue;
+                        }
+                        ("404 Not Found", String::new(), "")
+                    }
+                    "GET" => {
+                        let mark = other.or(own.as_deref()).unwrap();
+                        let header = format!("{MARK}: {mark}\r\ncontent-range: bytes 0-2/3\r\n");
+                        ("206 Partial Content", header, "abc")
+                    }
+                    _ => ("200 OK", "etag: \"t\"\r\n".to_owned(), ""),
+                };
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status}\r\n{header}connection: close\r\n");
+                let answer = format!("{head}content-length: {length}\r\n\r\n{body}");
+                connection.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let access = Access { endpoint, ..Access::default() };
+        let Bucket(inner) = Bucket::open("own", &access).unwrap();
+        let mut parts = Parts {
+            inner,
+            file: "f".to_owned(),
+            buffer: b"abc".to_vec(),
+            upload: None,
+            tags: Vec::new(),
+            mark: "0123".to_owned(),
+        };
+        parts.send_part()?;
+        parts.end()
+    }
+
+    #[test]
+    fn an_upload_was_completed_if_the_object_is_its_own() {
+        assert_eq!(upload(None), Ok(()));
+        let failed = upload(Some("4567"));
+        assert!(failed.as_ref().is_err_and(|problem| problem.contains("404")), "{failed:?}");
     }
 }
