@@ -2,10 +2,8 @@
 //!
 //! Only root may boot such a system, and `scripts/install-peers` brings it.
 
-#![allow(clippy::print_stderr, reason = "a test")]
-
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write, stderr};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -25,6 +23,21 @@ use tests::server::repository;
 
 use crate::{SKIPPED, make_package, succeeded, text};
 
+/// What boots the system in a directory.
+fn boot_root(root: &Path) -> Command {
+    let mut command = Command::new(repository().join("tests/tests/packages/boot-root"));
+    command.arg(root);
+    command
+}
+
+/// Says that this test boots nothing, past the capture of its output: a reader must not take it for
+/// having run.
+fn skip(reason: &str) {
+    let thread = thread::current();
+    let test = thread.name().unwrap_or_default();
+    let _ = writeln!(stderr(), "SKIPPED {test}: no system was booted: {}", reason.trim_end());
+}
+
 /// A system whose first process is systemd; dropping it ends all of its processes.
 struct Booted {
     boot: Child,
@@ -36,11 +49,11 @@ impl Booted {
     fn new() -> Result<Option<Booted>> {
         let made = peers::directory().join("booted");
         if !made.exists() {
-            eprintln!("Not tried: no system to boot. scripts/install-peers makes one, for root.");
+            skip("there is no system to boot: scripts/install-peers makes one, for root");
             return Ok(None);
         }
-        let mut command = Command::new(repository().join("tests/tests/packages/boot-root"));
-        command.arg(made).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = boot_root(&made);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut said = tempfile::tempfile()?;
         let mut boot = command.stderr(said.try_clone()?).spawn()?;
         let mut line = String::new();
@@ -50,7 +63,7 @@ impl Booted {
             said.rewind()?;
             said.read_to_string(&mut reason)?;
             ensure!(status.code() == Some(SKIPPED), "{status}: {reason}");
-            eprintln!("Not tried: {reason}");
+            skip(&reason);
             return Ok(None);
         };
         let booted = Booted { boot, first };
@@ -216,6 +229,23 @@ fn is_proved(port: u16, authority: &Path) -> Result<bool> {
     command.arg("-CAfile").arg(authority).arg("-verify_return_error");
     let output = command.stdin(Stdio::null()).output()?;
     Ok(text(&output.stdout).contains("Verify return code: 0 (ok)"))
+}
+
+/// Only missing rights are a reason to boot nothing.
+#[test]
+fn a_system_that_does_not_start_is_a_failure() -> Result<()> {
+    let root = tempfile::tempdir()?;
+    fs::create_dir(root.path().join("mnt"))?;
+    let output = boot_root(root.path()).stdin(Stdio::null()).output()?;
+    let reason = text(&output.stderr);
+    if output.status.code() == Some(SKIPPED) {
+        ensure!(reason.contains("can be made") || reason.contains("there are no"), "{reason}");
+        skip(&reason);
+        return Ok(());
+    }
+    ensure!(output.status.code() == Some(1), "{}: {reason}", output.status);
+    ensure!(reason.contains("proc") && reason.contains("the system has not started"), "{reason}");
+    Ok(())
 }
 
 #[test]
