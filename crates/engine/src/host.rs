@@ -181,8 +181,9 @@ pub trait ViewSource {
 /// Reads that would keep a worker busy for long.
 pub trait LongReads {
     /// Has a thread of its own read nodes of the tree of `/v2/keys` with these words, and answer
-    /// the waiter. Does not wait itself: the caller holds a slot.
-    fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter);
+    /// the waiter, which was admitted in this term of replication. Does not wait itself: the caller
+    /// holds a slot.
+    fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter, term: u64);
 }
 
 /// Keys for another server: what MIGRATE asks for.

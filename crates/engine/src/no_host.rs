@@ -139,7 +139,7 @@ impl ViewSource for NoHost {
 }
 
 impl LongReads for NoHost {
-    fn list_nodes(&self, _: OwnedArguments, _: Waiter) {}
+    fn list_nodes(&self, _: OwnedArguments, _: Waiter, _: u64) {}
 }
 
 impl Migrations for NoHost {

@@ -224,8 +224,8 @@ impl ViewSource for Outside {
 }
 
 impl LongReads for Outside {
-    fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter) {
-        self.node_reader.add((argv, waiter));
+    fn list_nodes(&self, argv: OwnedArguments, waiter: Waiter, term: u64) {
+        self.node_reader.add((argv, waiter, term));
     }
 }
 

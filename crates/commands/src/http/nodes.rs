@@ -26,6 +26,9 @@ use engine::engine::Context;
 use engine::nodes::hub::reply_event;
 use engine::nodes::kept::Kept;
 
+/// Which word of a request is its method.
+const METHOD: usize = 2;
+
 /// How much a thread does itself.
 #[derive(Clone, Copy)]
 struct Share {
@@ -44,6 +47,11 @@ pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
 
 /// The same, by a thread that may take its time.
 pub(super) fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let removes = args.argv().get(METHOD) != Some(b"GET");
+    // It was a primary when it accepted that.
+    if removes && cx.engine.replication.is_replica() && cx.db.config.replicas_are_read_only() {
+        return Err(CommandError::READ_ONLY_REPLICA);
+    }
     run(cx, args, Share { listed: usize::MAX, removed: usize::MAX })
 }
 
@@ -78,7 +86,8 @@ fn run(cx: &mut Context<'_>, args: &mut Args<'_>, share: Share) -> CommandResult
                 // What was accepted is done.
                 false => cx.wait_for_host(),
             };
-            cx.engine.host.list_nodes(args.argv().into(), waiter);
+            let term = cx.engine.replication.term();
+            cx.engine.host.list_nodes(args.argv().into(), waiter, term);
         }
         Err(error) => refuse(cx, &error),
     }

@@ -25,9 +25,15 @@ struct Tries<'h> {
     left: usize,
     /// Other threads may be stopped for it.
     may_stop_the_world: bool,
+    /// See [`InternalClient::tree_state`].
+    tree_state: &'h mut (u64, u64),
 }
 
 impl Policy for Tries<'_> {
+    fn note_try(&mut self, _: &mut Turn, _: &Session, _: &Outcome, _: bool) {
+        *self.tree_state = (self.engine.replication.term(), self.engine.nodes.written());
+    }
+
     fn wait(&mut self, turn: &mut Turn, outcome: &Outcome) -> bool {
         turn.announce_appends(self.engine);
         self.left -= 1;
@@ -47,6 +53,7 @@ pub struct InternalClient {
     turn: Turn,
     gate: Gate,
     session: Session,
+    tree_state: (u64, u64),
 }
 
 impl InternalClient {
@@ -54,7 +61,8 @@ impl InternalClient {
     pub fn new(engine: Arc<Engine>, thread: &str) -> InternalClient {
         let (turn, gate) = (Turn::new(&engine, thread), engine.gates.register());
         let (patience, session) = (PATIENCE, Session::internal());
-        InternalClient { patience, may_stop_the_world: false, turn, gate, session, engine }
+        let (may_stop_the_world, tree_state) = (false, (0, 0));
+        InternalClient { patience, may_stop_the_world, turn, gate, session, tree_state, engine }
     }
 
     /// Does something whose commands wait this long for slots that others keep locked.
@@ -88,6 +96,13 @@ impl InternalClient {
         self.session.write_offset
     }
 
+    /// The term of replication in which the last command has run, and the offset of the journal on
+    /// which all depends that it can have read of the tree. Both are noted in the command's gate:
+    /// later the server may be a replica, which knows no such offset.
+    pub fn tree_state(&self) -> (u64, u64) {
+        self.tree_state
+    }
+
     /// Runs a command of this row.
     pub fn run_row(&mut self, row: &'static Row, argv: &OwnedArguments) -> Option<Output> {
         let mut keys = Vec::new();
@@ -108,13 +123,14 @@ impl InternalClient {
         argv: &OwnedArguments,
         keys: &[KeyAt],
     ) -> Option<Output> {
-        let InternalClient { patience, may_stop_the_world, engine, turn, gate, session } = self;
-        let may_stop_the_world = *may_stop_the_world;
+        let InternalClient { patience, engine, turn, gate, session, tree_state, .. } = self;
+        let may_stop_the_world = self.may_stop_the_world;
         let mut output = Output::new();
         let request = Request { argv: argv.view(), row, keys, busy: None };
         let call = Call { turn, session, request, output: &mut output };
         let left = (patience.as_micros() / PAUSE_OF_TRIES.as_micros()) as usize;
-        let outcome = engine.drive(call, gate, Tries { engine, left, may_stop_the_world });
+        let tries = Tries { engine, left, may_stop_the_world, tree_state };
+        let outcome = engine.drive(call, gate, tries);
         turn.announce_appends(engine);
         matches!(outcome, Outcome::Done).then_some(output)
     }
