@@ -1,5 +1,6 @@
 //! What is handed to users: the package and the image, made from the binary under test, and the
 //! pages in them. `make release` makes them from a static one.
+#![allow(clippy::print_stderr, reason = "a test")]
 
 mod booted;
 

@@ -295,13 +295,13 @@ impl Events {
             }
             Action::Move => {
                 let to = server.own_endpoint().clone();
-                self.from_without(move || moving::move_all(&endpoint, &to, &halt))
+                self.act_from_without(move || moving::move_all(&endpoint, &to, &halt))
             }
             Action::MoveSlots(count) => {
                 let cluster = server.cluster().ok_or("it is no cluster")?.clone();
-                self.from_without(move || cluster.move_slots(count, &halt))
+                self.act_from_without(move || cluster.move_slots(count, &halt))
             }
-            Action::Backup => self.from_without(move || backing_up::back_up(&endpoint, &halt)),
+            Action::Backup => self.act_from_without(move || backing_up::back_up(&endpoint, &halt)),
             Action::Attach { replica, .. } => {
                 let replica = server.endpoint_of(Some(replica)).clone();
                 let thread = std::thread::spawn(move || {
@@ -314,7 +314,7 @@ impl Events {
                 });
                 (String::new(), Some(PendingEvent::Outcome(thread)))
             }
-            Action::ConnectionStorm { connections, seconds } => self.from_without(move || {
+            Action::ConnectionStorm { connections, seconds } => self.act_from_without(move || {
                 let seen = storm::storm(&endpoint, connections, seconds, &halt);
                 seen.map(|seen| seen.in_words()).map_err(|error| error.to_string())
             }),
@@ -331,7 +331,7 @@ impl Events {
 
     /// Begins what has to do with the server from without, and lasts: by a thread of its own, from
     /// the processors of the clients.
-    fn from_without(
+    fn act_from_without(
         &self,
         work: impl FnOnce() -> Result<String, String> + Send + 'static,
     ) -> (String, Option<PendingEvent>) {
