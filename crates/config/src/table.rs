@@ -172,8 +172,8 @@ directives! {
     /// Additional threads for reading and writing sockets.
     io_threads: u32 = 1
         => named("io-threads").immutable().without_effect(ALL_CORES), integer(1, 128);
-    /// New connections that a thread takes, and clients to which it gives their first answer, between two looks at
-    /// the others.
+    /// New connections that a thread takes, and clients to which it gives their first answer,
+    /// between two looks at the others.
     max_new_connections_per_cycle: u32 = 10
         => named("max-new-connections-per-cycle"), integer(1, 1000);
     /// The same for encrypted connections.
