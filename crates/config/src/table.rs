@@ -527,7 +527,7 @@ directives! {
     cluster_enabled: bool = false => named("cluster-enabled").immutable(), YesNo;
     /// Addresses of etcd's members, separated by commas, such as `http://10.0.0.1:2379`.
     cluster_etcd: Vec<u8> = Vec::new()
-        => named("cluster-etcd").then(Action::Etcd), OPTIONAL_TEXT.checked("addresses, separated by commas", check_etcd_addresses);
+        => named("cluster-etcd").then(Action::Etcd).always_applied(), OPTIONAL_TEXT.checked("addresses, separated by commas", check_etcd_addresses);
     /// User of etcd; empty if etcd asks for none.
     cluster_etcd_user: Vec<u8> = Vec::new() => named("cluster-etcd-user").immutable(), OPTIONAL_TEXT;
     /// Password of that user.

@@ -147,8 +147,9 @@ pub(crate) fn check_elsewhere(answers: &Answers, options: &Options) -> Result<()
     }
     Err(Trouble::Failed(format!(
         "nodes ask another etcd than the one that is given, or may, and might go on by that: {}. If \
-         all these addresses are members of one etcd, give --etcd {}; else CONFIG SET cluster-etcd \
-         {} at each of these nodes. Then give this command again",
+         all these addresses are members of one etcd, give --etcd {}; else stop the etcd there and \
+         then CONFIG SET cluster-etcd {} at each of these nodes, or restart it with that. Then give \
+         this command again",
         named.join(", "),
         all.join(","),
         given(options).join(",")

@@ -161,7 +161,7 @@ fn show(rebuild: &Rebuild, answers: &Answers, options: &Options) {
     }
     for own in answers.elsewhere(options) {
         say(&format!(
-            "! node {} asks {}: CONFIG SET cluster-etcd {}",
+            "! node {} asks {}: stop the etcd there and then CONFIG SET cluster-etcd {}, or restart it",
             short(own.node),
             places_of_etcd(own),
             given(options).join(",")

@@ -418,7 +418,10 @@ impl Outside {
             Action::LogLevel => self.log.set_level(new),
             Action::CrashLog => crash::apply(new),
             Action::MemoryLimit => self.warn_about_maxmemory(new),
-            Action::Etcd if new.cluster_enabled => cluster::check_etcd(new)?,
+            Action::Etcd if new.cluster_enabled => {
+                cluster::check_etcd(new)?;
+                self.cluster.name_etcd();
+            }
             Action::Etcd => {}
             Action::AppendOnly if new.appendonly => self.append_only.turn_on(new)?,
             Action::AppendOnly => self.append_only.turn_off(),

@@ -11,6 +11,7 @@ use tests::client::Reply;
 use tests::cluster::{ALL_SLOTS, Deployment, NODE_TIMEOUT, OTHER_SHARD, takes_writes};
 use tests::etcd_members::EtcdMembers;
 use tests::observe::wait_until;
+use tests::server::free_port;
 
 fn set_etcd(deployment: &Deployment, node: usize, url: &str) -> Result<()> {
     let mut client = deployment.nodes[node].connect()?;
@@ -53,23 +54,39 @@ fn nodes_leave_an_etcd_only_when_it_is_silent() -> Result<()> {
     found_another(&foreign)?;
 
     // In the copy, the primary of now would be primary, and another one in the etcd that goes on.
+    // That it loses that one later does not say that the other nodes have lost it.
     set_etcd(&deployment, primary, &copy.url(0))?;
     sleep(Duration::from_millis(2 * NODE_TIMEOUT));
     let serving = |node: usize| takes_writes(deployment.nodes[node].port());
     let log = || deployment.nodes[primary].log();
     ensure!(serving(primary) && !serving(1 - primary), "{}", deployment.logs());
     ensure!(log().matches("is another etcd, and the one at").count() == 1, "{}", log());
-    let both = format!("\"{own}\",\"{}\"", copy.url(0));
-    ensure!(asked(&deployment, primary)? == both, "{}", asked(&deployment, primary)?);
+    let only = format!("\"{own}\"");
+    ensure!(asked(&deployment, primary)? == only, "{}", asked(&deployment, primary)?);
+    deployment.etcd.kill(0);
+    sleep(Duration::from_millis(3 * NODE_TIMEOUT));
+    ensure!(asked(&deployment, primary)? == only, "{}", asked(&deployment, primary)?);
+    deployment.etcd.start_again(&[0])?;
+    deployment.wait_until_whole().with_context(|| deployment.logs())?;
 
     // The same etcd by another name is none.
+    let log = || deployment.nodes[primary].log();
     set_etcd(&deployment, primary, &own.replace("127.0.0.1", "localhost"))?;
     wait_until("it asks there", || Ok(!asked(&deployment, primary)?.contains("127.0.0.1")))
         .with_context(log)?;
 
+    // Where nothing answers, nobody goes.
+    deployment.etcd.kill(0);
+    let nothing = format!("http://127.0.0.1:{}", free_port()?);
+    set_etcd(&deployment, primary, &nothing)?;
+    sleep(Duration::from_millis(3 * NODE_TIMEOUT));
+    let names = asked(&deployment, primary)?;
+    ensure!(names.contains("localhost") && names.contains(&nothing), "{names}");
+    let log = deployment.nodes[primary].log();
+    ensure!(log.contains(&format!("etcd is not asked at {nothing}: what is there is")), "{log}");
+
     // Nor is another cluster believed once its own etcd is gone.
     set_etcd(&deployment, primary, &foreign.url(0))?;
-    deployment.etcd.kill(0);
     wait_until("it is noticed", || {
         Ok(deployment.nodes[primary].log().contains("etcd has another cluster of the name"))
     })
@@ -97,6 +114,29 @@ fn nodes_leave_an_etcd_only_when_it_is_silent() -> Result<()> {
         Ok(!leader.is_empty() && takes_writes(deployment.nodes[primary].port()))
     })
     .with_context(|| deployment.logs())
+}
+
+#[test]
+fn a_node_without_a_shard_leaves_a_wrong_etcd_at_once() -> Result<()> {
+    let mut deployment = Deployment::empty()?;
+    deployment.start_nodes(1, &[])?;
+    let right = EtcdMembers::start(1)?;
+    let member = |etcd: &EtcdMembers| {
+        etcd.control(&["get", "--prefix", "--print-value-only", "/dunlin/dunlin/members"])
+    };
+    wait_until("it is known", || Ok(member(&deployment.etcd)?.contains("127.0.0.1")))?;
+
+    // It goes by the address at which it reaches the etcd that it asks.
+    set_etcd(&deployment, 0, &format!("http://[::1]:{}", free_port()?))?;
+    deployment.nodes[0].connect()?.call(&["CONFIG", "SET", "availability-zone", "z"])?;
+    wait_until("the zone is known", || Ok(member(&deployment.etcd)?.contains("\"zone\":\"z\"")))?;
+    ensure!(member(&deployment.etcd)?.contains("127.0.0.1"), "{}", member(&deployment.etcd)?);
+
+    set_etcd(&deployment, 0, &right.url(0))?;
+    wait_until("it is known there", || Ok(member(&right)?.contains("127.0.0.1")))
+        .with_context(|| deployment.logs())?;
+    ensure!(deployment.nodes[0].log().contains("has nothing of this cluster"));
+    Ok(())
 }
 
 #[test]

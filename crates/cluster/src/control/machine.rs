@@ -85,6 +85,8 @@ impl Control {
                 self.leave_lease();
                 self.requests.retain(|_, (purpose, ..)| *purpose == Purpose::Revoke);
                 (self.watch, self.is_unread) = (None, true);
+                // Nobody has taken it out there.
+                self.has_registered &= self.home.is_some();
             }
             Event::Watched { .. } | Event::WatchEnded { .. } => {}
             Event::Linked { epoch, offset } => self.hear_link(epoch, offset),

@@ -41,8 +41,9 @@ impl Announcing {
         Announcing { announced, is_under_way: false, next_at, said: None, log, tell }
     }
 
-    /// Begins to find out what is to be announced, if that is by other settings now.
-    pub(super) fn look(&mut self, config: Arc<Config>) {
+    /// Begins to find out what is to be announced, if that is by other settings now. etcd is asked
+    /// at these addresses, whatever the settings name.
+    pub(super) fn look(&mut self, config: Arc<Config>, etcd: &[u8]) {
         if self.is_under_way || Arc::ptr_eq(&config, &self.announced) {
             return;
         }
@@ -53,9 +54,9 @@ impl Announcing {
         if Instant::now() < self.next_at {
             return;
         }
-        let tell = self.tell.clone();
+        let (tell, etcd) = (self.tell.clone(), etcd.to_owned());
         let find_out = move || {
-            let announced = setup::announced(&config);
+            let announced = setup::announced(&config, &etcd);
             // Nobody hears it when the server has stopped.
             let _ = tell.send(Message::Announces { config, announced });
         };

@@ -7,7 +7,8 @@ use cluster::control::{Announced, Event};
 use config::Config;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
-use gateway::Gateway;
+
+use super::compare::Compared;
 
 /// See the module's text.
 pub(super) enum Message {
@@ -15,6 +16,8 @@ pub(super) enum Message {
     Heard(Event),
     /// What the node announces of itself by these settings, or why that is not known.
     Announces { config: Arc<Config>, announced: Result<Announced, String> },
+    /// CONFIG SET names an etcd. The settings say so a little later.
+    EtcdNamed,
     /// What another etcd is that the settings name.
     Compared(Box<Compared>),
     /// A client asks for something.
@@ -27,16 +30,4 @@ pub(super) enum Message {
     StopRefused,
     /// The server stops now.
     End,
-}
-
-/// What was found of another etcd that the settings name.
-pub(super) struct Compared {
-    /// For which value of `cluster-etcd`.
-    pub(super) places: Vec<u8>,
-    /// Whether the etcd that is asked answers.
-    pub(super) answers: bool,
-    /// How the other one is asked, or why it cannot be.
-    pub(super) gateway: Result<Gateway, String>,
-    /// Whether it is the same, or why not as far as is known.
-    pub(super) is_same: Result<(), String>,
 }

@@ -18,6 +18,7 @@
 
 mod announcing;
 mod broadcast;
+mod compare;
 mod elsewhere;
 mod etcd;
 mod keeper;
@@ -51,11 +52,12 @@ use process::thread;
 
 use announcing::Announcing;
 use broadcast::Broadcast;
+use compare::Compared;
 use elsewhere::Elsewhere;
 use etcd::Etcd;
 use keeper::Keeper;
 use kept::{KeptFile, StoppedAt};
-use message::{Compared, Message};
+use message::Message;
 use part::Part;
 use peers::{Peers, Question};
 use reach::Reach;
@@ -144,6 +146,11 @@ impl ClusterThread {
     /// Passes on what a client asks for.
     pub fn ask(&self, request: ClusterRequest, waiter: Waiter) {
         self.tell(Message::Requested(request, waiter));
+    }
+
+    /// CONFIG SET names an etcd, maybe the one that it has named before.
+    pub fn name_etcd(&self) {
+        self.tell(Message::EtcdNamed);
     }
 
     /// Passes on what a client of this node has published.
@@ -307,11 +314,12 @@ impl Node {
                     Some(Message::Heard(event)) => {
                         // An etcd that is not believed is of no more use than one that is silent.
                         let event = self.unless_outdated(event);
-                        let is_answer = matches!(event, Event::Answered { result: Ok(_), .. });
-                        if is_answer && !self.control.disbelieves() {
+                        if let Event::Answered { result: Ok(answer), .. } = &event
+                            && !self.control.disbelieves()
+                        {
                             let now = base::clock::monotonic_ms();
                             self.engine.cluster.etcd_answered_at.store(now, Relaxed);
-                            self.elsewhere.hear();
+                            self.elsewhere.hear(answer);
                         }
                         self.hear(event);
                     }
@@ -320,6 +328,7 @@ impl Node {
                             self.hear(event);
                         }
                     }
+                    Some(Message::EtcdNamed) => self.elsewhere.begin_anew(),
                     Some(Message::Compared(found)) => {
                         if let Some(event) = self.change_etcd(*found) {
                             self.hear(event);
@@ -350,7 +359,7 @@ impl Node {
         self.part.look(&mut |event| events.push(event));
         let config = self.engine.config.snapshot();
         self.elsewhere.look(&config, self.etcd.gateway());
-        self.announcing.look(config);
+        self.announcing.look(config, self.elsewhere.asked());
         events.append(&mut self.refused);
         events.push(Event::Tick);
         for event in events {
@@ -544,8 +553,12 @@ impl Node {
 
     /// Asks etcd elsewhere, if it may: all is read anew.
     fn change_etcd(&mut self, found: Compared) -> Option<Event> {
-        let (gateway, is_same) = self.elsewhere.end(found, !self.control.disbelieves())?;
-        let patience = setup::patience(&self.engine.config.snapshot());
+        let config = self.engine.config.snapshot();
+        let known = self.control.witness();
+        let is_bound = known.leads.is_some() || known.topology.shard_of(known.node).is_some();
+        let is_believed = !self.control.disbelieves();
+        let (gateway, is_same) = self.elsewhere.end(found, &config, (is_bound, is_believed))?;
+        let patience = setup::patience(&config);
         match Etcd::start(gateway, patience, &self.tell, &self.log) {
             Ok(etcd) => self.etcd = etcd,
             Err(error) => {

@@ -79,7 +79,7 @@ pub(super) fn of_node(
         cluster: text(&config.cluster_name),
         node: kept.node,
         incarnation: base::rng::entropy_u64(),
-        announced: announced(config)?,
+        announced: announced(config, &config.cluster_etcd)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         node_timeout_ms: config.cluster_node_timeout,
         promised_ms: kept.promised_ms,
@@ -88,14 +88,14 @@ pub(super) fn of_node(
     })
 }
 
-/// What others know of the node.
+/// What others know of the node, which asks etcd at these addresses.
 ///
 /// # Errors
 /// The node does not know where others reach it.
-pub(super) fn announced(config: &Config) -> Result<Announced, String> {
+pub(super) fn announced(config: &Config, etcd: &[u8]) -> Result<Announced, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(Announced {
-        address: address(config)?,
+        address: address(config, etcd)?,
         zone: text(&config.availability_zone),
         name: text(&config.cluster_announce_human_nodename),
     })
@@ -127,7 +127,7 @@ pub(super) fn announces_alike(one: &Config, other: &Config) -> bool {
 
 /// Where others reach the node: as it announces, or where it listens, at the address by which it
 /// reaches etcd.
-fn address(config: &Config) -> Result<Address, String> {
+fn address(config: &Config, etcd: &[u8]) -> Result<Address, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let announced = |announced: u16, own: u16| if announced == 0 { own } else { announced };
     if config.port == 0 && !(config.tls_replication && config.tls_cluster) {
@@ -136,7 +136,7 @@ fn address(config: &Config) -> Result<Address, String> {
         return Err(text.to_owned());
     }
     let host = match config.cluster_announce_ip.is_empty() {
-        true => own_address(config)?.to_string(),
+        true => own_address(etcd)?.to_string(),
         false => text(&config.cluster_announce_ip),
     };
     Ok(Address {
@@ -149,8 +149,8 @@ fn address(config: &Config) -> Result<Address, String> {
     })
 }
 
-fn own_address(config: &Config) -> Result<IpAddr, String> {
-    let first = endpoints(&config.cluster_etcd).into_iter().next().unwrap_or_default();
+fn own_address(etcd: &[u8]) -> Result<IpAddr, String> {
+    let first = endpoints(etcd).into_iter().next().unwrap_or_default();
     let place = gateway::endpoint(&first)?;
     let (_, place) = place.split_once("://").unwrap_or_default();
     let own = place.to_socket_addrs().and_then(|mut addresses| {
@@ -210,14 +210,14 @@ mod tests {
             cluster_announce_tls_port: 9,
             ..Config::default()
         };
-        let own = address(&config).unwrap();
+        let own = address(&config, &config.cluster_etcd).unwrap();
         assert_eq!((&*own.host, own.port, own.tls_port), ("127.0.0.1", 7000, 9));
         let said = Config { cluster_announce_ip: b"10.0.0.1".to_vec(), ..config };
-        assert_eq!(address(&said).unwrap().host, "10.0.0.1");
+        assert_eq!(address(&said, b"").unwrap().host, "10.0.0.1");
         let hidden = Config { port: 0, tls_port: 7000, tls_replication: true, ..said };
-        assert!(address(&hidden).unwrap_err().contains("tls-cluster"));
+        assert!(address(&hidden, b"").unwrap_err().contains("tls-cluster"));
         let encrypted = Config { tls_cluster: true, ..hidden };
-        assert_eq!(address(&encrypted).unwrap().port, 0);
+        assert_eq!(address(&encrypted, b"").unwrap().port, 0);
     }
 
     #[test]
