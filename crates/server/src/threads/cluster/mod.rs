@@ -8,6 +8,7 @@
 //! | [`announcing`] | what shall others know of the node when its settings change? |
 //! | [`part`] | what is the node at the moment, and how does it become something else? |
 //! | [`etcd`] | who asks etcd, and who hears of changes there? |
+//! | [`compare`] | are two addresses those of one etcd? |
 //! | [`elsewhere`] | which etcd is asked when the settings name another one? |
 //! | [`broadcast`] | how do other nodes hear what clients here publish? |
 //! | [`peers`] | how are the other nodes of the shard asked, and how is it seen that one is gone? |
