@@ -277,6 +277,32 @@ fn what_arrives_is_hidden_and_goes_when_the_source_goes() -> Result<()> {
     Ok(())
 }
 
+/// A source gives a move up, and what it has sent for it comes after another move of the same
+/// slots.
+#[test]
+fn what_comes_late_of_one_move_ends_no_later_one() -> Result<()> {
+    let target = start(&[])?;
+    let begin = |client: &mut Client, name: &str, slots: &str, epoch: &str, attempt: &str| {
+        client.call(&["SLOTMOVE", "BEGIN", name, slots, epoch, attempt])
+    };
+    let (mut other, mut late, mut next) = (target.connect()?, target.connect()?, target.connect()?);
+    ensure!(begin(&mut other, "second", "5061-5070", "7", "9")? == moved());
+    for (epoch, attempt) in [("7", "8"), ("6", "20")] {
+        let refused = begin(&mut late, "first", "5000-5061", epoch, attempt)?;
+        ensure!(
+            refused == Reply::Error(b"ERR the import of these slots is over".to_vec()),
+            "{refused:?}"
+        );
+    }
+    ensure!(other.call(&["SET", "bar", "x"])? == moved(), "its import goes on");
+    // Other slots, and a later try, are another matter.
+    ensure!(begin(&mut late, "first", "5000-5060", "7", "8")? == moved());
+    ensure!(begin(&mut next, "first", "5061", "7", "10")? == moved());
+    let over = other.call(&["SET", "bar", "y"])?;
+    ensure!(over.is_error(), "{over:?}");
+    Ok(())
+}
+
 #[test]
 fn a_source_goes_on_when_its_target_goes() -> Result<()> {
     let (source, mut target) = (start(&[])?, start(&[])?);

@@ -69,7 +69,7 @@ fn begin(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if let Some(slot) = slots.iter().find(|slot| is_in_use(*slot)) {
         return Err(CommandError::owned(format!("ERR slot {slot} of this server has keys")));
     }
-    if moves.is_outdated(id, attempt) {
+    if moves.is_outdated(&slots, attempt) {
         return Err(CommandError::IMPORT_OVER);
     }
     let waiter = cx.wait_for_host();

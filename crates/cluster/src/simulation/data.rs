@@ -45,6 +45,7 @@ impl World {
         }
         self.last_number += 1;
         let id = self.last_number;
+        self.trace(|| format!("n{host} writes {id} to {slot}"));
         self.hosts[host].journal.push(Entry::Write { id, slot });
         self.clients.in_memory += 1;
         let shard = own.expect("it owns the slot");
@@ -91,6 +92,7 @@ impl World {
             for (_, id, slot) in known {
                 // Its slot may have moved meanwhile: with the write.
                 self.check_epoch(host, epoch, shard);
+                self.trace(|| format!("n{host} acknowledges {id} in {slot}"));
                 self.clients.acknowledged.insert(id, slot);
                 self.excuse_moved(shard, id, slot);
                 self.clients.last.insert(shard, self.now);
@@ -372,16 +374,23 @@ impl World {
             return;
         }
         let process = self.process(host).expect("it leads");
+        if process.holds_writes {
+            // What arrives waits as other writes do: the source tries it again.
+            return;
+        }
         let topology = Rc::new(process.topology.clone());
         let own = topology.shard_of(node_id(host));
         let is_wanted = topology.migrations.get(&migration).is_some_and(|record| {
             own.is_some_and(|shard| record.to == shard.id && shard.slots.is_apart_from(&slots))
         });
-        let newest = process.arrived.entry(migration.clone()).or_default();
-        if !is_wanted || attempt < *newest {
+        // What is late, also of another move of the same slots.
+        let is_late =
+            |(own, newest): &(SlotRanges, u64)| !own.is_apart_from(&slots) && attempt < *newest;
+        if !is_wanted || process.arrived.iter().any(is_late) {
             return;
         }
-        *newest = attempt;
+        process.arrived.push((slots.clone(), attempt));
+        self.trace(|| format!("n{host} imports {migration}, try {attempt}, of {slots}"));
         let entry = self.imported(slots, writes);
         self.hosts[host].journal.push(entry);
         let offset = self.hosts[host].journal.len() as u64;

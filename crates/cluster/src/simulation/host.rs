@@ -125,8 +125,8 @@ pub(super) struct Process {
     pub(super) waiting: Vec<(u64, u64, u16)>,
     pub(super) importing: Vec<(u64, usize, String, u64)>,
     pub(super) sends: BTreeMap<String, Send>,
-    /// The newest attempts to send that have arrived.
-    pub(super) arrived: BTreeMap<String, u64>,
+    /// The attempts to send slots that have arrived.
+    pub(super) arrived: Vec<(SlotRanges, u64)>,
     pub(super) watch: Option<(RequestId, Revision)>,
     pub(super) asked: BTreeSet<RequestId>,
     pub(super) is_stopping: bool,

@@ -398,7 +398,7 @@ impl World {
             waiting: Vec::new(),
             importing: Vec::new(),
             sends: BTreeMap::new(),
-            arrived: BTreeMap::new(),
+            arrived: Vec::new(),
             watch: None,
             asked: BTreeSet::new(),
             is_stopping: false,

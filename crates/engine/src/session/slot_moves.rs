@@ -30,8 +30,8 @@ pub enum Stage {
     Over = 3,
 }
 
-/// Which try of a move it is: the epoch of the source, and a number that grows with each of its
-/// tries.
+/// Which try it is: the epoch of the source, and a number that grows with each try of any of its
+/// moves.
 pub type Attempt = (u64, u64);
 
 /// Slots that arrive from another server.
@@ -304,9 +304,11 @@ impl SlotMoves {
         gone.iter().for_each(|own| self.end(own));
     }
 
-    /// Whether a later try of the same move brings these slots already: an earlier one is late.
-    pub fn is_outdated(&self, id: &[u8], attempt: Attempt) -> bool {
-        self.imports.lock().iter().any(|own| *own.id == *id && own.attempt > attempt)
+    /// Whether a later try brings some of these slots already: an earlier one is late. It may be of
+    /// another move, which the source has given up; slots have one source at a time, whose tries of
+    /// all moves are counted together.
+    pub fn is_outdated(&self, slots: &SlotSet, attempt: Attempt) -> bool {
+        self.imports.lock().iter().any(|own| own.slots.meets(slots) && own.attempt > attempt)
     }
 
     /// The numbers of the clients that bring slots.
