@@ -167,6 +167,12 @@ fn a_cluster_goes_on_with_another_etcd_and_without_a_node() -> Result<()> {
     deployment.nodes[1..].iter_mut().for_each(|node| node.set_options(&options));
     ensure!(deployment.nodes[1].terminate()? == Some(0), "{}", deployment.logs());
     deployment.nodes[1].start_again()?;
+    wait_until("the one that was told has gone on there", || {
+        let topology = client.call(&["CLUSTER", "TOPOLOGY"])?;
+        let topology = String::from_utf8_lossy(topology.text().unwrap_or_default()).into_owned();
+        Ok(topology.contains(&format!("\"etcd\":[\"{url}\"]")))
+    })
+    .with_context(|| deployment.logs())?;
     let done = run(&deployment, &without, &["--yes"])?;
     let said = in_words(&done);
     ensure!(done.status.success(), "{said}\n{}", deployment.logs());
