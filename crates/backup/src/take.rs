@@ -224,7 +224,7 @@ impl<'r> Run<'r> {
                 }
                 self.take_base(&mut link, &told, Position { history, offset })?;
             }
-            Offer::Rest { history } => {
+            Offer::Rest { history, .. } => {
                 let reached = self.reached.expect("the rest was asked for after this");
                 say(&format!("{product} at {place}: the stream goes on after {reached}"));
                 if let Some(history) = history.filter(|history| *history != reached.history) {

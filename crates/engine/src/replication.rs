@@ -94,6 +94,8 @@ struct Part {
     /// The history that the present one has grown out of, and the first offset that it does not
     /// share.
     earlier: Option<(String, u64)>,
+    /// How far the stream reached when the primary last let this replica go on in it.
+    end: Option<u64>,
 }
 
 /// See the module's text.
@@ -269,6 +271,21 @@ impl Replication {
     pub fn resumes_at(&self) -> Option<(String, u64)> {
         let history = self.part.lock().resumes.clone()?;
         Some((history, self.applied()))
+    }
+
+    /// The primary of a term has let this replica go on in its stream, which reaches so far by now;
+    /// or it sends all data.
+    pub fn note_end(&self, term: u64, end: Option<u64>) {
+        let mut part = self.part.lock();
+        if self.term() == term {
+            part.end = end;
+        }
+    }
+
+    /// How far the primary's stream reached when the present link was made, if it has said so; 0
+    /// after a copy of all data.
+    pub fn end_at_link(&self) -> u64 {
+        self.part.lock().end.unwrap_or(0)
     }
 
     /// The link of a term has come so far, at this millisecond of the monotonic clock.

@@ -9,8 +9,10 @@
 //! REPLCONF capa eof capa psync2
 //! REPLCONF cluster-node 0123..:15             (only by a node of a cluster, to another one)
 //! REPLCONF version 9.1.2                      Valkey chooses its format of files by it
-//! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history]
+//! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history [end]]
 //! ```
+//!
+//! The end is said to nodes of a cluster alone: how far the stream reached right then.
 //!
 //! The offset that PSYNC names is that of the first byte that the replica wants. A primary that
 //! does not know PSYNC is asked with SYNC, and sends the file at once.
@@ -77,6 +79,8 @@ pub enum Offer {
     Rest {
         /// The name that the history has now, if the primary says it.
         history: Option<HistoryId>,
+        /// The offset of the last byte that the primary had when it said so, if it tells that.
+        end: Option<u64>,
     },
 }
 
@@ -253,12 +257,18 @@ impl Handshake {
             if self.wanted == Wanted::All || !is_one {
                 return Err(LinkError::malformed("a stream that nobody has asked for", line));
             }
-            let name = rest.trim_ascii();
+            let rest = rest.trim_ascii();
+            let (name, end) = match rest.iter().position(|byte| *byte == b' ') {
+                Some(at) => (&rest[..at], Some(&rest[at + 1..])),
+                None => (rest, None),
+            };
             let history = HistoryId::parse(name);
             if history.is_none() && !name.is_empty() {
                 return Err(LinkError::malformed("a stream of no history", line));
             }
-            return Ok(Step::Done(Offer::Rest { history }));
+            // What others may say there one day is not for us.
+            let end = end.and_then(base::num::parse_i64).and_then(|end| u64::try_from(end).ok());
+            return Ok(Step::Done(Offer::Rest { history, end }));
         }
         if NOT_YET.iter().any(|words| line.starts_with(words)) {
             return Err(LinkError::NotYet(crate::error::shown(&line[1..])));
@@ -403,11 +413,20 @@ mod tests {
         let from = Wanted::From { history: id(), first: 8 };
         let full = format!("+FULLRESYNC {ID} 77");
         assert_eq!(offered(from, &full), Ok(Step::Done(Offer::All { history: id(), offset: 77 })));
-        assert_eq!(offered(from, "+CONTINUE"), Ok(Step::Done(Offer::Rest { history: None })));
+        assert_eq!(
+            offered(from, "+CONTINUE"),
+            Ok(Step::Done(Offer::Rest { history: None, end: None }))
+        );
         assert_eq!(
             offered(from, &format!("+CONTINUE {ID}")),
-            Ok(Step::Done(Offer::Rest { history: Some(id()) }))
+            Ok(Step::Done(Offer::Rest { history: Some(id()), end: None }))
         );
+        for (said, end) in [("88", Some(88)), ("-1", None), ("more", None)] {
+            assert_eq!(
+                offered(from, &format!("+CONTINUE {ID} {said}")),
+                Ok(Step::Done(Offer::Rest { history: Some(id()), end }))
+            );
+        }
         for line in ["-NOMASTERLINK Can't SYNC while not connected", "-LOADING Redis is loading"] {
             assert!(offered(from, line).unwrap_err().is_temporary(), "{line}");
         }

@@ -107,6 +107,8 @@ pub enum Event {
         epoch: Epoch,
         /// How far the data reach.
         offset: u64,
+        /// How far that journal reached when the link was made.
+        end: u64,
     },
     /// As a replica: a full copy begins to replace the data here, which are nobody's for now.
     Dropped,

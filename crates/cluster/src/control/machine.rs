@@ -89,7 +89,7 @@ impl Control {
                 self.has_registered &= self.home.is_some();
             }
             Event::Watched { .. } | Event::WatchEnded { .. } => {}
-            Event::Linked { epoch, offset } => self.hear_link(epoch, offset),
+            Event::Linked { epoch, offset, end } => self.hear_link(epoch, offset, end),
             Event::Dropped => {
                 match &mut self.role {
                     Role::Following { is_linked, .. } => *is_linked = false,
@@ -291,7 +291,7 @@ impl Control {
         self.remembered = data;
     }
 
-    fn hear_link(&mut self, of: Epoch, offset: u64) {
+    fn hear_link(&mut self, of: Epoch, offset: u64, end: u64) {
         match &mut self.role {
             Role::Following { epoch, leader, is_linked, .. }
                 if (leader.data_epoch(*epoch)..=*epoch).contains(&of) =>
@@ -299,6 +299,7 @@ impl Control {
                 let (data_epoch, is_first) = (leader.data_epoch(*epoch), !*is_linked);
                 *is_linked = true;
                 self.data.offset = offset;
+                self.whole_at = end;
                 self.catch_up();
                 if is_first && self.data.epoch != data_epoch {
                     // Its history has another name from now on, by which a restart knows it.
@@ -310,6 +311,7 @@ impl Control {
                 if (past.leader.data_epoch(past.epoch)..=past.epoch).contains(&of) =>
             {
                 past.is_linked = true;
+                self.whole_at = end;
             }
             _ => {}
         }
@@ -322,9 +324,13 @@ impl Control {
     }
 
     /// Data count for the epoch of the primary that is followed once they reach its start: before,
-    /// a node with data of the epoch before may have more of what was acknowledged.
+    /// a node with data of the epoch before may have more of what was acknowledged. If this node
+    /// may have lost some of what it had confirmed, they count when it has all that the primary had
+    /// when the link was made.
     fn count_for(&mut self, epoch: Epoch, leader: LeaderValue) {
-        if self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch) {
+        let reaches_start = self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch);
+        let is_whole = self.data.complete || self.data.offset >= self.whole_at;
+        if reaches_start && (is_whole || !self.keeps(Rule::WholeAgain)) {
             (self.data.epoch, self.data.start) = (leader.data_epoch(epoch), leader.start);
             self.data.complete = true;
             self.remember(self.data);

@@ -176,6 +176,8 @@ pub(crate) enum Rule {
     EpochFirst,
     /// Data count for an epoch only when they reach its start.
     StartOfEpoch,
+    /// Data that may have lost their end count when they reach what the primary had at the link.
+    WholeAgain,
     /// A node that came back without its data does not count as a candidate.
     Completeness,
     /// The furthest candidate is elected, even if others alone are known to have their end.
@@ -237,6 +239,9 @@ pub struct Control {
 
     pub(super) role: Role,
     pub(super) data: Data,
+    /// How far the journal of whom it follows reached when the link was made: so much this node
+    /// has confirmed before, at most.
+    pub(super) whole_at: u64,
     pub(super) remembered: Data,
     /// As a member: it does not stand before this time.
     pub(super) promised_until: Millis,
@@ -305,6 +310,7 @@ impl Control {
             next_probe: 0,
             role: Role::Apart { is_detached: true, past: None },
             data,
+            whole_at: 0,
             remembered: data,
             promised_until: 0,
             gone: None,

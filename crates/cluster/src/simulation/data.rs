@@ -296,9 +296,10 @@ impl World {
         let process = self.process(leader).expect("it leads");
         process.confirmed.insert(host, (link.number, 0));
         let entries = self.hosts[leader].journal[from..].to_vec();
+        let end = self.hosts[leader].journal.len() as u64;
         self.send(leader, host, Message::Entries { link: link.number, from, entries });
         let process = self.process(host).expect("it runs");
-        process.untold = Some((epoch, from as u64));
+        process.untold = Some((epoch, from as u64, end));
         let (run, after) = (self.hosts[host].runs, self.rng.below(60));
         let message = Message::SayLinked { link: link.number };
         self.at(after, Happening::Arrives { host, run, message });
@@ -306,8 +307,8 @@ impl World {
 
     /// Tells the machine of a link, if it has not heard of it.
     fn say_linked(&mut self, host: usize) {
-        if let Some((epoch, offset)) = self.process(host).and_then(|it| it.untold.take()) {
-            self.tell(host, Event::Linked { epoch, offset });
+        if let Some((epoch, offset, end)) = self.process(host).and_then(|it| it.untold.take()) {
+            self.tell(host, Event::Linked { epoch, offset, end });
         }
     }
 

@@ -112,7 +112,7 @@ pub(super) struct Process {
     pub(super) is_connecting: bool,
     pub(super) link: Option<Link>,
     /// The epoch of a link of which the machine has not heard yet, and where it began.
-    pub(super) untold: Option<(Epoch, u64)>,
+    pub(super) untold: Option<(Epoch, u64, u64)>,
     /// The offset that the machine knows.
     pub(super) told: Option<u64>,
     pub(super) serve_until: u64,

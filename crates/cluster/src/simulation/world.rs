@@ -500,8 +500,8 @@ impl World {
             }
             Action::Lead { epoch, continues } => self.lead(host, epoch, continues),
             Action::Follow { node, epoch, .. } => {
-                if let Some((epoch, offset)) = process.untold.take() {
-                    let message = Message::Event(Event::Linked { epoch, offset });
+                if let Some((epoch, offset, end)) = process.untold.take() {
+                    let message = Message::Event(Event::Linked { epoch, offset, end });
                     self.at(0, Happening::Arrives { host, run, message });
                 }
                 self.close_links(host);
@@ -788,8 +788,10 @@ impl World {
             self.write_at(host);
             self.settle(host);
         }
+        let run = self.hosts[host].runs;
         for message in std::mem::take(&mut self.hosts[host].backlog) {
-            self.receive(host, message);
+            // One of them may have ended the process.
+            self.arrive(host, run, message);
             self.write_at(host);
         }
     }

@@ -211,6 +211,7 @@ impl Follower {
         let mut with_offsets = true;
         match offer {
             Offer::All { history, offset } => {
+                engine.replication.note_end(number, None);
                 term.notice(format!("Full resync from master: {history}:{offset}"));
                 let position = Some((history.to_string(), offset));
                 sync::take_all(&term, &mut wire, applier, primary, position)?;
@@ -221,7 +222,8 @@ impl Follower {
                 with_offsets = false;
                 sync::take_all(&term, &mut wire, applier, primary, None)?;
             }
-            Offer::Rest { history } => {
+            Offer::Rest { history, end } => {
+                engine.replication.note_end(number, end);
                 let known = resumes.map(|(known, _)| known).unwrap_or_default();
                 if let Some(history) = history.map(|history| history.to_string())
                     && history != known

@@ -87,12 +87,18 @@ impl Serving {
             return false;
         };
         let present = backlog.histories().map(|own| own.present).unwrap_or_default();
-        match link.introduction().has(capability::NAMED_CONTINUE) {
-            true => link.say(format!("+CONTINUE {present}\r\n").as_bytes()),
-            false => link.say(b"+CONTINUE\r\n"),
-        }
-        link.begin_to_follow(at);
         let missing = backlog.newest().saturating_sub(at);
+        let introduction = link.introduction();
+        let answer = match introduction.has(capability::NAMED_CONTINUE) {
+            // It has lost nothing that it has ever confirmed when it has come so far.
+            true if introduction.node.is_some() => {
+                format!("+CONTINUE {present} {}\r\n", before + missing)
+            }
+            true => format!("+CONTINUE {present}\r\n"),
+            false => "+CONTINUE\r\n".to_owned(),
+        };
+        link.say(answer.as_bytes());
+        link.begin_to_follow(at);
         self.log(
             LogLevel::Notice,
             &format!("Replica {} goes on at {before}, {missing} bytes behind", link.name()),

@@ -150,7 +150,8 @@ impl Part {
             && let Some((history, offset)) = self.engine.replication.resumes_at()
             && (before.as_ref() != Some(&history) || offset > applied)
         {
-            tell(Event::Linked { epoch, offset });
+            let end = self.engine.replication.end_at_link().max(offset);
+            tell(Event::Linked { epoch, offset, end });
         }
         self.release_writes();
         self.role = Role::Nobody;
@@ -224,7 +225,8 @@ impl Part {
                 let is_taken_in = before.as_ref() != Some(&history);
                 if !*is_linked && (is_up || is_taken_in) {
                     (*is_linked, *told, *before) = (true, Some(offset), Some(history));
-                    return tell(Event::Linked { epoch: *epoch, offset });
+                    let end = replication.end_at_link().max(offset);
+                    return tell(Event::Linked { epoch: *epoch, offset, end });
                 }
                 if *is_linked && *told != Some(offset) {
                     *told = Some(offset);
