@@ -116,8 +116,11 @@ fn a_changed_password_is_taken_up() -> Result<()> {
     cluster.wait("the new password", || Ok(connect(&route, "new").is_ok()))?;
     ensure!(connect(&route, "old").is_err());
     ensure!(open.call(&["PING"])?.text() == Some(&b"PONG"[..]));
-    let setting = open.call(&["CONFIG", "GET", "masterauth"])?.elements().context("a pair")?;
-    ensure!(setting[1].text() == Some(&b"new"[..]), "{setting:?}");
+    // It is set right after the other one, by another command.
+    cluster.wait("the password for its primary", || {
+        let setting = open.call(&["CONFIG", "GET", "masterauth"])?.elements().context("a pair")?;
+        Ok(setting[1].text() == Some(&b"new"[..]))
+    })?;
     // An empty one is none that anybody can have meant.
     cluster.set_secret("dunlin-auth", &[("password", b"\n")])?;
     let pod = cluster.pod("dunlin-0")?;
