@@ -541,6 +541,39 @@ fn those_without_an_end_mark_get_the_length_first() -> Result<()> {
     Ok(())
 }
 
+/// A node that has lost some of what it had confirmed has all of it again from there on. Redis and
+/// Valkey would take the number for a part of the name.
+#[test]
+fn nodes_of_a_cluster_alone_are_told_how_far_the_stream_reaches() -> Result<()> {
+    let primary = primary(&[])?;
+    let mut client = primary.connect()?;
+    let _first = fake(&primary, "REPLCONF capa eof capa psync2", "PSYNC ? -1")?;
+    wait_until("there is a stream", || Ok(number(&mut client, "repl_backlog_active")? == 1))?;
+    let begin = number(&mut client, "master_repl_offset")?;
+    for number in 0..10 {
+        say(&mut client, &format!("SET key {number}"))?;
+    }
+    let (history, end) =
+        (figure(&mut client, "master_replid")?, number(&mut client, "master_repl_offset")?);
+    ensure!(end > begin);
+    let node = "07".repeat(20);
+    let request = format!("PSYNC {history} {}", begin + 1);
+    for (introduction, expected) in [
+        ("REPLCONF capa eof".to_owned(), "+CONTINUE\r\n".to_owned()),
+        ("REPLCONF capa psync2".to_owned(), format!("+CONTINUE {history}\r\n")),
+        (
+            format!("REPLCONF capa psync2 cluster-node {node}:1"),
+            format!("+CONTINUE {history} {end}\r\n"),
+        ),
+    ] {
+        let mut link = fake(&primary, &introduction, &request)?;
+        let (bytes, _) = link.receive_raw(expected.len(), tests::observe::PATIENCE)?;
+        let text = String::from_utf8_lossy(&bytes);
+        ensure!(text.starts_with(&expected), "{introduction}: {text}");
+    }
+    Ok(())
+}
+
 #[test]
 fn redis_cli_fetches_copies() -> Result<()> {
     let primary = primary(&[])?;
