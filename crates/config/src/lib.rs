@@ -18,10 +18,10 @@
 //! | `rewrite` | what does CONFIG REWRITE write? |
 //!
 //! Names, defaults, ranges, texts and formats are those of Redis 8.0, whose files can be used as
-//! they are. These differ on purpose: `bind` defaults to the loopback interface, `threads` is
-//! added, and a size beyond 64 bits is refused instead of wrapped around. A missing feature
-//! (modules) is refused when ignoring it would
-//! mislead, and noted in the log when ignoring it loses nothing. `docs/COMPATIBILITY.md` lists them
+//! they are. These differ on purpose: `bind` defaults to the loopback interface, TLS goes by the
+//! server's order of ciphers, `threads` is added, and a size beyond 64 bits is refused instead of
+//! wrapped around. A missing feature (modules) is refused when ignoring it would mislead, and noted
+//! in the log when ignoring it loses nothing. `docs/COMPATIBILITY.md` lists them
 //! all.
 
 mod change;

@@ -244,8 +244,9 @@ directives! {
     /// Cipher suites of TLS 1.3.
     tls_ciphersuites: Vec<u8> = Vec::new()
         => named("tls-ciphersuites").then(Action::Tls), OPTIONAL_TEXT;
-    /// Follow the server's order of ciphers rather than the client's.
-    tls_prefer_server_ciphers: bool = false
+    /// Follow the server's order of ciphers rather than the client's: that of `tls-ciphersuites`
+    /// and `tls-ciphers`, or AES with 128 bits first if they name none.
+    tls_prefer_server_ciphers: bool = true
         => named("tls-prefer-server-ciphers").then(Action::Tls), YesNo;
     /// Let clients resume sessions.
     tls_session_caching: bool = true

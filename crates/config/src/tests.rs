@@ -10,7 +10,7 @@ use super::*;
 const NARROWER: &[&str] = &["cluster-announce-ip"];
 
 /// Directives whose default differs from the reference on purpose.
-const OTHER_DEFAULT: [&str; 2] = ["bind", "cluster-node-timeout"];
+const OTHER_DEFAULT: [&str; 3] = ["bind", "cluster-node-timeout", "tls-prefer-server-ciphers"];
 /// Directives that the reference lets change, and that are fixed at the start here.
 const FIXED: [&str; 1] = ["cluster-node-timeout"];
 /// Directives that the reference does not have, or does not list: our own, those of Valkey, and one

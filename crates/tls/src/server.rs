@@ -71,7 +71,7 @@ impl ServerSettings {
         if self.identity.key.as_os_str().is_empty() {
             return Err("No tls-key-file configured!".to_owned());
         }
-        let Choices { versions, provider } = self.choices.read()?;
+        let Choices { versions, provider } = self.choices.read_for_server()?;
         let first = self.identity.read("server", &provider)?;
         let mut expiries: Vec<Expiry> = first.expiry.into_iter().collect();
         let mut by_name = Vec::new();

@@ -77,6 +77,31 @@ fn settings_are_taken_and_refused_as_in_redis() -> Result<()> {
     Ok(())
 }
 
+/// OpenSSL's clients ask for AES with 256 bits first.
+#[test]
+fn whose_order_of_ciphers_counts_is_a_setting() -> Result<()> {
+    let house = House::open(&[])?;
+    let mut control = house.control()?;
+    for (setting, chosen) in [
+        (None, "TLS_AES_128_GCM_SHA256"),
+        (Some(("tls-prefer-server-ciphers", "no")), "TLS_AES_256_GCM_SHA384"),
+        (Some(("tls-prefer-server-ciphers", "yes")), "TLS_AES_128_GCM_SHA256"),
+        (
+            Some(("tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256")),
+            "TLS_CHACHA20_POLY1305_SHA256",
+        ),
+    ] {
+        if let Some((name, value)) = setting {
+            let reply = control.call(&["CONFIG", "SET", name, value])?;
+            ensure!(!reply.is_error(), "{}", refusal(&reply));
+        }
+        let output = run(house.openssl(&["-brief", "-tls1_3"]), b"")?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(said.contains(chosen), "{setting:?}: {said}");
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_not_offered_is_refused() -> Result<()> {
     let house = House::open(&[])?;
