@@ -94,7 +94,8 @@ struct Part {
     /// The history that the present one has grown out of, and the first offset that it does not
     /// share.
     earlier: Option<(String, u64)>,
-    /// How far the stream reached when the primary last let this replica go on in it.
+    /// How far the stream reached when the primary last let this replica go on in it. It outlives
+    /// the term: who ends it looks at this afterwards.
     end: Option<u64>,
 }
 
@@ -240,6 +241,7 @@ impl Replication {
             primary: Some(primary),
             resumes: part.resumes.take(),
             earlier: part.earlier.take(),
+            end: part.end,
             ..Part::default()
         };
         self.follows.store(true, Relaxed);
@@ -273,8 +275,7 @@ impl Replication {
         Some((history, self.applied()))
     }
 
-    /// The primary of a term has let this replica go on in its stream, which reaches so far by now;
-    /// or it sends all data.
+    /// The primary of a term has let this replica go on in its stream, which reaches so far by now.
     pub fn note_end(&self, term: u64, end: Option<u64>) {
         let mut part = self.part.lock();
         if self.term() == term {
@@ -282,8 +283,8 @@ impl Replication {
         }
     }
 
-    /// How far the primary's stream reached when the present link was made, if it has said so; 0
-    /// after a copy of all data.
+    /// How far the primary's stream reached when it last let this replica go on in it, if it has
+    /// said so; 0 after a copy of all data.
     pub fn end_at_link(&self) -> u64 {
         self.part.lock().end.unwrap_or(0)
     }
@@ -414,7 +415,7 @@ impl Replication {
     pub fn note_taken_in(&self, position: Option<&(String, u64)>) {
         let mut part = self.part.lock();
         part.resumes = position.map(|(history, _)| history.clone());
-        part.earlier = None;
+        (part.earlier, part.end) = (None, None);
         self.note_break();
         let offset = position.map_or(0, |(_, offset)| *offset);
         self.applied.store(offset, Relaxed);
@@ -462,6 +463,20 @@ mod tests {
         let own = Position { history: "own".into(), offset: 1510 };
         replication.begin_to_follow(primary(1), 17, Some(own));
         assert_eq!(replication.resumes_at(), Some((String::from("own"), 1510)));
+    }
+
+    #[test]
+    fn the_end_at_the_link_is_known_until_all_data_are_replaced() {
+        let replication = Replication::new(Some(primary(1)));
+        let term = replication.term();
+        replication.note_end(term, Some(1000));
+        // Whoever ends the term asks afterwards.
+        replication.begin_to_follow(primary(2), 0, None);
+        assert_eq!(replication.end_at_link(), 1000);
+        replication.note_end(term, Some(2000));
+        assert_eq!(replication.end_at_link(), 1000, "of a term that is over");
+        replication.note_taken_in(Some(&("history".into(), 500)));
+        assert_eq!(replication.end_at_link(), 0);
     }
 
     #[test]

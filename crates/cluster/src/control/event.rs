@@ -191,44 +191,46 @@ pub enum Event {
     CaughtUp {
         /// Which migration.
         migration: String,
-        /// The epoch of the target's primary that has them.
-        to_epoch: Epoch,
+        /// Which [`Action::Send`].
+        number: u64,
     },
     /// As the source of a migration, after [`Action::HoldSlots`]: clients of the slots wait from
     /// now on.
     SlotsHeld {
         /// Which migration.
         migration: String,
-        /// The epoch of the target's primary that gets them.
-        to_epoch: Epoch,
+        /// Which [`Action::Send`].
+        number: u64,
     },
     /// As the source of a migration: the target was too slow, so they wait no longer. They are held
     /// again later.
     SlotsLetGo {
         /// Which migration.
         migration: String,
-        /// The epoch of the target's primary that gets them.
-        to_epoch: Epoch,
+        /// Which [`Action::Send`].
+        number: u64,
     },
     /// As the source of a migration: the link has broken, and all is sent anew.
     MigrationRestarted {
         /// Which migration.
         migration: String,
-        /// The epoch of the target's primary that gets them.
-        to_epoch: Epoch,
+        /// Which [`Action::Send`].
+        number: u64,
     },
     /// As the source of a migration: the slots are held, and a quorum of the target has all data.
     Delivered {
         /// Which migration.
         migration: String,
-        /// The epoch of the target's primary that has them.
-        to_epoch: Epoch,
+        /// Which [`Action::Send`].
+        number: u64,
     },
     /// As the source of a migration: it cannot be done (the target refuses, has no memory ..).
     /// A link that breaks is no reason: it is opened again.
     MigrationFailed {
         /// Which migration.
         migration: String,
+        /// Which [`Action::Send`].
+        number: u64,
         /// Why.
         reason: String,
     },
@@ -356,6 +358,8 @@ pub enum Action {
     Send {
         /// Which migration.
         migration: String,
+        /// Another one each time: what one try has done says nothing of the next.
+        number: u64,
         /// Which slots.
         slots: SlotRanges,
         /// To which shard.

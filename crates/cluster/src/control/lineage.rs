@@ -30,6 +30,18 @@ impl Lineage {
         reached.copied().unwrap_or_default()
     }
 
+    /// The same, of the epochs up to `last` alone.
+    pub fn at_until(&self, offset: u64, last: Epoch) -> (Epoch, u64) {
+        let mut known = self.clone();
+        known.cut_to(last);
+        known.at(offset)
+    }
+
+    /// The data are of no epoch after this one.
+    pub fn cut_to(&mut self, last: Epoch) {
+        self.0.retain(|(epoch, _)| *epoch <= last);
+    }
+
     /// The last epoch; 0: none.
     pub fn last(&self) -> Epoch {
         self.0.last().map_or(0, |(epoch, _)| *epoch)
@@ -47,6 +59,7 @@ mod tests {
         lineage.note(7, 0);
         lineage.note(9, 80);
         assert_eq!((lineage.at(80), lineage.at(79), lineage.last()), ((9, 80), (7, 0), 9));
+        assert_eq!((lineage.at_until(80, 8), lineage.at_until(80, 6)), ((7, 0), (0, 0)));
         lineage.note(7, 0);
         assert_eq!(lineage.at(80), (7, 0));
         lineage.note(0, 0);

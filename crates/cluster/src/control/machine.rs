@@ -133,18 +133,20 @@ impl Control {
             Event::FailoverAsked { ticket, force } => self.hear_failover(ticket, force),
             Event::StopAsked { ticket } => self.hear_stop(ticket),
             Event::StopRefused => self.hear_stop_refused(),
-            Event::CaughtUp { migration, to_epoch } => self.hear_caught_up(&migration, to_epoch),
-            Event::SlotsHeld { migration, to_epoch } => {
-                self.hear_slots_held(&migration, to_epoch, true);
+            Event::CaughtUp { migration, number } => self.hear_caught_up(&migration, number),
+            Event::SlotsHeld { migration, number } => {
+                self.hear_slots_held(&migration, number, true);
             }
-            Event::SlotsLetGo { migration, to_epoch } => {
-                self.hear_slots_held(&migration, to_epoch, false);
+            Event::SlotsLetGo { migration, number } => {
+                self.hear_slots_held(&migration, number, false);
             }
-            Event::MigrationRestarted { migration, to_epoch } => {
-                self.hear_restarted(&migration, to_epoch);
+            Event::MigrationRestarted { migration, number } => {
+                self.hear_restarted(&migration, number);
             }
-            Event::Delivered { migration, to_epoch } => self.hear_delivered(&migration, to_epoch),
-            Event::MigrationFailed { migration, reason } => self.give_up(&migration, &reason),
+            Event::Delivered { migration, number } => self.hear_delivered(&migration, number),
+            Event::MigrationFailed { migration, number, reason } => {
+                self.give_up(&migration, number, &reason);
+            }
         }
     }
 
@@ -324,17 +326,16 @@ impl Control {
     }
 
     /// Data count for the epoch of the primary that is followed once they reach its start: before,
-    /// a node with data of the epoch before may have more of what was acknowledged. If this node
-    /// may have lost some of what it had confirmed, they count when it has all that the primary had
-    /// when the link was made.
+    /// a node with data of the epoch before may have more of what was acknowledged. From then on
+    /// what it confirms counts too. If it may have lost some of what it had confirmed before, it is
+    /// complete when it has all that the primary had when the link was made.
     fn count_for(&mut self, epoch: Epoch, leader: LeaderValue) {
-        let reaches_start = self.data.offset >= leader.start || !self.keeps(Rule::StartOfEpoch);
-        let is_whole = self.data.complete || self.data.offset >= self.whole_at;
-        if reaches_start && (is_whole || !self.keeps(Rule::WholeAgain)) {
-            (self.data.epoch, self.data.start) = (leader.data_epoch(epoch), leader.start);
-            self.data.complete = true;
-            self.remember(self.data);
+        if self.data.offset < leader.start && self.keeps(Rule::StartOfEpoch) {
+            return;
         }
+        (self.data.epoch, self.data.start) = (leader.data_epoch(epoch), leader.start);
+        self.data.complete |= self.data.offset >= self.whole_at || !self.keeps(Rule::WholeAgain);
+        self.remember(self.data);
     }
 
     fn hear_gone(&mut self, node: NodeId, since: Millis) {

@@ -135,7 +135,10 @@ impl Control {
             self.note(id, value.clone(), modified, MigrationState::Copying);
         }
         let (migration, slots, to) = (id.to_owned(), value.slots, value.to);
+        self.sends += 1;
+        let number = self.sends;
         let one = Move {
+            number,
             slots: slots.clone(),
             to_epoch,
             is_near: false,
@@ -147,13 +150,18 @@ impl Control {
         };
         self.moves.insert(migration.clone(), one);
         self.log(format!("Slots {slots} are being sent to shard {to}"));
-        self.act(Action::Send { migration, slots, to, node, address, to_epoch });
+        self.act(Action::Send { migration, number, slots, to, node, address, to_epoch });
     }
 
-    pub(super) fn hear_caught_up(&mut self, migration: &str, to_epoch: Epoch) {
-        if let Some(one) = self.moves.get_mut(migration)
-            && one.to_epoch == to_epoch
-        {
+    /// The migration, if this is its present try. What a try before has done, whose end it has not
+    /// heard of, says nothing of this one.
+    fn present(&mut self, migration: &str, number: u64) -> Option<&mut Move> {
+        let counts = !self.keeps(Rule::ThisTry);
+        self.moves.get_mut(migration).filter(|one| one.number == number || counts)
+    }
+
+    pub(super) fn hear_caught_up(&mut self, migration: &str, number: u64) {
+        if let Some(one) = self.present(migration, number) {
             one.is_near = true;
         }
     }
@@ -173,25 +181,25 @@ impl Control {
         }
     }
 
-    pub(super) fn hear_delivered(&mut self, migration: &str, to_epoch: Epoch) {
+    pub(super) fn hear_delivered(&mut self, migration: &str, number: u64) {
         let now = self.now;
-        if let Some(one) = self.moves.get_mut(migration).filter(|own| own.to_epoch == to_epoch) {
+        if let Some(one) = self.present(migration, number) {
             one.turn_since.get_or_insert(now);
             one.held_since.get_or_insert(now);
             one.is_delivered = true;
         }
     }
 
-    pub(super) fn hear_slots_held(&mut self, migration: &str, to_epoch: Epoch, are_held: bool) {
+    pub(super) fn hear_slots_held(&mut self, migration: &str, number: u64, are_held: bool) {
         let now = self.now;
-        if let Some(one) = self.moves.get_mut(migration).filter(|own| own.to_epoch == to_epoch) {
+        if let Some(one) = self.present(migration, number) {
             one.held_since = are_held.then(|| one.held_since.unwrap_or(now));
         }
     }
 
     /// Nothing is held any more. Another migration may have its turn meanwhile.
-    pub(super) fn hear_restarted(&mut self, migration: &str, to_epoch: Epoch) {
-        if let Some(one) = self.moves.get_mut(migration).filter(|own| own.to_epoch == to_epoch) {
+    pub(super) fn hear_restarted(&mut self, migration: &str, number: u64) {
+        if let Some(one) = self.present(migration, number) {
             (one.is_near, one.is_delivered) = (false, false);
             (one.turn_since, one.held_since) = (None, None);
         }
@@ -268,8 +276,8 @@ impl Control {
     }
 
     /// A migration cannot be done.
-    pub(super) fn give_up(&mut self, id: &str, reason: &str) {
-        let Some(one) = self.moves.get_mut(id) else { return };
+    pub(super) fn give_up(&mut self, id: &str, number: u64, reason: &str) {
+        let Some(one) = self.present(id, number) else { return };
         one.has_failed = true;
         self.warn(format!("Migration {id} is given up: {reason}"));
     }

@@ -139,6 +139,8 @@ pub(super) struct Change {
 /// How far this node is with a migration as its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Move {
+    /// Which try this is, of all.
+    pub(super) number: u64,
     pub(super) slots: SlotRanges,
     /// To which primary of the target it sends.
     pub(super) to_epoch: Epoch,
@@ -176,8 +178,10 @@ pub(crate) enum Rule {
     EpochFirst,
     /// Data count for an epoch only when they reach its start.
     StartOfEpoch,
-    /// Data that may have lost their end count when they reach what the primary had at the link.
+    /// A node that may have lost its end is complete when it has what the primary had at the link.
     WholeAgain,
+    /// What a source hears of its sending counts for the try that it is of.
+    ThisTry,
     /// A node that came back without its data does not count as a candidate.
     Completeness,
     /// The furthest candidate is elected, even if others alone are known to have their end.
@@ -242,6 +246,8 @@ pub struct Control {
     /// How far the journal of whom it follows reached when the link was made: so much this node
     /// has confirmed before, at most.
     pub(super) whole_at: u64,
+    /// How many times slots were sent.
+    pub(super) sends: u64,
     pub(super) remembered: Data,
     /// As a member: it does not stand before this time.
     pub(super) promised_until: Millis,
@@ -311,6 +317,7 @@ impl Control {
             role: Role::Apart { is_detached: true, past: None },
             data,
             whole_at: 0,
+            sends: 0,
             remembered: data,
             promised_until: 0,
             gone: None,
@@ -353,6 +360,12 @@ impl Control {
     #[cfg(test)]
     pub(crate) fn is_complete(&self) -> bool {
         self.data.complete
+    }
+
+    /// The epoch for which this node's data count.
+    #[cfg(test)]
+    pub(crate) fn data_epoch(&self) -> Epoch {
+        self.data.epoch
     }
 
     /// Whether a safety rule applies: always, except in tests that take it away.

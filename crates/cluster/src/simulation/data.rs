@@ -60,8 +60,11 @@ impl World {
     /// Sends replicas what they have not been sent yet.
     fn replicate(&mut self, host: usize) {
         let Some(process) = &self.hosts[host].process else { return };
-        let links: Vec<(usize, u64)> =
-            process.confirmed.iter().map(|(node, (link, _))| (*node, *link)).collect();
+        let links = process.confirmed.iter().map(|(node, (link, _))| (*node, *link));
+        // Those that are behind get it with the rest.
+        let is_behind =
+            |of: &(usize, u64)| process.behind.get(&of.0).is_some_and(|(link, _)| *link == of.1);
+        let links: Vec<(usize, u64)> = links.filter(|of| !is_behind(of)).collect();
         let length = self.hosts[host].journal.len();
         for (node, link) in links {
             let entries = vec![self.hosts[host].journal[length - 1].clone()];
@@ -100,7 +103,7 @@ impl World {
         }
         let done: Vec<(u64, usize, String, u64)> = done;
         for (_, from, migration, attempt) in done {
-            self.send(host, from, Message::Imported { migration, attempt, to_epoch: epoch });
+            self.send(host, from, Message::Imported { migration, attempt });
         }
     }
 
@@ -159,6 +162,7 @@ impl World {
                     process.link = None;
                 }
             }
+            Message::SendRest { node, link } => self.send_rest(host, node, link),
             Message::Connect { leader, epoch } => self.connect(host, leader, epoch),
             Message::FullCopy { leader, epoch } => self.copy_all(host, leader, epoch),
             Message::SayLinked { link } => {
@@ -180,13 +184,17 @@ impl World {
             Message::Import { from, migration, attempt, to_epoch, slots, writes } => {
                 self.import(host, from, migration, attempt, to_epoch, slots, writes);
             }
-            Message::Imported { migration, attempt, to_epoch } => {
-                let is_own = self.process(host).is_some_and(|process| {
-                    process.sends.get(&migration).is_some_and(|send| send.attempt == attempt)
-                });
-                if is_own {
-                    self.tell(host, Event::Delivered { migration, to_epoch });
+            Message::Imported { migration, attempt } => {
+                let send = self.process(host).and_then(|it| it.sends.get(&migration).cloned());
+                if let Some(send) = send.filter(|send| send.attempt == attempt) {
+                    // The machine may have begun anew when it hears of it.
+                    let (run, after) = (self.hosts[host].runs, self.rng.below(20));
+                    let message = Message::SayDelivered { migration, number: send.number };
+                    self.at(after, Happening::Arrives { host, run, message });
                 }
+            }
+            Message::SayDelivered { migration, number } => {
+                self.tell(host, Event::Delivered { migration, number });
             }
         }
     }
@@ -295,14 +303,39 @@ impl World {
         self.process(host).expect("it runs").link = Some(link);
         let process = self.process(leader).expect("it leads");
         process.confirmed.insert(host, (link.number, 0));
-        let entries = self.hosts[leader].journal[from..].to_vec();
-        let end = self.hosts[leader].journal.len() as u64;
+        let end = self.hosts[leader].journal.len();
+        // What is missing may take a while, and what has arrived of it is confirmed.
+        let first = match end - from > 3 && self.rng.below(3) == 0 {
+            true => from + self.rng.index(end - from),
+            false => end,
+        };
+        let entries = self.hosts[leader].journal[from..first].to_vec();
         self.send(leader, host, Message::Entries { link: link.number, from, entries });
+        if first < end {
+            let process = self.process(leader).expect("it leads");
+            process.behind.insert(host, (link.number, first));
+            let (run, after) = (self.hosts[leader].runs, 20 + self.rng.below(600));
+            let message = Message::SendRest { node: host, link: link.number };
+            self.at(after, Happening::Arrives { host: leader, run, message });
+        }
+        let end = end as u64;
         let process = self.process(host).expect("it runs");
         process.untold = Some((epoch, from as u64, end));
         let (run, after) = (self.hosts[host].runs, self.rng.below(60));
         let message = Message::SayLinked { link: link.number };
         self.at(after, Happening::Arrives { host, run, message });
+    }
+
+    fn send_rest(&mut self, host: usize, node: usize, link: u64) {
+        let Some(process) = self.process(host) else { return };
+        if process.behind.get(&node).is_none_or(|(of, _)| *of != link) {
+            return;
+        }
+        let (_, from) = process.behind.remove(&node).expect("it is there");
+        if process.confirmed.get(&node).is_some_and(|(of, _)| *of == link) {
+            let entries = self.hosts[host].journal[from..].to_vec();
+            self.send(host, node, Message::Entries { link, from, entries });
+        }
     }
 
     /// Tells the machine of a link, if it has not heard of it.
@@ -340,14 +373,14 @@ impl World {
         if send.attempt != attempt {
             return;
         }
-        let to_epoch = send.to_epoch;
+        let (number, to_epoch) = (send.number, send.to_epoch);
         if send.is_held {
-            self.tell(host, Event::SlotsHeld { migration: migration.clone(), to_epoch });
+            self.tell(host, Event::SlotsHeld { migration: migration.clone(), number });
         }
         let is_ready =
             !self.are_apart(host, send.target) && self.hosts[send.target].leads() == Some(to_epoch);
         if is_ready && !send.is_held {
-            self.tell(host, Event::CaughtUp { migration: migration.clone(), to_epoch });
+            self.tell(host, Event::CaughtUp { migration: migration.clone(), number });
         } else if is_ready {
             let writes = Rc::new(self.content_of(host, &send.slots));
             let (migration, slots) = (migration.clone(), send.slots);
@@ -402,14 +435,17 @@ impl World {
     }
 
     /// Excuses writes of which no copy is left in the shard that owns their slot, but for copies
-    /// at nodes that have lost their end: what they still have may have no epoch any more.
+    /// at nodes that have lost their end and are not of the last epoch any more.
     pub(super) fn excuse(&mut self) {
-        for value in self.truth.shards.values() {
+        for (shard, value) in &self.truth.shards {
+            let last = self.truth.epochs.get(shard).map(|(epoch, own)| own.data_epoch(*epoch));
             let mut left = BTreeSet::new();
             for node in &value.members {
                 let process = &self.hosts[number_of(*node)].process;
-                let is_complete = process.as_ref().is_some_and(|it| it.control.is_complete());
-                if self.plan.keeping.loses_data() && !is_complete {
+                let counts = process.as_ref().is_some_and(|it| {
+                    it.control.is_complete() || Some(it.control.data_epoch()) == last
+                });
+                if self.plan.keeping.loses_data() && !counts {
                     continue;
                 }
                 let content = self.content_of(number_of(*node), &value.slots);

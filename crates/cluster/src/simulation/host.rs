@@ -72,6 +72,8 @@ pub(super) enum Message {
     LetGo { turn: u64 },
     /// The next step of sending slots.
     SendStep { migration: String, attempt: u64 },
+    /// As a primary: a replica gets the rest of what was written before it was linked.
+    SendRest { node: usize, link: u64 },
     /// The data of slots arrive at their target.
     Import {
         from: usize,
@@ -82,12 +84,16 @@ pub(super) enum Message {
         writes: Rc<Vec<(u16, u64)>>,
     },
     /// The target's quorum has them.
-    Imported { migration: String, attempt: u64, to_epoch: Epoch },
+    Imported { migration: String, attempt: u64 },
+    /// The thread that sends slots has heard of that, and says so.
+    SayDelivered { migration: String, number: u64 },
 }
 
 /// What a source does for a migration.
 #[derive(Clone, Debug)]
 pub(super) struct Send {
+    /// As the machine calls it.
+    pub(super) number: u64,
     pub(super) slots: SlotRanges,
     pub(super) target: usize,
     pub(super) to_epoch: Epoch,
@@ -121,6 +127,8 @@ pub(super) struct Process {
     pub(super) topology: Arc<Topology>,
     /// As a primary: the link and the offset of each replica.
     pub(super) confirmed: BTreeMap<usize, (u64, u64)>,
+    /// The links of those that are being sent what was written before, and how far.
+    pub(super) behind: BTreeMap<usize, (u64, usize)>,
     /// Writes that wait for a quorum: offset, number, slot.
     pub(super) waiting: Vec<(u64, u64, u16)>,
     pub(super) importing: Vec<(u64, usize, String, u64)>,

@@ -185,8 +185,17 @@ rules! {
         |seed| one_shard(seed, 3, &[CutOff, KillPrimaries, Stop, PartFromEtcd]);
     data_must_reach_the_start_of_their_epoch: StartOfEpoch from 437 with
         |seed| one_shard(seed, 3, &[Cut, KillPrimaries, Kill, CutOff]);
-    data_must_be_whole_again: WholeAgain from 485 with
-        |seed| Plan { keeping: Keeping::Tail, ..one_shard(seed, 2, ALL) };
+    data_must_be_whole_again: WholeAgain from 1240 with |seed| Plan {
+        keeping: Keeping::Tail,
+        trouble_every_ms: 300,
+        ..one_shard(seed, 2, &[Kill, CutOff, PartPrimariesFromEtcd])
+    };
+    what_a_try_has_sent_counts_for_that_try: ThisTry from 1280 with |seed| {
+        two_shards(
+            seed,
+            &[Migrate, Migrate, KillPrimaries, Spike, Failover, PartPrimariesFromEtcd, Stop],
+        )
+    };
     giving_slots_away_must_compare: CompareHandOver from 146 with
         |seed| two_shards(seed, &[Migrate, Migrate, KillPrimaries, Spike, Failover]);
     slots_are_held_until_it_is_known: HoldUntilKnown from 9 with

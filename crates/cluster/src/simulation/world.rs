@@ -395,6 +395,7 @@ impl World {
             holds_writes: false,
             topology: Default::default(),
             confirmed: BTreeMap::new(),
+            behind: BTreeMap::new(),
             waiting: Vec::new(),
             importing: Vec::new(),
             sends: BTreeMap::new(),
@@ -563,11 +564,11 @@ impl World {
                 process.topology = topology;
                 self.hosts[host].is_old_since.get_or_insert(self.now);
             }
-            Action::Send { migration, slots, node, to_epoch, .. } => {
+            Action::Send { migration, number, slots, node, to_epoch, .. } => {
                 self.last_number += 1;
                 let attempt = self.last_number;
                 let target = number_of(node);
-                let send = Send { slots, target, to_epoch, attempt, is_held: false };
+                let send = Send { number, slots, target, to_epoch, attempt, is_held: false };
                 let process = self.process(host).expect("it acts");
                 process.sends.insert(migration.clone(), send);
                 let after = 20 + self.rng.below(300);

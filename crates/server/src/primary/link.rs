@@ -211,7 +211,6 @@ impl Follower {
         let mut with_offsets = true;
         match offer {
             Offer::All { history, offset } => {
-                engine.replication.note_end(number, None);
                 term.notice(format!("Full resync from master: {history}:{offset}"));
                 let position = Some((history.to_string(), offset));
                 sync::take_all(&term, &mut wire, applier, primary, position)?;

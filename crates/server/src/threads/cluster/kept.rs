@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cluster::control::Lineage;
-use cluster::ids::NodeId;
+use cluster::ids::{Epoch, NodeId};
 use cluster::topology::Topology;
 use persist::config_file;
 use process::paths::{self, reason};
@@ -21,6 +21,9 @@ pub(super) struct StoppedAt {
     /// The offset up to which the data have it.
     pub(super) offset: u64,
 }
+
+/// How many earlier names of a history are known at most.
+const NAMES: usize = 16;
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +45,10 @@ pub(super) struct Kept {
     /// The name that the history of the data has in the last of them.
     #[serde(default)]
     pub(super) history: String,
+    /// The names that it had before, each with the last epoch at that time; the newest last. A file
+    /// may be older than the last change of names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) earlier: Vec<(String, Epoch)>,
     /// Where the data ended when the server was stopped, if nothing has happened since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stopped_at: Option<StoppedAt>,
@@ -81,6 +88,7 @@ impl Kept {
             lineage: Lineage::default(),
             complete: false,
             history: String::new(),
+            earlier: Vec::new(),
             stopped_at: None,
             topology: None,
         })
@@ -94,10 +102,49 @@ impl Kept {
         let before = before.filter(|name| name != cluster);
         if before.is_some() {
             (self.topology, self.lineage) = (None, Lineage::default());
+            self.earlier.clear();
             (self.complete, self.stopped_at) = (false, None);
         }
         cluster.clone_into(&mut self.cluster);
         before
+    }
+
+    /// The data are of this epoch from now on, and their history has this name.
+    pub(super) fn note(&mut self, epoch: Epoch, start: u64, history: String) {
+        self.rename(history);
+        self.lineage.note(epoch, start);
+        if epoch == 0 {
+            // They are others from now on.
+            self.earlier.clear();
+        }
+    }
+
+    /// The history of the data has this name from now on.
+    pub(super) fn rename(&mut self, history: String) {
+        if history != self.history {
+            let before = std::mem::replace(&mut self.history, history);
+            self.earlier.retain(|(name, _)| *name != before && *name != self.history);
+            if !before.is_empty() {
+                self.earlier.push((before, self.lineage.last()));
+            }
+            let surplus = self.earlier.len().saturating_sub(NAMES);
+            self.earlier.drain(..surplus);
+        }
+    }
+
+    /// The data were loaded, and end at this place: they are of no later epoch than that.
+    pub(super) fn loaded(&mut self, history: &str, offset: u64) {
+        let (epoch, _) = self.epoch_of(history, offset);
+        self.lineage.cut_to(epoch);
+    }
+
+    /// The epoch for which data count that end at this place, and its start; zeros: for none.
+    pub(super) fn epoch_of(&self, history: &str, offset: u64) -> (Epoch, u64) {
+        if self.history == history {
+            return self.lineage.at(offset);
+        }
+        let earlier = self.earlier.iter().find(|(name, _)| name == history);
+        earlier.map_or((0, 0), |(_, last)| self.lineage.at_until(offset, *last))
     }
 
     /// What the node knows of this cluster before etcd says more. Who is primary it does not know.
@@ -205,6 +252,32 @@ mod tests {
         assert_eq!(kept.enter("two"), Some("one".into()));
         assert_eq!((kept.lineage.last(), kept.complete, kept.topology), (0, false, None));
         assert_eq!((kept.node, &*kept.cluster), (known.node, "two"));
+    }
+
+    #[test]
+    fn files_from_before_a_change_of_names_count_for_the_epochs_of_that_time() {
+        let mut kept = Kept::of_new_node().unwrap();
+        kept.note(5, 100, "h5".into());
+        kept.note(7, 145, "h7".into());
+        assert_eq!(kept.epoch_of("h7", 150), (7, 145));
+        assert_eq!(kept.epoch_of("h7", 144), (5, 100));
+        assert_eq!(kept.epoch_of("h5", 150), (5, 100), "what it has past 145 is of its own epoch");
+        assert_eq!(kept.epoch_of("h5", 99), (0, 0));
+        assert_eq!(kept.epoch_of("h6", 150), (0, 0));
+        // The name changes with the link, the epoch when the data reach its start.
+        kept.note(7, 145, "h9".into());
+        kept.note(9, 160, "h9".into());
+        assert_eq!((kept.epoch_of("h7", 170), kept.epoch_of("h9", 170)), ((7, 145), (9, 160)));
+        // The last file is older than that.
+        kept.loaded("h7", 150);
+        assert_eq!((kept.epoch_of("h7", 170), kept.epoch_of("h9", 170)), ((7, 145), (7, 145)));
+        // All data are replaced.
+        kept.note(0, 0, "h9".into());
+        assert_eq!((kept.epoch_of("h7", 170), kept.epoch_of("h5", 150)), ((0, 0), (0, 0)));
+        for number in 0..100 {
+            kept.rename(format!("{number}"));
+        }
+        assert_eq!(kept.earlier.len(), NAMES);
     }
 
     #[test]

@@ -251,6 +251,7 @@ impl Node {
         if let Some(before) = kept.kept.enter(&own_name) {
             log.warning(format!("This was a node of the cluster {before}: that is forgotten"));
         }
+        kept.kept.loaded(&history, offset);
         let setup = setup::of_node(&config, &kept.kept, (&history, offset))?;
         let promised_until = Instant::now() + Duration::from_millis(kept.kept.promised_ms);
         // What it confirms from now on, the files may lack after a kill.
@@ -409,7 +410,8 @@ impl Node {
             }
             Action::PassOver => self.etcd.gateway().ask_another(),
             Action::Remember { epoch, start, complete } => {
-                self.kept.kept.lineage.note(epoch, start);
+                let (history, _) = self.part.place();
+                self.kept.kept.note(epoch, start, history);
                 self.kept.kept.complete = complete;
                 self.remember();
             }
@@ -418,7 +420,7 @@ impl Node {
                 // The history of the data may have another name now. Nothing rests on that but
                 // that it is known after a kill, so that nobody waits for it.
                 let (history, _) = self.part.place();
-                self.kept.kept.history = history;
+                self.kept.kept.rename(history);
                 self.keeper.write_later(self.kept.text(), true);
             }
             Action::Follow { node: _, address, epoch } => {
@@ -463,8 +465,8 @@ impl Node {
             },
             Action::Log { is_warning: true, text } => self.log.warning(text),
             Action::Log { is_warning: false, text } => self.log.notice(text),
-            Action::Send { migration, slots, to: _, node: _, address, to_epoch } => {
-                self.send_slots((migration, to_epoch), slots.iter().collect(), &address);
+            Action::Send { migration, number, slots, address, .. } => {
+                self.send_slots((migration, number), slots.iter().collect(), &address);
             }
             Action::HoldSlots { migration } => self.movers.hold(&migration),
             Action::Finish { migration, moved } => self.movers.finish(&migration, moved),
@@ -515,7 +517,7 @@ impl Node {
     /// acknowledged so.
     fn send_slots(
         &self,
-        (migration, to_epoch): (String, Epoch),
+        (migration, number): (String, u64),
         slots: store::SlotSet,
         address: &Address,
     ) {
@@ -538,12 +540,12 @@ impl Node {
         let notify = move |event: MoveEvent| {
             let migration = migration.clone();
             let event = match event {
-                MoveEvent::CaughtUp => Event::CaughtUp { migration, to_epoch },
-                MoveEvent::Holds => Event::SlotsHeld { migration, to_epoch },
-                MoveEvent::LetGo => Event::SlotsLetGo { migration, to_epoch },
-                MoveEvent::BeginsAnew => Event::MigrationRestarted { migration, to_epoch },
-                MoveEvent::Delivered => Event::Delivered { migration, to_epoch },
-                MoveEvent::Failed(reason) => Event::MigrationFailed { migration, reason },
+                MoveEvent::CaughtUp => Event::CaughtUp { migration, number },
+                MoveEvent::Holds => Event::SlotsHeld { migration, number },
+                MoveEvent::LetGo => Event::SlotsLetGo { migration, number },
+                MoveEvent::BeginsAnew => Event::MigrationRestarted { migration, number },
+                MoveEvent::Delivered => Event::Delivered { migration, number },
+                MoveEvent::Failed(reason) => Event::MigrationFailed { migration, number, reason },
                 MoveEvent::Done(_) => return,
             };
             // It is not there any more when the server stops.
@@ -647,9 +649,7 @@ impl Node {
 
     /// Stores to which epochs the data belong.
     fn remember(&mut self) {
-        let (history, _) = self.part.place();
-        let kept = &mut self.kept.kept;
-        (kept.history, kept.stopped_at) = (history, None);
+        self.kept.kept.stopped_at = None;
         if !self.keep() {
             self.stand_still();
         }

@@ -65,16 +65,11 @@ pub(super) fn of_node(
     (history, offset): (&str, u64),
 ) -> Result<Setup, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let is_of_epoch = kept.history == history;
     let stopped_here =
         kept.stopped_at.as_ref().is_some_and(|at| at.history == history && at.offset == offset);
-    let recovered = match is_of_epoch {
-        true => {
-            let (epoch, start) = kept.lineage.at(offset);
-            Recovered { epoch, start, offset, complete: kept.complete && stopped_here }
-        }
-        false => Recovered { offset, ..Recovered::default() },
-    };
+    let (epoch, start) = kept.epoch_of(history, offset);
+    let complete = kept.complete && stopped_here && kept.history == history;
+    let recovered = Recovered { epoch, start, offset, complete };
     Ok(Setup {
         cluster: text(&config.cluster_name),
         node: kept.node,
