@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -178,6 +179,27 @@ fn little_is_kept_for_clients_that_have_not_logged_in() -> Result<()> {
         ensure!(each <= most * KILOBYTE, "{what}: {each} bytes for each connection");
         wait_until("their end", || Ok(number(&mut control, "connected_clients")? == 1))?;
     }
+    Ok(())
+}
+
+/// What comes behind a wrong password is read when that is refused, and nobody looks for it before.
+#[test]
+fn a_worker_sleeps_while_a_refusal_waits() -> Result<()> {
+    let options = [("requirepass", "secret"), ("threads", "1"), ("auth-failure-delay", "8000")];
+    let (server, _) = Server::start_with_http(&options)?;
+    let mut control = logged_in(&server)?;
+    let mut stranger = raw(server.port())?;
+    stranger.write_all(b"AUTH wrong\r\n")?;
+    wait_until("it waits", || Ok(number(&mut control, "blocked_clients")? == 1))?;
+    stranger.write_all(b"P")?;
+    let begun = number(&mut control, "eventloop_cycles")?;
+    for _ in 0..50 {
+        thread::sleep(Duration::from_millis(10));
+        control.call_text("PING")?;
+    }
+    let turns = number(&mut control, "eventloop_cycles")? - begun;
+    // Some for each command, and some for what the server does now and then.
+    ensure!(turns < 1000, "{turns} turns");
     Ok(())
 }
 

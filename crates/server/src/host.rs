@@ -396,16 +396,16 @@ impl Outside {
             // Views are read before, and served when everything else has taken effect.
             Action::None | Action::Views => {}
             Action::Tls => self.encrypt_anew(new)?,
-            Action::Ports => {
+            // What changes together does so with the one that comes first.
+            action @ (Action::Ports | Action::Addresses) => {
                 let takes_clients = new.tls_port != 0 || new.https_port != 0;
                 if takes_clients && !self.active.takes_clients() {
                     self.encrypt_anew(new)?;
                 }
-                self.listen_again(old, new)
-                    .ok_or("Unable to listen on this port. Check server logs.")?;
-            }
-            Action::Addresses => {
-                self.listen_again(old, new).ok_or("Failed to bind to specified addresses.")?;
+                self.listen_again(old, new).ok_or(match action {
+                    Action::Ports => "Unable to listen on this port. Check server logs.",
+                    _ => "Failed to bind to specified addresses.",
+                })?;
             }
             Action::Descriptors => self.make_room(old, new)?,
             Action::Directory => change_directory(new)?,

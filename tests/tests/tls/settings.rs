@@ -139,6 +139,10 @@ fn ports_open_and_close_while_it_runs() -> Result<()> {
     let text = refusal(&reply);
     ensure!(text.ends_with("Unable to update TLS configuration. Check server logs."), "{text}");
     wait_until("it says why", || Ok(server.log().contains("No tls-cert-file configured!")))?;
+    // Nor behind another setting that has the server listen anew.
+    let reply = control.call(&["CONFIG", "SET", "bind", "127.0.0.1 -::1", "tls-port", &port])?;
+    let text = refusal(&reply);
+    ensure!(text.ends_with("Unable to update TLS configuration. Check server logs."), "{text}");
     ensure!(
         control.call_text("CONFIG GET tls-port")?.elements().unwrap()[1].text() == Some(&b"0"[..])
     );

@@ -11,7 +11,7 @@ use base::limits;
 use config::Config;
 use engine::engine::Engine;
 use engine::observe::stats::ThreadStats;
-use engine::session::Session;
+use engine::session::{ReplyMode, Session};
 use engine::turn::Turn;
 use resp::output::Output;
 use resp::reply::Reply;
@@ -159,10 +159,15 @@ impl Connection {
         }
     }
 
-    /// Whether it has had no answer yet.
+    /// Whether it has had no answer yet. Who wants none has shown who it is.
     #[inline]
     pub(super) fn is_newcomer(&self) -> bool {
-        self.output.end() == 0
+        self.output.end() == 0 && self.session.reply_mode != ReplyMode::Off
+    }
+
+    /// Whether it has had no answer yet, and there is nothing to do for it.
+    pub(super) fn is_silent_newcomer(&self, now: u64) -> bool {
+        self.is_newcomer() && self.runs() && !self.wants_another_turn(now)
     }
 
     /// Whether its commands may run.
@@ -635,8 +640,9 @@ impl Connection {
                     || self.protocol.has_answer()
             }
             WaitsFor::Contended(_) | WaitsFor::NeedsStoppedWorld(_) => false,
-            WaitsFor::Blocked(_) => self.readable,
-            WaitsFor::Paused(until) => until <= now || self.readable,
+            // What is not to be read before the wait is over stays where it is.
+            WaitsFor::Blocked(_) => self.readable && self.reading_share() > 0,
+            WaitsFor::Paused(until) => until <= now || (self.readable && self.reading_share() > 0),
         };
         (runnable && !self.session.close && !self.is_choked())
             || (self.readable && self.is_lingering())

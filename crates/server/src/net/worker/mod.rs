@@ -58,6 +58,8 @@ const TURN_NS: u64 = 5_000_000;
 /// How long input is read together, in nanoseconds, before what has come is run. Most takes far
 /// less; what a client sends in the smallest pieces, or in large JSON, takes longer.
 const READING_NS: u64 = 2_000_000;
+/// The same where replies wait for a sync.
+const SHARED_READING_NS: u64 = 10_000_000;
 /// Connections that read on in kept changes in one turn, at most, and how long they may take
 /// together, in nanoseconds. A client that follows a few keys takes some ten microseconds, one that
 /// follows all a hundred times that.
@@ -265,11 +267,12 @@ impl Worker {
     /// it, and answers. Returns how many they are.
     fn serve(&mut self, indexes: &[usize]) -> usize {
         let (begun, mut count) = (Ticks::now(), 0);
+        // Writes that come together share a sync.
+        let longest = if self.turn.defers_replies() { SHARED_READING_NS } else { READING_NS };
         for &index in indexes {
             self.read_and_parse(index, begun);
             count += 1;
-            // Writes that come together share a sync.
-            if begun.elapsed_ns() > READING_NS && !self.turn.defers_replies() {
+            if begun.elapsed_ns() > longest {
                 break;
             }
         }
@@ -421,15 +424,21 @@ impl Worker {
         }
     }
 
-    /// Takes some of the newcomers into this turn; all of them where writes that come together
-    /// share a sync.
+    /// Takes some of the newcomers into this turn; more of them where writes that come together
+    /// share a sync, for who has shown who it is may write.
     fn schedule_newcomers(&mut self) {
-        let most = match self.turn.defers_replies() {
-            true => usize::MAX,
-            false => self.turn.config.max_new_connections_per_cycle as usize,
-        };
-        let count = most.min(self.newcomers.len());
-        self.scheduled.extend(self.newcomers.drain(..count));
+        let is_shared = self.turn.defers_replies();
+        let mut left = self.turn.config.max_new_connections_per_cycle as usize;
+        while let Some(&index) = self.newcomers.front() {
+            let may_write =
+                self.connections[index].as_ref().is_some_and(|own| !own.is_unadmitted());
+            if !(is_shared && may_write) {
+                let Some(fewer) = left.checked_sub(1) else { break };
+                left = fewer;
+            }
+            self.newcomers.pop_front();
+            self.scheduled.push(index);
+        }
     }
 
     /// Lists a connection that wants another turn behind those that have not had theirs.

@@ -149,10 +149,14 @@ impl Worker {
         self.scheduled.clear();
         self.newcomers.clear();
         self.late.clear();
+        let now = self.turn.monotonic;
         for index in 0..self.connections.len() {
             if let Some(connection) = &mut self.connections[index] {
-                connection.scheduled = false;
-                self.schedule(index);
+                let was_scheduled = std::mem::take(&mut connection.scheduled);
+                // One that has not said anything yet would keep others waiting that have.
+                if was_scheduled || !connection.is_silent_newcomer(now) {
+                    self.schedule(index);
+                }
             }
         }
     }
