@@ -1246,6 +1246,22 @@ OK
 2) "user bo off sanitize-payload resetchannels -@all"
 3) "user default on nopass sanitize-payload ~* &* +@all"
 
+== keys with the names of options
+> ACL SETUSER named on nopass +@all ~a ~streams ~k ~store
+OK
+> ACL DRYRUN named XREAD STREAMS a streams 0 0
+OK
+> ACL DRYRUN named XREAD COUNT 1 STREAMS streams 0
+OK
+> ACL DRYRUN named XREAD STREAMS a b 0 0
+"User named has no permissions to access the 'b' key"
+> ACL DRYRUN named GEORADIUS k 0 0 1 m STORE store ASC
+OK
+> ACL DRYRUN named GEORADIUS k 0 0 1 m STORE other ASC
+"User named has no permissions to access the 'other' key"
+> ACL DELUSER named
+(integer) 1
+
 == no file of users
 > ACL LOAD
 (error) ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.

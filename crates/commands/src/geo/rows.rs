@@ -5,10 +5,11 @@ use super::search::{
 };
 use super::{geoadd, geodist, geohash, geopos};
 use engine::command::{
-    ACCESS, Argument, ArgumentKind, DENYOOM, Docs, Group, KeySpec, MOVABLE_KEYS, OW, READONLY,
-    READS, RO, STORES, UPDATE, UPDATES, WRITE, argument, block, docs, key, one_of, word,
+    ACCESS, Argument, ArgumentKind, DENYOOM, Docs, Group, KeyFlags, KeySpec, MOVABLE_KEYS, OW,
+    READONLY, READS, RO, STORES, UPDATE, UPDATES, WRITE, argument, block, docs, key, one_of, word,
 };
 use engine::engine::{Command, Family, row};
+use resp::args::Arguments;
 
 const READ: KeySpec = KeySpec::at(RO | ACCESS, 1);
 
@@ -20,6 +21,26 @@ const SEARCHES_6: &[KeySpec] =
 const SEARCHES_5: &[KeySpec] =
     &[READ, KeySpec::behind(OW | UPDATE, "STORE", 5), KeySpec::behind(OW | UPDATE, "STOREDIST", 5)];
 
+/// The keys of a search whose options begin at `first`. STORE may also be the name of a key. The
+/// last destination counts.
+fn find_keys(argv: Arguments<'_>, first: usize, visit: &mut dyn FnMut(usize, KeyFlags)) {
+    let (mut index, mut destination) = (first, None);
+    while index < argv.len() {
+        let is = |word: &str| argv.at(index).eq_ignore_ascii_case(word.as_bytes());
+        if (is("store") || is("storedist")) && index + 1 < argv.len() {
+            index += 1;
+            destination = Some(index);
+        } else if is("count") {
+            index += 1;
+        }
+        index += 1;
+    }
+    visit(1, RO | ACCESS);
+    if let Some(index) = destination {
+        visit(index, OW | UPDATE);
+    }
+}
+
 /// The commands of this family.
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
@@ -30,9 +51,11 @@ const COMMANDS: &[Command] = &Group::Geo.rows([
     row("geodist", geodist, -4, READONLY, READS),
     row("geosearch", geosearch, -7, READONLY, READS),
     row("geosearchstore", geosearchstore, -8, WRITE | DENYOOM, STORES),
-    row("georadius", georadius, -6, WRITE | DENYOOM | MOVABLE_KEYS, SEARCHES_6),
+    row("georadius", georadius, -6, WRITE | DENYOOM | MOVABLE_KEYS, SEARCHES_6)
+        .key_finder(|argv, visit| find_keys(argv, 6, visit)),
     row("georadius_ro", georadius_ro, -6, READONLY, READS),
-    row("georadiusbymember", georadiusbymember, -5, WRITE | DENYOOM | MOVABLE_KEYS, SEARCHES_5),
+    row("georadiusbymember", georadiusbymember, -5, WRITE | DENYOOM | MOVABLE_KEYS, SEARCHES_5)
+        .key_finder(|argv, visit| find_keys(argv, 5, visit)),
     row("georadiusbymember_ro", georadiusbymember_ro, -5, READONLY, READS),
 ]);
 

@@ -15,6 +15,7 @@ use super::claim::{Claims, claim_idle, propagate_claims};
 use super::{GroupPosition, ReplyStreams, StreamContext, event, parse_id, text_of};
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
+use engine::command::{ACCESS, KeyFlags, RO};
 use engine::engine::{Context, WaitFor};
 use engine::session::awaited::AwaitedValue;
 
@@ -358,6 +359,25 @@ fn close_streams(cx: &mut Context<'_>, mark: resp::output::Mark, streams: usize)
         cx.reply.close_map(mark, streams);
     } else {
         cx.reply.close_array(mark, streams);
+    }
+}
+
+/// The streams that a command reads: STREAMS may also be the name of a stream, a group or a
+/// consumer.
+pub(super) fn find_streams(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
+    let mut index = 1;
+    while index < argv.len() {
+        let is = |word: &str| argv.at(index).eq_ignore_ascii_case(word.as_bytes());
+        index += match () {
+            () if is("streams") => {
+                let first = index + 1;
+                let count = (argv.len() - first) / 2;
+                return (first..first + count).for_each(|index| visit(index, RO | ACCESS));
+            }
+            () if is("group") => 3,
+            () if is("block") || is("count") || is("claim") => 2,
+            () => 1,
+        };
     }
 }
 

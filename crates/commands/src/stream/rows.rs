@@ -4,7 +4,7 @@ use super::change::{xackdel, xadd, xdel, xdelex, xlen, xsetid, xtrim};
 use super::claim::{xautoclaim, xclaim};
 use super::pending::xpending;
 use super::range::{xrange, xrevrange};
-use super::read::{serve, xread, xreadgroup};
+use super::read::{find_streams, serve, xread, xreadgroup};
 use super::{group, info};
 use engine::command::{
     ACCESS, ADDS_2, Argument, ArgumentKind, BLOCKING, Begin, DELETES, DELETES_2, DENYOOM,
@@ -48,8 +48,10 @@ const COMMANDS: &[Command] = &Group::Stream.rows([
     row("xdel", xdel, -3, WRITE | FAST, DELETES),
     row("xtrim", xtrim, -4, WRITE, DELETES),
     row("xsetid", xsetid, -3, WRITE | DENYOOM | FAST, UPDATES),
-    row("xread", xread, -4, READONLY | WAITS, STREAMS_1).serve(serve),
-    row("xreadgroup", xreadgroup, -7, WRITE | WAITS | WAKES_ON_REMOVAL, STREAMS_4).serve(serve),
+    row("xread", xread, -4, READONLY | WAITS, STREAMS_1).key_finder(find_streams).serve(serve),
+    row("xreadgroup", xreadgroup, -7, WRITE | WAITS | WAKES_ON_REMOVAL, STREAMS_4)
+        .key_finder(find_streams)
+        .serve(serve),
     row("xdelex", xdelex, -5, WRITE | FAST, DELETES),
     row("xackdel", xackdel, -6, WRITE | FAST, DELETES),
     row("xack", group::xack, -4, WRITE | FAST, UPDATES),
