@@ -225,8 +225,9 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 46] = [
+const OTHER_SETTINGS: [&str; 47] = [
     "bind",
+    "tls-prefer-server-ciphers",
     "port",
     "dir",
     "logfile",
