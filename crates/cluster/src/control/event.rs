@@ -110,8 +110,6 @@ pub enum Event {
         /// How far that journal reached when the link was made.
         end: u64,
     },
-    /// As a replica: a full copy begins to replace the data here, which are nobody's for now.
-    Dropped,
     /// How far the journal reaches: as a replica, what is applied and confirmed. It is looked at
     /// after all actions before were carried out.
     Applied {

@@ -90,15 +90,6 @@ impl Control {
             }
             Event::Watched { .. } | Event::WatchEnded { .. } => {}
             Event::Linked { epoch, offset, end } => self.hear_link(epoch, offset, end),
-            Event::Dropped => {
-                match &mut self.role {
-                    Role::Following { is_linked, .. } => *is_linked = false,
-                    Role::Apart { past: Some(past), .. } => past.is_linked = false,
-                    _ => {}
-                }
-                self.data = Data::default();
-                self.remember(self.data);
-            }
             Event::Applied { offset } => {
                 self.data.offset = offset;
                 self.catch_up();

@@ -276,11 +276,8 @@ impl World {
         let common = pairs.take_while(|(own, other)| own.id() == other.id()).count();
         let length = self.hosts[host].journal.len();
         if common < length && self.rng.below(2) == 0 {
-            // It cannot go on from here: it gets everything.
-            self.hosts[host].journal.clear();
-            let process = self.process(host).expect("it runs");
-            (process.is_connecting, process.untold) = (true, None);
-            self.tell(host, Event::Dropped);
+            // It cannot go on from here: it gets everything. Its own data stay until that has come.
+            self.process(host).expect("it runs").is_connecting = true;
             let (run, after) = (self.hosts[host].runs, 20 + self.rng.below(400));
             let message = Message::FullCopy { leader, epoch };
             return self.at(after, Happening::Arrives { host, run, message });
