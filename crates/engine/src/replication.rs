@@ -94,8 +94,10 @@ struct Part {
     /// The history that the present one has grown out of, and the first offset that it does not
     /// share.
     earlier: Option<(String, u64)>,
-    /// How far the stream reached when the primary last let this replica go on in it. It outlives
-    /// the term: who ends it looks at this afterwards.
+    /// The last term in which the data became those of the primary, and how far its stream reached
+    /// when it last let this replica go on in it. They outlive the term: who ends it looks at them
+    /// afterwards.
+    joined: Option<u64>,
     end: Option<u64>,
 }
 
@@ -241,6 +243,7 @@ impl Replication {
             primary: Some(primary),
             resumes: part.resumes.take(),
             earlier: part.earlier.take(),
+            joined: part.joined,
             end: part.end,
             ..Part::default()
         };
@@ -283,10 +286,13 @@ impl Replication {
         }
     }
 
-    /// How far the primary's stream reached when it last let this replica go on in it, if it has
-    /// said so; 0 after a copy of all data.
-    pub fn end_at_link(&self) -> u64 {
-        self.part.lock().end.unwrap_or(0)
+    /// Whether the data have become those of the primary of a term: it has let this replica go on
+    /// in its stream, or all its data were taken in. Says how far the stream reached when the
+    /// replica last went on in it, if the primary has told that; 0 after a copy of all data. The
+    /// answer is there until another term has one.
+    pub fn joined(&self, term: u64) -> Option<u64> {
+        let part = self.part.lock();
+        (part.joined == Some(term)).then(|| part.end.unwrap_or(0))
     }
 
     /// The link of a term has come so far, at this millisecond of the monotonic clock.
@@ -302,6 +308,7 @@ impl Replication {
         } else if is_up {
             part.down_since = None;
             part.trouble = None;
+            part.joined = Some(term);
         }
         if link != LinkState::Syncing {
             part.sync = None;
@@ -386,6 +393,7 @@ impl Replication {
         let mut part = self.part.lock();
         part.earlier = Some((known, self.applied() + 1));
         part.resumes = Some(history.to_owned());
+        part.joined = Some(self.term());
         self.note_break();
     }
 
@@ -415,7 +423,7 @@ impl Replication {
     pub fn note_taken_in(&self, position: Option<&(String, u64)>) {
         let mut part = self.part.lock();
         part.resumes = position.map(|(history, _)| history.clone());
-        (part.earlier, part.end) = (None, None);
+        (part.earlier, part.end, part.joined) = (None, None, Some(self.term()));
         self.note_break();
         let offset = position.map_or(0, |(_, offset)| *offset);
         self.applied.store(offset, Relaxed);
@@ -466,17 +474,33 @@ mod tests {
     }
 
     #[test]
-    fn the_end_at_the_link_is_known_until_all_data_are_replaced() {
-        let replication = Replication::new(Some(primary(1)));
+    fn data_become_those_of_the_primary_when_a_link_stands_or_all_were_taken_in() {
+        let replication = Replication::new(None);
+        // What a primary has written is its own.
+        let own = Position { history: "own".into(), offset: 700 };
+        replication.begin_to_follow(primary(1), 700, Some(own));
         let term = replication.term();
+        assert_eq!(replication.joined(term), None);
+        replication.set_link(term, LinkState::Connecting, 1);
+        replication.set_link(term, LinkState::Syncing, 2);
         replication.note_end(term, Some(1000));
+        assert_eq!(replication.joined(term), None);
+        replication.set_link(term, LinkState::Up, 3);
+        replication.set_link(term, LinkState::Down, 4);
         // Whoever ends the term asks afterwards.
         replication.begin_to_follow(primary(2), 0, None);
-        assert_eq!(replication.end_at_link(), 1000);
+        assert_eq!(replication.joined(term), Some(1000));
         replication.note_end(term, Some(2000));
-        assert_eq!(replication.end_at_link(), 1000, "of a term that is over");
+        replication.set_link(term, LinkState::Up, 5);
+        assert_eq!(replication.joined(term), Some(1000), "its term is over");
+        let next = replication.term();
+        assert_eq!(replication.joined(next), None);
+        // Its name is the first that a replica takes over.
+        replication.note_renamed("own".into(), "other");
+        assert_eq!((replication.joined(next), replication.joined(term)), (Some(1000), None));
+        replication.begin_to_follow(primary(3), 0, None);
         replication.note_taken_in(Some(&("history".into(), 500)));
-        assert_eq!(replication.end_at_link(), 0);
+        assert_eq!(replication.joined(replication.term()), Some(0));
     }
 
     #[test]

@@ -6,13 +6,13 @@
 //! AUTH [user] password                        +OK
 //! REPLCONF listening-port 6380                +OK, or an error: it is an older one
 //! REPLCONF ip-address 10.0.0.2                (only if an address is announced)
-//! REPLCONF capa eof capa psync2
+//! REPLCONF capa eof capa psync2               (a node of a cluster: also capa continue-end)
 //! REPLCONF cluster-node 0123..:15             (only by a node of a cluster, to another one)
 //! REPLCONF version 9.1.2                      Valkey chooses its format of files by it
 //! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history [end]]
 //! ```
 //!
-//! The end is said to nodes of a cluster alone: how far the stream reached right then.
+//! The end is how far the stream reached right then. Only who asks for it by `continue-end` is told.
 //!
 //! The offset that PSYNC names is that of the first byte that the replica wants. A primary that
 //! does not know PSYNC is asked with SYNC, and sends the file at once.
@@ -139,6 +139,9 @@ pub fn acknowledgement(offset: u64, synced: Option<u64>) -> Vec<u8> {
 /// is for a Dunlin, which recognises by it who reads which files.
 const REDIS_8: &[u8] = b"rdb-channel-repl";
 
+/// What asks for the end of the stream after `+CONTINUE`. Others know nothing of it, and let it be.
+const NAMED_END: &[u8] = b"continue-end";
+
 /// Words with which a primary refuses PSYNC for a while.
 const NOT_YET: [&[u8]; 2] = [b"-NOMASTERLINK", b"-LOADING"];
 
@@ -225,11 +228,14 @@ impl Handshake {
             Answers::Port => command(&[b"REPLCONF", b"listening-port", port.as_bytes()]),
             Answers::Address => command(&[b"REPLCONF", b"ip-address", &own.address]),
             Answers::Abilities => {
-                let words: [&[u8]; 5] = [b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"];
-                match own.version.is_empty() {
-                    true => command(&[&words[..], &[b"capa", REDIS_8]].concat()),
-                    false => command(&words),
+                let mut words: Vec<&[u8]> = vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"];
+                if own.version.is_empty() {
+                    words.extend([b"capa", REDIS_8]);
                 }
+                if !own.node.is_empty() {
+                    words.extend([b"capa", NAMED_END]);
+                }
+                command(&words)
             }
             Answers::Node => command(&[b"REPLCONF", b"cluster-node", &own.node]),
             Answers::Version => command(&[b"REPLCONF", b"version", own.version.as_bytes()]),
@@ -389,7 +395,8 @@ mod tests {
     fn a_node_of_a_cluster_says_which_one_it_is() {
         let own = Introduction { node: ID.as_bytes().to_vec(), ..introduction() };
         let (words, _) = sent(own, Wanted::All, &["+PONG", "+OK", "+OK", "+OK"]);
-        let expected = format!("psync2 REPLCONF cluster-node {ID} REPLCONF version 9.1.2");
+        let expected =
+            format!("psync2 capa continue-end REPLCONF cluster-node {ID} REPLCONF version 9.1.2");
         assert!(words.ends_with(&expected), "{words}");
     }
 

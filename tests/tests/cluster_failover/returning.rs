@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
 use tests::observe::wait_until;
+use tests::process;
 
 use crate::writer::Writer;
 
@@ -56,6 +57,96 @@ fn members_that_were_killed_have_more_than_one_that_was_stopped_before() -> Resu
     }
     deployment.wait_until_whole().with_context(|| deployment.logs())?;
     written.check(&deployment, 120)
+}
+
+/// It has writes that nobody else has, and that were never acknowledged. Until the copy of all data
+/// has come it is no better than before.
+#[test]
+fn a_primary_that_was_replaced_stays_of_its_old_epoch_until_it_is_linked() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[])?;
+    let old = deployment.wait_until_whole()?;
+    for node in &deployment.nodes {
+        // A copy begins late.
+        let late = node.connect()?.call_text("CONFIG SET repl-diskless-sync-delay 60")?;
+        ensure!(!late.is_error(), "{late:?}");
+    }
+    let others = [(old + 1) % 3, (old + 2) % 3];
+    for other in others {
+        process::stop(deployment.nodes[other].pid())?;
+    }
+    let mut looker = deployment.nodes[old].connect()?;
+    ensure!(looker.call_text("CLIENT KILL TYPE replica")? == Reply::Integer(2));
+    let mut waiting = deployment.nodes[old].connect()?;
+    for number in 0..200 {
+        waiting.send(&["SET", &format!("alone:{number}"), "1"])?;
+    }
+    wait_until("the writes are there", || {
+        Ok(looker.call_text("EXISTS alone:199")? == Reply::Integer(1))
+    })?;
+    process::stop(deployment.nodes[old].pid())?;
+    for other in others {
+        process::resume(deployment.nodes[other].pid())?;
+    }
+    wait_until("another one leads", || {
+        Ok(others.iter().any(|other| deployment.is_primary(*other)))
+    })
+    .with_context(|| deployment.logs())?;
+    let new = others[usize::from(deployment.is_primary(others[1]))];
+    let third = others[usize::from(new == others[0])];
+    let mut client = deployment.nodes[new].connect()?;
+    for number in 0..40 {
+        let reply = client.call(&["SET", &format!("known:{number}"), "1"])?;
+        ensure!(!reply.is_error(), "{reply:?}\n{}", deployment.logs());
+    }
+    process::resume(deployment.nodes[old].pid())?;
+    wait_until("the old one waits for all data", || {
+        Ok(deployment.nodes[new].log().contains("cannot go on where it was"))
+    })
+    .with_context(|| deployment.logs())?;
+    deployment.nodes[new].kill();
+    wait_until("one of the two leads", || {
+        Ok(deployment.is_primary(old) || deployment.is_primary(third))
+    })
+    .with_context(|| deployment.logs())?;
+    ensure!(deployment.is_primary(third), "{}", deployment.logs());
+    let mut client = deployment.nodes[third].connect()?;
+    for (names, count) in [("known", 40), ("alone", 0)] {
+        let all: Vec<String> = (0..200).map(|number| format!("{names}:{number}")).collect();
+        let mut there = 0;
+        for name in &all {
+            there += i64::from(client.call(&["EXISTS", name])? == Reply::Integer(1));
+        }
+        ensure!(there == count, "{there} of {names}\n{}", deployment.logs());
+    }
+    Ok(())
+}
+
+/// Each knows by which name its files call the history of the data.
+#[test]
+fn members_that_were_stopped_in_order_after_a_failover_have_all_data() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
+    let old = deployment.wait_until_whole()?;
+    let (new, third) = ((old + 1) % 3, (old + 2) % 3);
+    let file_is_written = "Background AOF rewrite finished successfully";
+    for node in [new, third] {
+        let is_written = || Ok(deployment.nodes[node].log().contains(file_is_written));
+        wait_until("the replica may be stopped", is_written)?;
+    }
+    let reply = deployment.nodes[new].connect()?.call_text("CLUSTER FAILOVER")?;
+    ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}\n{}", deployment.logs());
+    wait_until("the other leads", || Ok(deployment.primary() == Some(new)))?;
+    ensure!(deployment.wait_until_whole()? == new, "{}", deployment.logs());
+    let writer = Writer::start(deployment.ports());
+    writer.wait_for_more(20)?;
+    let written = writer.stop();
+    for node in [old, third, new] {
+        ensure!(deployment.nodes[node].terminate()? == Some(0), "{}", deployment.logs());
+    }
+    for node in [old, third] {
+        deployment.nodes[node].start_again()?;
+    }
+    deployment.wait_for_primary().with_context(|| deployment.logs())?;
+    written.check(&deployment, 20)
 }
 
 #[test]

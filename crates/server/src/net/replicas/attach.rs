@@ -91,7 +91,7 @@ impl Serving {
         let introduction = link.introduction();
         let answer = match introduction.has(capability::NAMED_CONTINUE) {
             // It has lost nothing that it has ever confirmed when it has come so far.
-            true if introduction.node.is_some() => {
+            true if introduction.has(capability::NAMED_END) => {
                 format!("+CONTINUE {present} {}\r\n", before + missing)
             }
             true => format!("+CONTINUE {present}\r\n"),

@@ -367,6 +367,9 @@ impl Node {
         for event in events {
             self.hear(event);
         }
+        if self.part.place().0 != self.kept.kept.history {
+            self.note_name();
+        }
         if self.kept.kept.promised_ms > 0 && Instant::now() > self.promised_until {
             self.kept.kept.promised_ms = 0;
             self.to_keep.get_or_insert_with(Instant::now);
@@ -417,15 +420,11 @@ impl Node {
             }
             Action::Lead { epoch, continues } => {
                 self.part.lead(epoch, continues);
-                // The history of the data may have another name now. Nothing rests on that but
-                // that it is known after a kill, so that nobody waits for it.
-                let (history, _) = self.part.place();
-                self.kept.kept.rename(history);
-                self.keeper.write_later(self.kept.text(), true);
+                self.note_name();
             }
             Action::Follow { node: _, address, epoch } => {
                 let at = setup::place_of(&address, &self.engine.config.load());
-                self.part.follow(&at, epoch);
+                self.part.follow(&at, epoch, tell);
             }
             Action::Detach => self.part.detach(tell),
             Action::ServeUntil { epoch, until } => self.part.serve_until(epoch, until),
@@ -504,8 +503,8 @@ impl Node {
         self.log.notice(format!("{} could be written", self.kept.path().display()));
         self.to_keep = None;
         let later = self.unwritten.take().unwrap_or_default();
-        self.part.go_on();
         let mut events = Vec::new();
+        self.part.go_on(&mut |event| events.push(event));
         for action in later {
             self.act(action, &mut |event| events.push(event));
         }
@@ -655,6 +654,15 @@ impl Node {
         }
     }
 
+    /// The history of the data may have another name now: by its own epoch, or by that of the
+    /// primary. Nothing rests on that but that it is known after a kill, so that nobody waits for
+    /// the data.
+    fn note_name(&mut self) {
+        let (history, _) = self.part.place();
+        self.kept.kept.rename(history);
+        self.keeper.write_later(self.kept.text(), true);
+    }
+
     /// Nothing that clients are told may rest on what could not be written.
     fn stand_still(&mut self) {
         if self.unwritten.is_none() {
@@ -697,7 +705,11 @@ impl Node {
     /// The server stops: it serves no client any more, and follows nobody.
     fn end(mut self) {
         self.engine.cluster.serve_until(0);
+        let mut events = Vec::new();
+        self.part.look(&mut |event| events.push(event));
+        events.into_iter().for_each(|event| self.hear(event));
         let (history, offset) = self.part.place();
+        self.kept.kept.rename(history.clone());
         self.kept.kept.stopped_at = Some(StoppedAt { history, offset });
         self.keep();
     }

@@ -6,7 +6,6 @@ use cluster::control::{Event, Quorum};
 use cluster::ids::{Epoch, NodeId};
 use config::PrimaryAddress;
 use engine::engine::Engine;
-use engine::replication::LinkState;
 use persist::aof::append_only::DeferredReplies;
 use resp::args::OwnedArguments;
 
@@ -26,8 +25,8 @@ enum Role {
         epoch: Epoch,
         /// Where it is.
         at: PrimaryAddress,
-        /// The history of the data when it began to follow.
-        before: Option<String>,
+        /// The term of replication in which it follows.
+        term: u64,
         /// The machine knows that the data are its primary's.
         is_linked: bool,
         /// The machine knows that they reach so far.
@@ -101,19 +100,25 @@ impl Part {
         self.apply_quorum();
     }
 
-    /// Becomes the replica of a primary.
-    pub(super) fn follow(&mut self, at: &PrimaryAddress, epoch: Epoch) {
+    /// Becomes the replica of a primary. Before that it tells what it was.
+    pub(super) fn follow(
+        &mut self,
+        at: &PrimaryAddress,
+        epoch: Epoch,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        self.look(tell);
         self.fence();
         if self.engine.replication.primary().as_ref() == Some(at) {
             // Another process may be there now: the link that stands says nothing of its data.
             self.say(&NOBODY);
         }
         self.engine.replicas.quorum.set_epoch(epoch);
-        let before = self.engine.replication.resumes_at().map(|(history, _)| history);
         self.say(&[b"follow", &at.host, at.port.to_string().as_bytes()]);
+        self.look_back(tell);
         self.release_writes();
-        let (at, is_linked, told) = (at.clone(), false, None);
-        self.role = Role::Replica { epoch, at, before, is_linked, told };
+        let (term, is_linked, told) = (self.engine.replication.term(), false, None);
+        self.role = Role::Replica { epoch, at: at.clone(), term, is_linked, told };
     }
 
     /// Acknowledges and confirms nothing for now, whatever it is.
@@ -125,10 +130,10 @@ impl Part {
     }
 
     /// Is again what it was. As a primary it waits for [`Part::serve_until`].
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn go_on(&mut self, tell: &mut dyn FnMut(Event)) {
         if let Role::Replica { epoch, at, .. } = &self.role {
             let (epoch, at) = (*epoch, at.clone());
-            self.follow(&at, epoch);
+            self.follow(&at, epoch, tell);
         }
     }
 
@@ -136,23 +141,9 @@ impl Part {
     /// are, if the machine does not know that yet.
     pub(super) fn detach(&mut self, tell: &mut dyn FnMut(Event)) {
         self.look(tell);
-        let replication = &self.engine.replication;
-        let unlinked = match &self.role {
-            Role::Replica { epoch, before, is_linked: false, .. } => {
-                Some((*epoch, before.clone(), replication.applied()))
-            }
-            _ => None,
-        };
         self.fence();
         self.say(&NOBODY);
-        // The link may have come to stand right after the look.
-        if let Some((epoch, before, applied)) = unlinked
-            && let Some((history, offset)) = self.engine.replication.resumes_at()
-            && (before.as_ref() != Some(&history) || offset > applied)
-        {
-            let end = self.engine.replication.end_at_link().max(offset);
-            tell(Event::Linked { epoch, offset, end });
-        }
+        self.look_back(tell);
         self.release_writes();
         self.role = Role::Nobody;
         tell(Event::Detached { offset: self.engine.replication.applied() });
@@ -212,23 +203,27 @@ impl Part {
         self.client.run_with_stopped_world(commands::part_row(), &argv);
     }
 
+    /// Looks again at what it was as a replica, after the end of that: a link may have come to
+    /// stand, and brought more, right after the look before.
+    fn look_back(&mut self, tell: &mut dyn FnMut(Event)) {
+        if matches!(self.role, Role::Replica { .. }) {
+            self.look(tell);
+        }
+    }
+
     /// What has changed since the last look.
     pub(super) fn look(&mut self, tell: &mut dyn FnMut(Event)) {
         let engine = &self.engine;
         match &mut self.role {
             Role::Nobody => {}
-            Role::Replica { epoch, before, is_linked, told, .. } => {
-                let replication = &engine.replication;
-                let Some((history, offset)) = replication.resumes_at() else { return };
-                let is_up = replication.view().is_some_and(|view| view.link == LinkState::Up);
-                // All data was taken in, although the link has ended right after that.
-                let is_taken_in = before.as_ref() != Some(&history);
-                if !*is_linked && (is_up || is_taken_in) {
-                    (*is_linked, *told, *before) = (true, Some(offset), Some(history));
-                    let end = replication.end_at_link().max(offset);
-                    return tell(Event::Linked { epoch: *epoch, offset, end });
+            Role::Replica { epoch, term, is_linked, told, .. } => {
+                let Some(end) = engine.replication.joined(*term) else { return };
+                let offset = engine.replication.applied();
+                if !std::mem::replace(is_linked, true) {
+                    *told = Some(offset);
+                    return tell(Event::Linked { epoch: *epoch, offset, end: end.max(offset) });
                 }
-                if *is_linked && *told != Some(offset) {
+                if *told != Some(offset) {
                     *told = Some(offset);
                     tell(Event::Applied { offset });
                 }
