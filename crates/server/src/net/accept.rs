@@ -1,4 +1,5 @@
-//! The acceptor: one thread that takes new connections and gives them to workers.
+//! The acceptor: one thread that takes new connections and gives them to workers, those of TLS after
+//! their handshake.
 //!
 //! One thread for all listeners distributes connections evenly. Sockets shared by all workers would
 //! not: the first worker to wake would take most.
@@ -17,7 +18,7 @@ use mio::{Events, Poll, Token, Waker};
 use parking_lot::Mutex;
 
 use super::arrival::Arrival;
-use super::handshakes::{Handshakes, Shaking};
+use super::handshakes::{Handshakes, Shaking, TICK};
 use super::mailbox::{WAKE, Wakers};
 use super::protected::{refuse, refuse_unprotected};
 use super::protocol::Speaks;
@@ -28,13 +29,20 @@ use process::thread;
 pub struct Listener {
     source: Box<dyn Source>,
     speaks: Speaks,
+    /// Connections may wait there.
+    is_due: bool,
 }
 
 impl Listener {
+    fn new(source: Box<dyn Source>, speaks: Speaks) -> Listener {
+        // Some may have come before it is looked after.
+        Listener { source, speaks, is_due: true }
+    }
+
     /// A TCP socket that listens and does not block.
     pub fn tcp(listener: std::net::TcpListener, speaks: Speaks) -> Listener {
         let source = TcpSource::new(mio::net::TcpListener::from_std(listener));
-        Listener { source: Box::new(source), speaks }
+        Listener::new(Box::new(source), speaks)
     }
 
     /// A TCP socket that listens and does not block, for encrypted connections.
@@ -46,7 +54,7 @@ impl Listener {
         let tcp = TcpSource::new(mio::net::TcpListener::from_std(listener));
         let speaks_http = speaks.is_http();
         let source = TlsSource { tcp, active: Arc::clone(active), speaks_http };
-        Listener { source: Box::new(source), speaks }
+        Listener::new(Box::new(source), speaks)
     }
 
     /// A unix socket that listens and does not block.
@@ -61,10 +69,14 @@ impl Listener {
         let path = address.as_pathname().map(|path| path.display().to_string());
         let listener = mio::net::UnixListener::from_std(listener);
         let source = UnixSource(listener, path.unwrap_or_default());
-        Ok(Listener { source: Box::new(source), speaks })
+        Ok(Listener::new(Box::new(source), speaks))
     }
 }
 
+/// The token of the first listener. Those before it are of connections that shake hands.
+const LISTENERS: usize = usize::MAX / 2;
+/// Events that are looked at before new connections are: so many handshakes go on meanwhile.
+const EVENTS: usize = 16;
 /// How long to wait before the next accept after a failed one.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
 
@@ -115,7 +127,7 @@ impl Acceptor {
         let waker = Waker::new(poll.registry(), WAKE)?;
         let orders = Arc::new(Orders::default());
         let stats = engine.stats.register("acceptor");
-        let handshakes = Handshakes::start(&engine, &wakers, workers)?;
+        let handshakes = Handshakes::start(&engine, &wakers, workers, &stats)?;
         let accepting = Accepting {
             engine,
             wakers,
@@ -162,7 +174,7 @@ impl Accepting {
     fn run(mut self) {
         // Those who are connected come before those who want to be.
         base::time_slice::yield_to_others();
-        let mut events = Events::with_capacity(16);
+        let mut events = Events::with_capacity(EVENTS);
         let mut pause = None;
         while !self.orders.stopping.load(Ordering::Acquire) {
             if let Err(error) = self.poll.poll(&mut events, pause)
@@ -171,14 +183,37 @@ impl Accepting {
                 self.engine.host.log(LogLevel::Warning, &format!("Accepting failed: {error}"));
                 break;
             }
+            let mut count = 0;
+            for event in &events {
+                count += 1;
+                match event.token() {
+                    WAKE => {}
+                    Token(token) if token >= LISTENERS => {
+                        // It may have been of one that is put away.
+                        if let Some(listener) = self.listeners.get_mut(token - LISTENERS) {
+                            listener.is_due = true;
+                        }
+                    }
+                    _ => self.handshakes.own().step(self.poll.registry(), event),
+                }
+            }
             let replaced = self.orders.listeners.lock().take();
             if let Some(listeners) = replaced {
                 self.replace(listeners);
             }
-            // All of them: a listener that was just registered may have had connections before, and
-            // one that has had its turn may have more.
-            let accepted = (0..self.listeners.len()).map(|index| self.accept_some(index)).max();
+            // Events of listeners may be among those that were not taken.
+            let accepted = (0..self.listeners.len())
+                .filter_map(|index| {
+                    let is_due = self.listeners[index].is_due || count == EVENTS;
+                    is_due.then(|| self.accept_some(index))
+                })
+                .max();
             pause = accepted.unwrap_or(Outcome::All).pause();
+            let shaker = self.handshakes.own();
+            if !shaker.is_idle() {
+                shaker.look();
+                pause = Some(pause.unwrap_or(TICK));
+            }
             // Workers free what came with a connection.
             process::memory::publish();
         }
@@ -195,7 +230,7 @@ impl Accepting {
             }
         }
         for mut listener in listeners {
-            let token = Token(self.listeners.len());
+            let token = Token(LISTENERS + self.listeners.len());
             match listener.source.register(self.poll.registry(), token) {
                 Ok(()) => self.listeners.push(listener),
                 Err(error) => {
@@ -208,21 +243,25 @@ impl Accepting {
 
     /// Accepts connections of one listener, but only as many that other listeners and the stop wait
     /// for a moment at most.
-    fn accept_some(&self, index: usize) -> Outcome {
+    fn accept_some(&mut self, index: usize) -> Outcome {
         for _ in 0..limits::ACCEPTS_PER_TURN {
-            let Listener { source, speaks } = &self.listeners[index];
+            let Listener { source, speaks, is_due } = &mut self.listeners[index];
+            let speaks = *speaks;
             match source.accept(&self.engine.config.load()) {
-                Ok(accepted) => self.admit(accepted, *speaks),
+                Ok(accepted) => self.admit(accepted, speaks),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    *is_due = false;
                     return Outcome::All;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
+                    *is_due = true;
                     self.log(Frequent::Accept, &|| format!("Accepting client connection: {error}"));
                     return Outcome::Failed;
                 }
             }
         }
+        self.listeners[index].is_due = true;
         Outcome::Part
     }
 
@@ -231,7 +270,7 @@ impl Accepting {
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
-    fn admit(&self, accepted: Accepted, speaks: Speaks) {
+    fn admit(&mut self, accepted: Accepted, speaks: Speaks) {
         let Accepted { mut transport, origin } = accepted;
         let config = self.engine.config.load();
         if self.wakers.connections() + self.handshakes.count() >= config.maxclients as usize {
@@ -243,7 +282,10 @@ impl Accepting {
             return refuse(&mut transport, speaks, 503, b"-ERR max number of clients reached\r\n");
         }
         let mut transport = match transport {
-            AnyTransport::Tls(tls) => return self.handshakes.add(Shaking { tls, origin, speaks }),
+            AnyTransport::Tls(tls) => {
+                let shaking = Shaking { tls, origin, speaks };
+                return self.handshakes.add(self.poll.registry(), shaking);
+            }
             other => other,
         };
         let settings = (&**config, &self.engine.users);

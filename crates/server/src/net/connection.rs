@@ -496,8 +496,11 @@ impl Connection {
 
     /// Sends waiting output, its share of this turn. Returns bytes sent.
     pub(super) fn send(&mut self, limit: usize) -> usize {
-        self.flush();
         let limit = limit.min(self.sendable());
+        match limit > 0 && self.transport.says_with_output() {
+            true => self.writable = true,
+            false => self.flush(),
+        }
         let mut total = 0;
         while self.writable && total < limit && !self.output.is_empty() {
             match self.transport.send(&self.output, limit - total) {

@@ -63,6 +63,11 @@ impl Transport for AnyTransport {
         with_back_end!(self, own => own.wants_write())
     }
 
+    #[inline]
+    fn says_with_output(&self) -> bool {
+        with_back_end!(self, own => own.says_with_output())
+    }
+
     fn gather(&mut self) {
         with_back_end!(self, own => own.gather());
     }

@@ -167,6 +167,15 @@ pub(super) trait Transport: Send {
         false
     }
 
+    /// Whether it wants to write, and [`Transport::send`] passes that on before what it takes, so
+    /// that both go in one packet.
+    ///
+    /// TLS: a ticket for another session goes with the first reply.
+    #[inline]
+    fn says_with_output(&self) -> bool {
+        false
+    }
+
     /// Lets the system gather small packets to fewer and larger ones, which come later.
     #[inline]
     fn gather(&mut self) {}

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base::limits;
 use mio::{Registry, Token};
 use resp::output::Output;
-use rustls::{Error, InvalidMessage, ServerConfig, ServerConnection};
+use rustls::{Error, InvalidMessage, ProtocolVersion, ServerConfig, ServerConnection};
 use tls::NameSource;
 
 use super::carrier::Carrier;
@@ -161,6 +161,13 @@ impl<C: Carrier> Tls<C> {
         self.hears_end = ends;
         let (mut is_drained, mut taken) = (false, 0);
         loop {
+            // What a session of TLS 1.3 says after the handshake, tickets, can wait for the first
+            // reply.
+            if !self.session.is_handshaking()
+                && self.session.protocol_version() == Some(ProtocolVersion::TLSv1_3)
+            {
+                return Progress::Done;
+            }
             if self.pass_on() == Flushed::Failed {
                 return Progress::Failed("the connection failed".to_owned());
             }
@@ -404,6 +411,11 @@ impl<C: Carrier> Transport for Tls<C> {
     #[inline]
     fn wants_write(&self) -> bool {
         self.held == 0 && self.session.wants_write() && !self.output_failed
+    }
+
+    #[inline]
+    fn says_with_output(&self) -> bool {
+        self.wants_write() && !self.session.is_handshaking()
     }
 
     fn gather(&mut self) {

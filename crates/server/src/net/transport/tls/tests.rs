@@ -48,6 +48,10 @@ impl Transport for Shared {
         self.0.lock().wants_write()
     }
 
+    fn says_with_output(&self) -> bool {
+        self.0.lock().says_with_output()
+    }
+
     fn end_output(&mut self) {
         self.0.lock().end_output();
     }
@@ -447,4 +451,23 @@ fn data_in_small_records_come_in_few_turns() {
     pair.client_says(usize::MAX);
     read_for_a_turn(&mut pair);
     assert_eq!(pair.to_server.heard, 50_000);
+}
+
+#[test]
+fn a_ticket_goes_with_the_first_reply_or_alone() {
+    for count in [0, 100] {
+        let mut pair = Pair::open(1, usize::MAX);
+        assert_eq!((pair.client.tls13_tickets_received(), pair.client_hears(usize::MAX)), (0, 0));
+        if count > 0 {
+            pair.server_writes(count);
+        }
+        pair.server.send(usize::MAX);
+        assert_eq!(pair.tls.held_back(), 0);
+        pair.client_hears(usize::MAX);
+        assert_eq!((pair.client.tls13_tickets_received(), pair.to_client.heard), (1, count));
+    }
+    // A handshake of TLS 1.2 ends with what the server says.
+    let pair = Pair::open(0, usize::MAX);
+    assert!(!pair.client.is_handshaking());
+    assert_eq!(pair.tls.held_back(), 0);
 }
