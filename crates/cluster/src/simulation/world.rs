@@ -716,7 +716,13 @@ impl World {
                 (Subject::Shard(shard), WatchEvent::Put(pair)) => {
                     let value: ShardValue = decode(&pair.value).expect("a shard");
                     self.trace(|| format!("etcd: {shard} is {value:?}"));
-                    self.truth.shards.insert(shard, value);
+                    let members = value.members.clone();
+                    let before = self.truth.shards.insert(shard, value);
+                    let is_change = before.is_some_and(|before| before.members != members);
+                    if is_change && self.plan.keeping.loses_data() {
+                        // The members from now on may all have lost their memory meanwhile.
+                        self.excuse();
+                    }
                 }
                 (Subject::Migration(id), WatchEvent::Put(_)) => {
                     self.truth.migrations.insert(id);
