@@ -231,14 +231,16 @@ impl Part {
             Role::Primary { epoch, told } => {
                 let shown = |(node, offset)| (node, engine.shown_offset(offset));
                 let confirmed: Vec<_> = engine.replicas.nodes().into_iter().map(shown).collect();
-                if told.0.as_ref() != Some(&confirmed) {
-                    told.0 = Some(confirmed.clone());
-                    tell(Event::Replicas { epoch: *epoch, confirmed });
-                }
+                // First: what replicas have may begin a change of members, for which the next look
+                // at the end counts.
                 let offset = engine.replication_offset();
                 if told.1 != offset {
                     told.1 = offset;
                     tell(Event::Applied { offset });
+                }
+                if told.0.as_ref() != Some(&confirmed) {
+                    told.0 = Some(confirmed.clone());
+                    tell(Event::Replicas { epoch: *epoch, confirmed });
                 }
             }
         }
