@@ -243,7 +243,17 @@ impl Engine {
 
     /// Becomes the replica of a primary, or a primary. The data stays. What clients wait for that
     /// would change data ends, if they may no longer do that.
-    pub fn change_part(&self, _: &StoppedWorld<'_>, primary: Option<PrimaryAddress>) {
+    pub fn change_part(&self, stopped: &StoppedWorld<'_>, primary: Option<PrimaryAddress>) {
+        self.change_part_as(stopped, primary, random_id());
+    }
+
+    /// The same. As a primary, its history has this name from now on.
+    pub fn change_part_as(
+        &self,
+        _: &StoppedWorld<'_>,
+        primary: Option<PrimaryAddress>,
+        own: String,
+    ) {
         let written = self.journal.end();
         self.expires_elsewhere.store(primary.is_some(), Relaxed);
         self.nodes.begin_term(if primary.is_none() { written } else { 0 });
@@ -256,7 +266,6 @@ impl Engine {
                 self.replication.begin_to_follow(primary, written, own);
             }
             None => {
-                let own = random_id();
                 let history = std::mem::replace(&mut *self.replication_id.lock(), own.clone());
                 self.replication.begin_to_lead(history, written);
                 if self.journal.changes().is_some_and(Backlog::is_on) {

@@ -56,14 +56,14 @@ fn replicaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// Becomes a primary, if it is none, because somebody wants that.
 pub(super) fn lead(cx: &mut Context<'_>, who: &str) {
     if cx.engine.replication.is_replica() {
-        begin_to_lead(cx);
+        begin_to_lead(cx, random_id());
         log(cx, "MASTER MODE enabled", who);
     }
 }
 
-/// Becomes a primary.
-fn begin_to_lead(cx: &mut Context<'_>) {
-    cx.engine.change_part(stopped_world(cx), None);
+/// Becomes a primary, whose history has this name.
+fn begin_to_lead(cx: &mut Context<'_>, history: String) {
+    cx.engine.change_part_as(stopped_world(cx), None, history);
     cx.engine.wake_all_clients();
     cx.db.effects.config_changed = true;
 }
@@ -87,10 +87,11 @@ fn part(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.propagate_nothing();
     let mut changes = false;
     if args.word("lead") {
+        let history = String::from_utf8_lossy(args.bytes()?).into_owned();
         changes = cx.engine.replication.is_replica();
         cx.engine.keep_stream(stopped_world(cx));
         if changes {
-            begin_to_lead(cx);
+            begin_to_lead(cx, history);
         }
     } else if args.word("follow") {
         let (host, port) = (args.bytes()?.to_vec(), args.i64()?);

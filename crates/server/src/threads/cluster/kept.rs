@@ -9,6 +9,7 @@ use std::sync::Arc;
 use cluster::control::Lineage;
 use cluster::ids::{Epoch, NodeId};
 use cluster::topology::Topology;
+use engine::engine::random_id;
 use persist::config_file;
 use process::paths::{self, reason};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub(super) struct Kept {
     /// The name that the history of the data has in the last of them.
     #[serde(default)]
     pub(super) history: String,
+    /// The name that it gets if this node leads: known before anybody can have written under it.
+    #[serde(default = "random_id")]
+    pub(super) next: String,
     /// The names that it had before, each with the last epoch at that time; the newest last. A file
     /// may be older than the last change of names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,6 +92,7 @@ impl Kept {
             lineage: Lineage::default(),
             complete: false,
             history: String::new(),
+            next: random_id(),
             earlier: Vec::new(),
             stopped_at: None,
             topology: None,
@@ -122,6 +127,9 @@ impl Kept {
     /// The history of the data has this name from now on.
     pub(super) fn rename(&mut self, history: String) {
         if history != self.history {
+            if history == self.next {
+                self.next = random_id();
+            }
             let before = std::mem::replace(&mut self.history, history);
             self.earlier.retain(|(name, _)| *name != before && *name != self.history);
             if !before.is_empty() {
@@ -134,6 +142,10 @@ impl Kept {
 
     /// The data were loaded, and end at this place: they are of no later epoch than that.
     pub(super) fn loaded(&mut self, history: &str, offset: u64) {
+        if history == self.next {
+            // The node was killed as soon as it led.
+            self.rename(history.to_owned());
+        }
         let (epoch, _) = self.epoch_of(history, offset);
         self.lineage.cut_to(epoch);
     }
@@ -268,6 +280,13 @@ mod tests {
         kept.note(7, 145, "h9".into());
         kept.note(9, 160, "h9".into());
         assert_eq!((kept.epoch_of("h7", 170), kept.epoch_of("h9", 170)), ((7, 145), (9, 160)));
+        // It has led, and was killed before it could note that.
+        let mut led = kept.clone();
+        led.note(11, 170, "h9".into());
+        let name = led.next.clone();
+        led.loaded(&name, 180);
+        assert_eq!((led.epoch_of(&name, 180), &led.history), ((11, 170), &name));
+        assert_ne!(led.next, name);
         // The last file is older than that.
         kept.loaded("h7", 150);
         assert_eq!((kept.epoch_of("h7", 170), kept.epoch_of("h9", 170)), ((7, 145), (7, 145)));

@@ -419,7 +419,7 @@ impl Node {
                 self.remember();
             }
             Action::Lead { epoch, continues } => {
-                self.part.lead(epoch, continues);
+                self.part.lead(epoch, continues, &self.kept.kept.next);
                 self.note_name();
             }
             Action::Follow { node: _, address, epoch } => {
@@ -654,9 +654,9 @@ impl Node {
         }
     }
 
-    /// The history of the data may have another name now: by its own epoch, or by that of the
-    /// primary. Nothing rests on that but that it is known after a kill, so that nobody waits for
-    /// the data.
+    /// The history of the data may have another name now: by its own epoch, and then it is the one
+    /// that the file knows already, or by that of the primary. Nothing rests on that but that it
+    /// is known after a kill, so that nobody waits for the data.
     fn note_name(&mut self) {
         let (history, _) = self.part.place();
         self.kept.kept.rename(history);

@@ -88,12 +88,12 @@ impl Part {
     }
 
     /// Becomes primary. It may not serve yet, unless it `continues` to lead under the name of
-    /// another epoch.
-    pub(super) fn lead(&mut self, epoch: Epoch, continues: bool) {
+    /// another epoch. Else its history gets a name.
+    pub(super) fn lead(&mut self, epoch: Epoch, continues: bool, history: &str) {
         if !continues {
             self.fence();
             self.engine.replicas.quorum.set_epoch(epoch);
-            self.say(&[b"lead"]);
+            self.say(&[b"lead", history.as_bytes()]);
         }
         self.release_writes();
         self.role = Role::Primary { epoch, told: (None, 0) };
