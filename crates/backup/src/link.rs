@@ -151,6 +151,7 @@ impl<'i> Link<'i> {
             port: 0,
             address: Vec::new(),
             node: Vec::new(),
+            primary: Vec::new(),
             // A Dunlin is asked for files that Redis reads too.
             version: if told.is_dunlin() { "" } else { VALKEY_VERSION },
         };

@@ -8,6 +8,7 @@
 //! REPLCONF ip-address 10.0.0.2                (only if an address is announced)
 //! REPLCONF capa eof capa psync2               (a node of a cluster: also capa continue-end)
 //! REPLCONF cluster-node 0123..:15             (only by a node of a cluster, to another one)
+//! REPLCONF cluster-primary 4567..:15          (the same: whom it wants, and in which epoch)
 //! REPLCONF version 9.1.2                      Valkey chooses its format of files by it
 //! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history [end]]
 //! ```
@@ -36,6 +37,9 @@ pub struct Introduction {
     /// The name that the replica has as a node of a cluster, and the epoch in which it follows;
     /// empty if it is none.
     pub node: Vec<u8>,
+    /// The name of the primary that it wants as such a node, and that one's epoch: at the address
+    /// may be another one.
+    pub primary: Vec<u8>,
     /// The version of Valkey whose files it reads; empty to be a Redis of version 8, and get the
     /// files that such a one reads.
     pub version: &'static str,
@@ -106,6 +110,7 @@ enum Answers {
     Address,
     Abilities,
     Node,
+    Primary,
     Version,
     Psync,
 }
@@ -194,6 +199,10 @@ impl Handshake {
         let sent = self.next_word(answers);
         match (line.first(), answers) {
             (Some(b'+'), _) => Ok(Step::Send(sent)),
+            // Without it, the data may be of anybody.
+            (Some(b'-'), Answers::Primary) => {
+                Err(LinkError::NotYet(crate::error::shown(&line[1..])))
+            }
             // Valkey alone knows it.
             (Some(b'-'), Answers::Version) => Ok(Step::Send(sent)),
             (Some(b'-'), _) => {
@@ -215,10 +224,15 @@ impl Handshake {
             Answers::Port if !own.address.is_empty() => Answers::Address,
             Answers::Port | Answers::Address => Answers::Abilities,
             Answers::Abilities if !own.node.is_empty() => Answers::Node,
-            Answers::Abilities | Answers::Node if !own.version.is_empty() => Answers::Version,
-            Answers::Abilities | Answers::Node | Answers::Version | Answers::Psync => {
-                Answers::Psync
+            Answers::Node if !own.primary.is_empty() => Answers::Primary,
+            Answers::Abilities | Answers::Node | Answers::Primary if !own.version.is_empty() => {
+                Answers::Version
             }
+            Answers::Abilities
+            | Answers::Node
+            | Answers::Primary
+            | Answers::Version
+            | Answers::Psync => Answers::Psync,
         };
         self.answers = next;
         match next {
@@ -238,6 +252,7 @@ impl Handshake {
                 command(&words)
             }
             Answers::Node => command(&[b"REPLCONF", b"cluster-node", &own.node]),
+            Answers::Primary => command(&[b"REPLCONF", b"cluster-primary", &own.primary]),
             Answers::Version => command(&[b"REPLCONF", b"version", own.version.as_bytes()]),
             Answers::Psync => match self.wanted {
                 Wanted::All => command(&[b"PSYNC", b"?", b"-1"]),
@@ -297,6 +312,7 @@ impl Answers {
             Answers::Port => "listening-port",
             Answers::Address => "ip-address",
             Answers::Node => "cluster-node",
+            Answers::Primary => "cluster-primary",
             Answers::Version => "version",
             _ => "capa",
         }
@@ -393,11 +409,17 @@ mod tests {
 
     #[test]
     fn a_node_of_a_cluster_says_which_one_it_is() {
-        let own = Introduction { node: ID.as_bytes().to_vec(), ..introduction() };
-        let (words, _) = sent(own, Wanted::All, &["+PONG", "+OK", "+OK", "+OK"]);
-        let expected =
-            format!("psync2 capa continue-end REPLCONF cluster-node {ID} REPLCONF version 9.1.2");
+        let node = ID.as_bytes().to_vec();
+        let own = Introduction { node: node.clone(), primary: node, ..introduction() };
+        let (words, _) = sent(own.clone(), Wanted::All, &["+PONG", "+OK", "+OK", "+OK", "+OK"]);
+        let expected = format!(
+            "psync2 capa continue-end REPLCONF cluster-node {ID} REPLCONF cluster-primary {ID} \
+             REPLCONF version 9.1.2"
+        );
         assert!(words.ends_with(&expected), "{words}");
+        let lines = ["+PONG", "+OK", "+OK", "+OK", "-ERR Unrecognized REPLCONF option"];
+        let (_, last) = sent(own, Wanted::All, &lines);
+        assert!(last.unwrap_err().is_temporary());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::thread::scope;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Reply};
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
 use tests::observe::wait_until;
@@ -117,6 +117,50 @@ fn a_primary_that_was_replaced_stays_of_its_old_epoch_until_it_is_linked() -> Re
             there += i64::from(client.call(&["EXISTS", name])? == Reply::Integer(1));
         }
         ensure!(there == count, "{there} of {names}\n{}", deployment.logs());
+    }
+    Ok(())
+}
+
+/// Another machine has its address by then, with the data of another shard.
+#[test]
+fn a_replica_takes_nothing_from_another_node_at_its_primarys_address() -> Result<()> {
+    let kept = [("appendonly", "yes")];
+    let mut deployment = Deployment::start(2, &kept)?;
+    deployment.add_shard(1)?;
+    let primary = deployment.wait_for_leader(0..2)?;
+    let (replica, stranger) = (1 - primary, 2);
+    let mut client = deployment.nodes[primary].connect()?;
+    for number in 0..100 {
+        let reply = client.call(&["SET", &format!("known:{number}"), "1"])?;
+        ensure!(!reply.is_error(), "{reply:?}");
+    }
+    process::stop(deployment.nodes[replica].pid())?;
+    let place = deployment.nodes[primary].port().to_string();
+    deployment.nodes[primary].kill();
+    deployment.nodes[stranger].add_options(&[("port", &place)]);
+    deployment.nodes[stranger].start_again()?;
+    process::resume(deployment.nodes[replica].pid())?;
+    let refusal = "This is not the primary of that epoch";
+    wait_until("the stranger sends it away", || {
+        Ok(deployment.nodes[replica].log().contains(refusal))
+    })
+    .with_context(|| deployment.logs())?;
+    wait_until("it leads", || Ok(deployment.is_primary(replica)))
+        .with_context(|| deployment.logs())?;
+    let mut client = deployment.nodes[replica].connect()?;
+    for number in 0..100 {
+        let there = client.call(&["EXISTS", &format!("known:{number}")])?;
+        ensure!(there == Reply::Integer(1), "{number} is gone\n{}", deployment.logs());
+    }
+    // Nor does a node promise anything for another one.
+    let own = client.call_text("CLUSTER MYID")?;
+    let own = String::from_utf8_lossy(own.text().context("a name")?).into_owned();
+    let other = OTHER_SHARD;
+    for (to, word) in [(other, "is for another node"), (&*own, "no promise")] {
+        let question = format!("{other} 1 1 1000 {to}");
+        let reply = client.call(&["REPLCONF", "cluster-promise", &question])?;
+        let Reply::Error(text) = &reply else { bail!("{reply:?}") };
+        ensure!(String::from_utf8_lossy(text).contains(word), "{reply:?}");
     }
     Ok(())
 }

@@ -248,7 +248,7 @@ fn a_cluster_works_with_certificates_passwords_and_few_rights() -> Result<()> {
     client.call(&["AUTH", "backup", "backups-word"])?;
     let own = "03".repeat(20);
     for (option, words) in
-        [("cluster-node", format!("{own}:1")), ("cluster-promise", format!("{own} 1 1 1000"))]
+        [("cluster-node", format!("{own}:1")), ("cluster-promise", format!("{own} 1 1 1000 {own}"))]
     {
         let reply = client.call(&["REPLCONF", option, &words])?;
         let text = String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned();

@@ -1,6 +1,7 @@
 //! REPLCONF, PSYNC and SYNC: what replicas say before they follow the stream of writes. Then a
 //! thread of the server has their connections, and takes their REPLCONF ACKs.
 
+use cluster::ids::{Epoch, NodeId};
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
@@ -43,7 +44,7 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             cx.may_speak_for_nodes("cluster-promise")?;
             return ask_for_promise(cx, args.bytes()?);
         }
-        if is_one_of(&[b"cluster-node"]) {
+        if is_one_of(&[b"cluster-node", b"cluster-primary"]) {
             cx.may_speak_for_nodes("cluster-node")?;
         }
         let introduction = cx.session.introduction.get_or_insert_default();
@@ -53,8 +54,8 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// REPLCONF cluster-promise "node epoch round milliseconds": the primary of the shard, which cannot
-/// reach etcd, asks this node not to stand for election for so long.
+/// REPLCONF cluster-promise "node epoch round milliseconds to": the primary of the shard, which
+/// cannot reach etcd, asks the node `to` not to stand for election for so long.
 fn ask_for_promise(cx: &mut Context<'_>, words: &[u8]) -> CommandResult {
     let no_question = || CommandError::text("ERR REPLCONF cluster-promise is no question");
     if !cx.engine.cluster.is_enabled() {
@@ -62,7 +63,12 @@ fn ask_for_promise(cx: &mut Context<'_>, words: &[u8]) -> CommandResult {
     }
     let text = std::str::from_utf8(words).map_err(|_| no_question())?;
     let words: Vec<_> = text.split(' ').collect();
-    let [from, epoch, round, duration_ms] = words[..] else { return Err(no_question()) };
+    let [from, epoch, round, duration_ms, to] = words[..] else { return Err(no_question()) };
+    let to = to.parse::<NodeId>().map_err(|_| no_question())?;
+    if cx.engine.cluster.view().is_none_or(|view| view.own != to) {
+        // The answer would count for that node.
+        return Err(CommandError::text("ERR REPLCONF cluster-promise is for another node"));
+    }
     let number = |word: &str| word.parse::<u64>().map_err(|_| no_question());
     let from = from.parse().map_err(|_| no_question())?;
     let epoch = number(epoch)?.cast_signed();
@@ -93,12 +99,13 @@ fn introduce(own: &mut Introduction, option: &[u8], args: &mut Args<'_>) -> Comm
         }
         b"capa" => own.note_capability(args.bytes()?),
         b"cluster-node" => {
-            let no_node = || CommandError::text("ERR REPLCONF cluster-node is no node and epoch");
-            let words = std::str::from_utf8(args.bytes()?).map_err(|_| no_node())?;
-            let (node, epoch) = words.split_once(':').ok_or_else(no_node)?;
-            let (node, epoch) = (node.parse(), epoch.parse());
-            (own.node, own.epoch) =
-                (Some(node.map_err(|_| no_node())?), epoch.map_err(|_| no_node())?);
+            let text = "ERR REPLCONF cluster-node is no node and epoch";
+            let (node, epoch) = node_and_epoch(args.bytes()?, text)?;
+            (own.node, own.epoch) = (Some(node), epoch);
+        }
+        b"cluster-primary" => {
+            let text = "ERR REPLCONF cluster-primary is no node and epoch";
+            own.primary = Some(node_and_epoch(args.bytes()?, text)?);
         }
         b"version" => {
             let text = args.bytes()?;
@@ -122,6 +129,13 @@ fn introduce(own: &mut Introduction, option: &[u8], args: &mut Args<'_>) -> Comm
         }
     }
     Ok(())
+}
+
+/// Reads `node:epoch`.
+fn node_and_epoch(words: &[u8], text: &'static str) -> Result<(NodeId, Epoch), CommandError> {
+    let words = std::str::from_utf8(words).ok().and_then(|words| words.split_once(':'));
+    let read = words.and_then(|(node, epoch)| Some((node.parse().ok()?, epoch.parse().ok()?)));
+    read.ok_or(CommandError::text(text))
 }
 
 /// Notes what alone is to be in the copy.
@@ -183,6 +197,10 @@ fn sync_with(cx: &mut Context<'_>, from: Option<(&[u8], &[u8])>) -> CommandResul
     if introduction.node.is_some() {
         // The right may be gone since.
         cx.may_speak_for_nodes("of a cluster-node")?;
+    }
+    if !cx.engine.is_primary_of(&introduction) {
+        let text = "NOMASTERLINK This is not the primary of that epoch";
+        return Err(CommandError::text(text));
     }
     let from = match from {
         Some((history, offset)) => {

@@ -24,6 +24,7 @@ use crate::session::awaited::Awaited;
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
 use crate::session::replicas::Replica;
+use crate::session::replicas::introduction::Introduction;
 use crate::users::{Account, Changed, OF_NODES, Users};
 
 impl Engine {
@@ -71,12 +72,24 @@ impl Engine {
         self.commands.find(OF_NODES.as_bytes()).is_some_and(|row| account.may_call(row.id))
     }
 
-    /// Closes a replica that speaks for a node of the cluster without the right to that: its user
-    /// may have lost it before others could see the replica.
-    pub fn close_if_it_speaks_for_nobody(&self, replica: &Replica) {
+    /// Whether this server is what a replica takes it for. A node of a cluster wants the primary of
+    /// an epoch, and the address may be another node's by now. Who has taken its key anew without
+    /// a break has the journal of an earlier epoch.
+    pub fn is_primary_of(&self, replica: &Introduction) -> bool {
+        let Some((node, epoch)) = replica.primary else { return true };
+        self.cluster.view().is_some_and(|view| view.own == node)
+            && !self.replication.is_replica()
+            && self.replicas.quorum.epoch() <= epoch
+    }
+
+    /// Closes a replica that speaks for a node of the cluster without the right to that, or that
+    /// takes this server for another one: either may have come about before others could see the
+    /// replica.
+    pub fn close_if_it_is_wrong_here(&self, replica: &Replica) {
         let account = self.users.find(replica.client.names.lock().user());
         let may = account.is_some_and(|account| self.is_of_nodes(&account));
-        if replica.introduction.node.is_some() && !may {
+        let speaks_for_nobody = replica.introduction.node.is_some() && !may;
+        if speaks_for_nobody || !self.is_primary_of(&replica.introduction) {
             replica.client.kill();
         }
     }

@@ -203,7 +203,15 @@ impl Follower {
         let wanted = wanted(resumes.as_ref(), asks);
         let epoch = engine.replicas.quorum.epoch();
         let node = engine.cluster.view().map(|view| format!("{}:{epoch}", view.own));
-        let offer = shake_hands(&term, &mut wire, introduction(&config, node), wanted);
+        let follows = node.as_ref().and_then(|_| engine.replicas.quorum.follows());
+        let introduction = Introduction {
+            node: node.unwrap_or_default().into_bytes(),
+            primary: follows
+                .map(|(node, epoch)| format!("{node}:{epoch}").into_bytes())
+                .unwrap_or_default(),
+            ..introduction(&config)
+        };
+        let offer = shake_hands(&term, &mut wire, introduction, wanted);
         if asks && matches!(offer, Ok(_) | Err(Trouble::Protocol(_))) {
             handing_over.note_answer(offer.is_ok());
         }
@@ -249,7 +257,7 @@ fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: bool) -> Wanted {
     }
 }
 
-fn introduction(config: &Config, node: Option<String>) -> Introduction {
+fn introduction(config: &Config) -> Introduction {
     let port = match config.replica_announce_port {
         0 if config.tls_replication && config.tls_port != 0 => config.tls_port,
         0 => config.port,
@@ -260,8 +268,8 @@ fn introduction(config: &Config, node: Option<String>) -> Introduction {
         password: config.masterauth.clone(),
         port,
         address: config.replica_announce_ip.clone(),
-        node: node.unwrap_or_default().into_bytes(),
         version: VALKEY_VERSION,
+        ..Introduction::default()
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Introduction {
     pub node: Option<NodeId>,
     /// In which epoch it follows, as a node of a cluster.
     pub epoch: Epoch,
+    /// The primary that it takes this server for, as a node of a cluster, and that one's epoch.
+    pub primary: Option<(NodeId, Epoch)>,
     /// See [`capability`].
     pub capabilities: u8,
     /// The version of a Valkey, as [`parse_version`] has it.

@@ -2,7 +2,7 @@
 //! primary of a shard of a cluster.
 //!
 //! Replicas that are no members, such as a backup or a server outside of the cluster, do not count:
-//! no election asks them.
+//! no election asks them. Where the server is a replica, it knows here whom it follows.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -15,12 +15,25 @@ use parking_lot::Mutex;
 pub struct Quorum {
     quorum: Mutex<control::Quorum>,
     epoch: AtomicI64,
+    /// The primary that this server is to follow, and in which epoch.
+    follows: Mutex<Option<(NodeId, Epoch)>>,
 }
 
 impl Quorum {
     /// Sets the epoch in which this server follows, or since which its own journal goes on.
     pub fn set_epoch(&self, epoch: Epoch) {
         self.epoch.store(epoch, Relaxed);
+    }
+
+    /// This server follows that node, in that epoch.
+    pub fn follow(&self, primary: NodeId, epoch: Epoch) {
+        *self.follows.lock() = Some((primary, epoch));
+        self.set_epoch(epoch);
+    }
+
+    /// Whom this server followed last. At the same address may be another node by now.
+    pub fn follows(&self) -> Option<(NodeId, Epoch)> {
+        *self.follows.lock()
     }
 
     /// See [`Quorum::set_epoch`]. A replica that follows in an earlier one does not know yet to

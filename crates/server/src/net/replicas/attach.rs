@@ -37,7 +37,7 @@ impl Serving {
         let replica = Arc::new(Replica::new(client, introduction, from.is_none()));
         replica.hear(base::clock::monotonic_ms());
         self.engine.replicas.add(&replica);
-        self.engine.close_if_it_speaks_for_nobody(&replica);
+        self.engine.close_if_it_is_wrong_here(&replica);
         let breaks = self.engine.replication.breaks();
         let mut link = Link::new(transport, replica, input, breaks);
         self.log(LogLevel::Notice, &format!("Replica {} asks for synchronization", link.name()));

@@ -422,9 +422,9 @@ impl Node {
                 self.part.lead(epoch, continues, &self.kept.kept.next);
                 self.note_name();
             }
-            Action::Follow { node: _, address, epoch } => {
+            Action::Follow { node, address, epoch } => {
                 let at = setup::place_of(&address, &self.engine.config.load());
-                self.part.follow(&at, epoch, tell);
+                self.part.follow((node, &at), epoch, tell);
             }
             Action::Detach => self.part.detach(tell),
             Action::ServeUntil { epoch, until } => self.part.serve_until(epoch, until),

@@ -25,6 +25,8 @@ enum Role {
         epoch: Epoch,
         /// Where it is.
         at: PrimaryAddress,
+        /// Which node it is.
+        primary: NodeId,
         /// The term of replication in which it follows.
         term: u64,
         /// The machine knows that the data are its primary's.
@@ -103,7 +105,7 @@ impl Part {
     /// Becomes the replica of a primary. Before that it tells what it was.
     pub(super) fn follow(
         &mut self,
-        at: &PrimaryAddress,
+        (primary, at): (NodeId, &PrimaryAddress),
         epoch: Epoch,
         tell: &mut dyn FnMut(Event),
     ) {
@@ -113,12 +115,12 @@ impl Part {
             // Another process may be there now: the link that stands says nothing of its data.
             self.say(&NOBODY);
         }
-        self.engine.replicas.quorum.set_epoch(epoch);
+        self.engine.replicas.quorum.follow(primary, epoch);
         self.say(&[b"follow", &at.host, at.port.to_string().as_bytes()]);
         self.look_back(tell);
         self.release_writes();
         let (term, is_linked, told) = (self.engine.replication.term(), false, None);
-        self.role = Role::Replica { epoch, at: at.clone(), term, is_linked, told };
+        self.role = Role::Replica { epoch, at: at.clone(), primary, term, is_linked, told };
     }
 
     /// Acknowledges and confirms nothing for now, whatever it is.
@@ -131,9 +133,9 @@ impl Part {
 
     /// Is again what it was. As a primary it waits for [`Part::serve_until`].
     pub(super) fn go_on(&mut self, tell: &mut dyn FnMut(Event)) {
-        if let Role::Replica { epoch, at, .. } = &self.role {
-            let (epoch, at) = (*epoch, at.clone());
-            self.follow(&at, epoch, tell);
+        if let Role::Replica { epoch, at, primary, .. } = &self.role {
+            let (epoch, at, primary) = (*epoch, at.clone(), *primary);
+            self.follow((primary, &at), epoch, tell);
         }
     }
 
@@ -229,8 +231,6 @@ impl Part {
                 }
             }
             Role::Primary { epoch, told } => {
-                let shown = |(node, offset)| (node, engine.shown_offset(offset));
-                let confirmed: Vec<_> = engine.replicas.nodes().into_iter().map(shown).collect();
                 // First: what replicas have may begin a change of members, for which the next look
                 // at the end counts.
                 let offset = engine.replication_offset();
@@ -238,6 +238,8 @@ impl Part {
                     told.1 = offset;
                     tell(Event::Applied { offset });
                 }
+                let shown = |(node, offset)| (node, engine.shown_offset(offset));
+                let confirmed: Vec<_> = engine.replicas.nodes().into_iter().map(shown).collect();
                 if told.0.as_ref() != Some(&confirmed) {
                     told.0 = Some(confirmed.clone());
                     tell(Event::Replicas { epoch: *epoch, confirmed });

@@ -154,7 +154,7 @@ impl Link {
     fn ask(&mut self, question: Question) {
         let Some(target) = &mut self.target else { return };
         let Question { epoch, round, duration_ms } = question;
-        let promise = format!("{} {epoch} {round} {duration_ms}", self.reach.own);
+        let promise = format!("{} {epoch} {round} {duration_ms} {}", self.reach.own, self.node);
         let words = [&b"REPLCONF"[..], b"cluster-promise", promise.as_bytes()];
         let is_stopped = || self.reach.stopping.load(Relaxed);
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
