@@ -544,7 +544,7 @@ fn those_without_an_end_mark_get_the_length_first() -> Result<()> {
 /// A node that has lost some of what it had confirmed has all of it again from there on. Redis and
 /// Valkey would take the number for a part of the name.
 #[test]
-fn nodes_of_a_cluster_alone_are_told_how_far_the_stream_reaches() -> Result<()> {
+fn who_asks_for_it_is_told_how_far_the_stream_reaches() -> Result<()> {
     let primary = primary(&[])?;
     let mut client = primary.connect()?;
     let _first = fake(&primary, "REPLCONF capa eof capa psync2", "PSYNC ? -1")?;
@@ -561,9 +561,14 @@ fn nodes_of_a_cluster_alone_are_told_how_far_the_stream_reaches() -> Result<()> 
     for (introduction, expected) in [
         ("REPLCONF capa eof".to_owned(), "+CONTINUE\r\n".to_owned()),
         ("REPLCONF capa psync2".to_owned(), format!("+CONTINUE {history}\r\n")),
+        (format!("REPLCONF capa psync2 cluster-node {node}:1"), format!("+CONTINUE {history}\r\n")),
         (
-            format!("REPLCONF capa psync2 cluster-node {node}:1"),
+            format!("REPLCONF capa psync2 capa continue-end cluster-node {node}:1"),
             format!("+CONTINUE {history} {end}\r\n"),
+        ),
+        (
+            format!("REPLCONF cluster-node {node}:1 cluster-primary {node}:1"),
+            "-NOMASTERLINK This is not the primary of that epoch\r\n".to_owned(),
         ),
     ] {
         let mut link = fake(&primary, &introduction, &request)?;
