@@ -104,6 +104,28 @@ fn a_failover_on_purpose_loses_nothing_at_any_durability() -> Result<()> {
     Ok(())
 }
 
+/// Writes cannot wait before the script ends, which takes longer than the lease.
+#[test]
+fn a_failover_waits_for_a_script_and_costs_no_lease() -> Result<()> {
+    let options = [("cluster-durability", "memory"), ("threads", "2")];
+    let deployment = Deployment::start(2, &options)?;
+    let old = deployment.wait_until_whole()?;
+    let writer = Writer::start(deployment.ports());
+    writer.wait_for_more(50)?;
+    // All threads of the process take time.
+    let script = "local begun = os.clock() while os.clock() - begun < 6 do end return 1";
+    let mut busy = deployment.nodes[old].connect()?;
+    busy.send(&["EVAL", script, "0"])?;
+    std::thread::sleep(Duration::from_millis(200));
+    let reply = deployment.nodes[1 - old].connect()?.call_text("CLUSTER FAILOVER")?;
+    ensure!(matches!(busy.receive()?, Received::Reply(Reply::Integer(1))), "the script ends");
+    wait_until("somebody takes writes", || Ok(deployment.primary().is_some()))?;
+    writer.wait_for_more(50)?;
+    let log = deployment.nodes[old].log();
+    ensure!(!log.contains("The lease at etcd has ended"), "{reply:?}\n{}", deployment.logs());
+    writer.stop().check(&deployment, 100)
+}
+
 #[test]
 fn a_primary_that_ends_hands_over_first() -> Result<()> {
     let mut deployment = Deployment::start(2, &MEMORY)?;

@@ -80,12 +80,11 @@ fn follow(cx: &mut Context<'_>, primary: PrimaryAddress) {
     cx.db.effects.config_changed = true;
 }
 
-/// REPLICATION PART (LEAD | FOLLOW host port | SUSPEND | RESUME): what the thread does that makes
-/// the server a node of a cluster. SUSPEND has writes wait, and RESUME lets them go on. It answers
-/// whether the server's part has changed.
+/// REPLICATION PART (LEAD history | FOLLOW host port): what the thread does that makes the server a
+/// node of a cluster. It answers whether the server's part has changed.
 fn part(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.propagate_nothing();
-    let mut changes = false;
+    let changes;
     if args.word("lead") {
         let history = String::from_utf8_lossy(args.bytes()?).into_owned();
         changes = cx.engine.replication.is_replica();
@@ -93,19 +92,14 @@ fn part(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         if changes {
             begin_to_lead(cx, history);
         }
-    } else if args.word("follow") {
+    } else {
+        args.skip(1);
         let (host, port) = (args.bytes()?.to_vec(), args.i64()?);
         let port = u16::try_from(port).map_err(|_| CommandError::OUT_OF_RANGE)?;
         let primary = PrimaryAddress { host, port };
         changes = cx.engine.replication.primary().as_ref() != Some(&primary);
         if changes {
             follow(cx, primary);
-        }
-    } else {
-        let suspends = args.word("suspend");
-        cx.engine.suspend_writes(stopped_world(cx), suspends);
-        if !suspends {
-            cx.engine.wake_all_clients();
         }
     }
     cx.reply.integer(i64::from(changes));

@@ -1,6 +1,7 @@
 //! What this node is at the moment, and how it becomes something else.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::control::{Event, Quorum};
 use cluster::ids::{Epoch, NodeId};
@@ -13,6 +14,10 @@ use crate::threads::internal_client::InternalClient;
 
 /// The words that make it the replica of nobody.
 const NOBODY: [&[u8]; 3] = [b"follow", b"", b"0"];
+
+/// How long the world may take to stop so that writes wait, or wait no more. It is tried again at
+/// the next look: a script may run for longer than the lease lasts, which has to be renewed.
+const LONGEST_STOP: Duration = Duration::from_millis(50);
 
 /// What the node is.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +55,8 @@ pub(super) struct Part {
     client: InternalClient,
     role: Role,
     holds_writes: bool,
+    /// Whether it is to be so.
+    is_to_hold: bool,
     /// Which replicas make a quorum in an epoch.
     quorum: Option<(Epoch, Quorum)>,
 }
@@ -64,6 +71,7 @@ impl Part {
             client,
             role: Role::Nobody,
             holds_writes: false,
+            is_to_hold: false,
             quorum: None,
         }
     }
@@ -180,24 +188,39 @@ impl Part {
         }
     }
 
-    /// Has clients' writes wait.
+    /// Has clients' writes wait, as soon as the world stops. Returns what is true then.
     pub(super) fn hold_writes(&mut self, epoch: Epoch) -> Option<Event> {
         if !self.leads(epoch) {
             return None;
         }
-        self.say(&[b"suspend"]);
-        self.holds_writes = true;
-        let offset = self.offset();
-        // They say at once how far they are, and not within a second.
-        self.engine.replicas.ask();
-        Some(Event::WritesHeld { epoch, offset })
+        self.is_to_hold = true;
+        self.settle_hold()
     }
 
     /// Lets them go on.
     pub(super) fn release_writes(&mut self) {
-        if std::mem::take(&mut self.holds_writes) {
-            self.say(&[b"resume"]);
+        self.is_to_hold = false;
+        self.settle_hold();
+    }
+
+    /// Has writes wait or go on as they are to, if the world can be stopped for that.
+    fn settle_hold(&mut self) -> Option<Event> {
+        if self.holds_writes != self.is_to_hold {
+            let stopped = self.engine.gates.stop_the_world_within(LONGEST_STOP)?;
+            self.engine.suspend_writes(&stopped, self.is_to_hold);
+            drop(stopped);
+            self.holds_writes = self.is_to_hold;
+            if !self.is_to_hold {
+                self.engine.wake_all_clients();
+            }
         }
+        let Role::Primary { epoch, .. } = self.role else { return None };
+        if !self.holds_writes {
+            return None;
+        }
+        // They say at once how far they are, and not within a second.
+        self.engine.replicas.ask();
+        Some(Event::WritesHeld { epoch, offset: self.offset() })
     }
 
     fn say(&mut self, words: &[&[u8]]) {
@@ -215,6 +238,11 @@ impl Part {
 
     /// What has changed since the last look.
     pub(super) fn look(&mut self, tell: &mut dyn FnMut(Event)) {
+        if self.holds_writes != self.is_to_hold
+            && let Some(event) = self.settle_hold()
+        {
+            tell(event);
+        }
         let engine = &self.engine;
         match &mut self.role {
             Role::Nobody => {}
