@@ -131,12 +131,10 @@ impl Engine {
         for (client, _, after) in concerned.values() {
             let monitors = client.has_flag(flag::MONITOR);
             let waits = client.wait.lock().clone();
-            let waits_in_vain = waits.is_some_and(|wait| match &wait.awaited {
-                Awaited::Changes(filter) => !may_follow(after, filter),
-                Awaited::Event(_) => {
-                    !watches.is_some_and(|id| after.reads_keys_below(id, PREFIX, Some(0)))
-                }
-                _ => false,
+            let waits_in_vain = waits.is_some_and(|wait| {
+                let waits_below = matches!(wait.awaited, Awaited::Event(_));
+                waits_below
+                    && !watches.is_some_and(|id| after.reads_keys_below(id, PREFIX, Some(0)))
             });
             let lacks = |id: Option<RowId>| id.is_none_or(|id| !after.may_call(id));
             let copies = client.has_flag(flag::REPLICA);
@@ -155,6 +153,7 @@ impl Engine {
                 doomed.insert(replica.client.id);
             }
         }
+        // Those that wait for a change are among them.
         self.followers.each(|follower| {
             let own = concerned.get(&follower.client.id);
             if own.is_some_and(|(_, _, after)| !may_follow(after, &follower.filter)) {
