@@ -97,9 +97,10 @@ fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
     Ok(())
 }
 
-/// Answers 1 if nothing of what has arrived can be lost any more: in a cluster, a quorum of the
-/// shard has it, and with FSYNC this server's disk. Else it asks for that, and answers 0. `note` is
-/// done with an import that is sure, and says whether it still counts.
+/// Answers 1 if nothing of what has arrived, or of what was deleted for it, can be lost any more:
+/// in a cluster, a quorum of the shard has it, and with FSYNC this server's disk. Else it asks for
+/// that, and answers 0. `note` is done with an import that is sure, and says whether it still
+/// counts.
 fn sure(
     cx: &mut Context<'_>,
     args: &mut Args<'_>,
@@ -115,7 +116,7 @@ fn sure(
     }
     let of_shard = cx.db.config.cluster_enabled;
     let sync = SyncWait {
-        offset: cx.session.write_offset,
+        offset: cx.session.write_offset.max(own.emptied()),
         local: is_synced.then_some(1),
         replicas: if of_shard { cx.engine.replicas.quorum.replicas() } else { 0 },
         of_shard,

@@ -1,5 +1,6 @@
 //! Slots move between shards while clients count, and primaries of both are killed.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -96,4 +97,65 @@ fn slots_wait_for_the_members_of_their_next_shard_whatever_the_settings_say() ->
         ensure!(value_of(&ports[1..], key).with_context(|| deployment.logs())? == 7, "{key}");
     }
     Ok(())
+}
+
+/// Which of some nodes leads, and which other one follows it.
+fn pair_of(deployment: &Deployment, nodes: Range<usize>) -> Result<(usize, usize)> {
+    let (first, last) = (nodes.start, nodes.end - 1);
+    let leader = deployment.wait_for_leader(nodes)?;
+    Ok((leader, first + last - leader))
+}
+
+/// The other shard has the keys in a copy from an earlier stay of the slots.
+#[test]
+fn keys_that_were_deleted_elsewhere_stay_deleted_when_an_empty_slot_comes_back() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(2)?;
+    let ports = deployment.ports();
+    let (target, member) = pair_of(&deployment, 1..3)?;
+    deployment.move_slots("one", "0-499", SHARD, OTHER_SHARD)?;
+    deployment.wait_for_move("one").with_context(|| deployment.logs())?;
+    let mut client = deployment.nodes[target].connect()?;
+    ensure!(client.call_text("SET k2 7")? == Reply::Status(b"OK".to_vec()));
+    stop(deployment.nodes[member].pid())?;
+    deployment.move_slots("two", "0-499", OTHER_SHARD, SHARD)?;
+    deployment.wait_for_move("two").with_context(|| deployment.logs())?;
+    let mut owner = deployment.nodes[0].connect()?;
+    ensure!(owner.call_text("DEL k2")? == Reply::Integer(1));
+    let begun = "Slots 0-499 are being sent";
+    let tries = || deployment.nodes[0].log().matches(begun).count();
+    deployment.move_slots("back", "0-499", SHARD, OTHER_SHARD)?;
+    wait_until("the move begins", || Ok(tries() == 2)).with_context(|| deployment.logs())?;
+    sleep(Duration::from_millis(1500));
+    ensure!(deployment.slots_of(OTHER_SHARD)?.is_empty(), "its member does not know of the end");
+    resume(deployment.nodes[member].pid())?;
+    deployment.wait_for_move("back").with_context(|| deployment.logs())?;
+    deployment.nodes[target].kill();
+    let value = value_of(&ports[1..], "k2").with_context(|| deployment.logs())?;
+    ensure!(value == 0, "{value}\n{}", deployment.logs());
+    Ok(())
+}
+
+#[test]
+fn what_a_source_has_flushed_is_gone_at_a_quorum_before_all_is_ready() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(2)?;
+    let (target, member) = pair_of(&deployment, 1..3)?;
+    deployment.nodes[target].connect()?.call_text("CONFIG SET appendonly yes")?;
+    let mut source = deployment.nodes[target].connect()?;
+    let ok = Reply::Status(b"OK".to_vec());
+    ensure!(source.call_text("SLOTMOVE BEGIN one 0-499 1 1")? == ok);
+    ensure!(source.call_text("SET k2 7")? == ok);
+    let ready = |source: &mut Client| -> Result<bool> {
+        Ok(source.call_text("SLOTMOVE READY FSYNC")? == Reply::Integer(1))
+    };
+    wait_until("the key is at both", || ready(&mut source))?;
+    stop(deployment.nodes[member].pid())?;
+    ensure!(source.call_text("SLOTMOVE FLUSH ALL")? == ok);
+    for _ in 0..20 {
+        sleep(Duration::from_millis(10));
+        ensure!(!ready(&mut source)?, "the member does not know that the key is gone");
+    }
+    resume(deployment.nodes[member].pid())?;
+    wait_until("the key is gone at both", || ready(&mut source))
 }

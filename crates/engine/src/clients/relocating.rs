@@ -85,7 +85,7 @@ impl Engine {
         self.slot_moves.follow(&self.keyspace.hidden, &set(&shard.slots), coming);
         let has_keys = |own: usize| self.keyspace.next_of_all(own, 0, Some(&foreign)).is_some();
         if view.leads() && (0..self.keyspace.databases()).any(has_keys) {
-            self.slot_moves.empty(foreign, None);
+            self.slot_moves.empty(foreign);
         }
     }
 

@@ -44,9 +44,27 @@ pub struct Import {
     /// The slots.
     pub slots: SlotSet,
     stage: AtomicU8,
+    /// The journal's offset after the last time that keys of the slots were deleted for it.
+    emptied: AtomicU64,
 }
 
 impl Import {
+    fn new(id: &[u8], client: u64, attempt: Attempt, slots: SlotSet) -> Import {
+        let (stage, emptied) = (AtomicU8::new(Stage::Arrives as u8), AtomicU64::new(0));
+        Import { id: id.into(), client, attempt, slots, stage, emptied }
+    }
+
+    /// The keys of the slots were deleted, and the journal had this end after that.
+    pub fn note_emptied(&self, end: u64) {
+        self.emptied.fetch_max(end, Relaxed);
+    }
+
+    /// See [`Import::note_emptied`]. Also where nothing had to be deleted: what an earlier move has
+    /// left may have been deleted shortly before, and somebody may not know that yet.
+    pub fn emptied(&self) -> u64 {
+        self.emptied.load(Relaxed)
+    }
+
     /// How far it is.
     pub fn stage(&self) -> Stage {
         match self.stage.load(Relaxed) {
@@ -97,6 +115,8 @@ pub struct Emptying {
     pub slots: SlotSet,
     /// The only database of which they are, if not of all.
     pub database: Option<usize>,
+    /// The import which is told how far the journal is after that.
+    pub import: Option<Arc<Import>>,
     /// Who waits for that.
     pub waiter: Option<Waiter>,
 }
@@ -326,14 +346,13 @@ impl SlotMoves {
     ) -> Importing {
         self.given.lock().retain(|slot, _| !slots.has(*slot));
         self.look(&self.holds.lock());
-        let (id, client) = (id.into(), waiter.client.id);
-        let import = Arc::new(Import { id, client, attempt, slots, stage: AtomicU8::new(0) });
+        let import = Arc::new(Import::new(id, waiter.client.id, attempt, slots));
         let mut earlier = self.imports.lock().clone();
         earlier.retain(|own| own.slots.meets(&import.slots));
         earlier.iter().for_each(|own| self.end(own));
         self.imports.lock().push(Arc::clone(&import));
         hidden.insert(&import.slots);
-        self.empty(import.slots.clone(), Some(waiter));
+        self.flush(&import, None, waiter);
         Importing { import, moves: Arc::clone(self) }
     }
 
@@ -364,7 +383,7 @@ impl SlotMoves {
     pub fn end(&self, import: &Import) {
         if drops(import) {
             self.imports.lock().retain(|own| !std::ptr::eq(&**own, import));
-            self.empty(import.slots.clone(), None);
+            self.empty(import.slots.clone());
         }
     }
 
@@ -381,7 +400,8 @@ impl SlotMoves {
         for import in imports {
             if import.stage() == Stage::Ready {
                 let slots = import.slots.clone();
-                self.add_emptying(Emptying { slots, database, waiter: None });
+                let import = Some(import);
+                self.add_emptying(Emptying { slots, database, import, waiter: None });
             } else {
                 self.end(&import);
             }
@@ -391,14 +411,15 @@ impl SlotMoves {
     // ---- Slots that are emptied -----------------------------------------------------------------
 
     /// Has a thread delete the keys of slots that belong to another server.
-    pub fn empty(&self, slots: SlotSet, waiter: Option<Waiter>) {
-        self.add_emptying(Emptying { slots, database: None, waiter });
+    pub fn empty(&self, slots: SlotSet) {
+        self.add_emptying(Emptying { slots, database: None, import: None, waiter: None });
     }
 
     /// Has it delete what has arrived in a database, or in all, for which the waiter waits.
-    pub fn flush(&self, import: &Import, database: Option<usize>, waiter: Waiter) {
+    pub fn flush(&self, import: &Arc<Import>, database: Option<usize>, waiter: Waiter) {
         let (slots, waiter) = (import.slots.clone(), Some(waiter));
-        self.add_emptying(Emptying { slots, database, waiter });
+        let import = Some(Arc::clone(import));
+        self.add_emptying(Emptying { slots, database, import, waiter });
     }
 
     fn add_emptying(&self, emptying: Emptying) {

@@ -191,6 +191,11 @@ fn run_emptying(shared: &Shared) {
             if is_done && job.database.is_none() {
                 engine.slot_moves.note_empty(&engine.keyspace.hidden, &job.slots);
             }
+            if let Some(import) = &job.import {
+                // What was deleted here is to be as durable as what arrives after it: a replica
+                // that lacks it would bring the keys back.
+                import.note_emptied(engine.journal.end());
+            }
             let reply: &[u8] = match is_done {
                 true => b"+OK\r\n",
                 false => b"-ERR the slots could not be emptied\r\n",

@@ -472,7 +472,7 @@ impl Source<'_> {
         drop(hold);
         let held = begun.elapsed();
         if self.job.alone {
-            self.engine.slot_moves.empty(self.job.slots.clone(), None);
+            self.engine.slot_moves.empty(self.job.slots.clone());
         }
         Ok(Some((End::Moved, held)))
     }
