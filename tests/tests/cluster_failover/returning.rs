@@ -5,7 +5,7 @@ use std::thread::scope;
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Reply};
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
-use tests::observe::wait_until;
+use tests::observe::{figure, wait_until};
 use tests::process;
 
 use crate::writer::Writer;
@@ -191,6 +191,32 @@ fn members_that_were_stopped_in_order_after_a_failover_have_all_data() -> Result
     }
     deployment.wait_for_primary().with_context(|| deployment.logs())?;
     written.check(&deployment, 20)
+}
+
+/// Nothing may be put into its stream once another one leads.
+#[test]
+fn a_primary_that_was_stopped_in_order_comes_back_without_a_copy_of_all_data() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
+    let first = deployment.wait_until_whole()?;
+    let file_is_written = "Background AOF rewrite finished successfully";
+    for node in (0..3).filter(|node| *node != first) {
+        let is_written = || Ok(deployment.nodes[node].log().contains(file_is_written));
+        wait_until("the replica may be stopped", is_written)?;
+    }
+    for _ in 0..4 {
+        let old = deployment.wait_until_whole()?;
+        let mut client = deployment.nodes[old].connect()?;
+        for number in 0..50 {
+            client.call(&["SET", &format!("key:{number}"), "1"])?;
+        }
+        ensure!(deployment.nodes[old].terminate()? == Some(0), "{}", deployment.logs());
+        let new = deployment.wait_for_primary().with_context(|| deployment.logs())?;
+        deployment.nodes[old].start_again()?;
+        deployment.wait_until_whole().with_context(|| deployment.logs())?;
+        let copies = figure(&mut deployment.nodes[new].connect()?, "sync_full")?;
+        ensure!(copies == "0", "{copies} copies\n{}", deployment.logs());
+    }
+    Ok(())
 }
 
 #[test]
