@@ -260,6 +260,14 @@ impl Backlog {
         self.kept.lock().in_history(offset)
     }
 
+    /// An offset of the present history as the journal counts it: 0 for one that is from before the
+    /// journal began.
+    pub fn in_journal(&self, offset: u64) -> u64 {
+        // The journal may be further than the history, which it has taken over from another server.
+        let own = offset.wrapping_sub(self.in_history(0)).cast_signed();
+        u64::try_from(own).unwrap_or(0)
+    }
+
     /// The present history and the one before it, if there is a history.
     pub fn histories(&self) -> Option<Histories> {
         let kept = self.kept.lock();

@@ -179,6 +179,15 @@ fn a_gap_begins_another_history() {
 }
 
 #[test]
+fn a_history_of_another_server_may_be_further_than_the_journal() {
+    let rig = Rig::begun(1000, "a");
+    rig.backlog.adopt(1000, Position { history: "p".into(), offset: 5000 });
+    assert_eq!(rig.backlog.in_history(1000), 5000);
+    assert_eq!((rig.backlog.in_journal(5000), rig.backlog.in_journal(4500)), (1000, 500));
+    assert_eq!(rig.backlog.in_journal(10), 0, "the journal does not reach back so far");
+}
+
+#[test]
 fn a_history_of_another_server_goes_on_here() {
     let mut rig = Rig::begun(1000, "a");
     rig.append(0);
@@ -190,6 +199,7 @@ fn a_history_of_another_server_goes_on_here() {
     let bytes = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*1\r\n$4\r\nping\r\n";
     let end = rig.tail.append_raw(bytes, Some(0), &rig.backlog);
     assert_eq!((end, rig.backlog.in_history(end)), (1137, 87));
+    assert_eq!((rig.backlog.in_journal(87), rig.backlog.in_journal(50)), (1137, 1100));
     assert_eq!(rig.backlog.position(1137), "p:87");
     assert!(rig.resolve("a", 1100).is_err() && rig.resolve("p", 49).is_err());
     let from = rig.resolve("p", 50).unwrap();

@@ -180,8 +180,10 @@ impl Part {
         let Some((epoch, quorum)) = &self.quorum else { return };
         if self.leads(*epoch) {
             // The journal of this server counts from elsewhere.
-            let ahead = self.engine.journal.changes().map_or(0, |own| own.in_history(0));
-            let start = quorum.start.saturating_sub(ahead);
+            let start = match self.engine.journal.changes() {
+                Some(own) => own.in_journal(quorum.start),
+                None => quorum.start,
+            };
             self.engine.replicas.quorum.set(Quorum { start, ..quorum.clone() });
             // A write that waits may have one now.
             self.replies.note_progress();
