@@ -72,6 +72,11 @@ fn wait_for_copies(cx: &mut Context<'_>, sync: SyncWait, timeout: Option<u64>) -
     if sync.is_in_vain(journal) {
         return Err(CommandError::text(NO_FILE));
     }
+    if cx.db.config.cluster_enabled && cx.engine.replication.may_have_lost(sync.offset) {
+        // This was a replica since, which has taken all data of another primary in.
+        sync.reply_without_copies(&mut cx.reply);
+        return Ok(());
+    }
     if sync.is_over(journal, || replicas.copies(&sync)) || !cx.may_block() {
         sync.reply(journal, replicas.copies(&sync), &mut cx.reply);
         return Ok(());

@@ -123,6 +123,8 @@ pub struct Replication {
     /// that was never so in this term.
     in_step_at: AtomicU64,
     incoming: Mutex<Option<Incoming>>,
+    /// The end of the journal when data of a primary last took the place of the present data.
+    replaced_to: AtomicU64,
 }
 
 impl Replication {
@@ -419,8 +421,10 @@ impl Replication {
         self.incoming.lock().take()
     }
 
-    /// Data has taken the place of the present data: it belongs to this position.
-    pub fn note_taken_in(&self, position: Option<&(String, u64)>) {
+    /// Data has taken the place of the present data, when the server had written so much itself: it
+    /// belongs to this position.
+    pub fn note_taken_in(&self, position: Option<&(String, u64)>, written: u64) {
+        self.replaced_to.store(written, Relaxed);
         let mut part = self.part.lock();
         part.resumes = position.map(|(history, _)| history.clone());
         (part.earlier, part.end, part.joined) = (None, None, Some(self.term()));
@@ -428,6 +432,13 @@ impl Replication {
         let offset = position.map_or(0, |(_, offset)| *offset);
         self.applied.store(offset, Relaxed);
         self.received.store(offset, Relaxed);
+    }
+
+    /// Whether a write that has ended at this offset of the journal may have gone, because data of
+    /// a primary has taken the place of what this server had. No replica that has this server's
+    /// stream up to there says anything of the write.
+    pub fn may_have_lost(&self, write_offset: u64) -> bool {
+        (1..=self.replaced_to.load(Relaxed)).contains(&write_offset)
     }
 }
 
@@ -458,7 +469,7 @@ mod tests {
     fn offsets_go_on_after_a_promotion() {
         let replication = Replication::new(Some(primary(1)));
         let data = (String::from("history"), 1000);
-        replication.note_taken_in(Some(&data));
+        replication.note_taken_in(Some(&data), 10);
         replication.note_applied(replication.term(), 1500);
         assert_eq!(replication.resumes_at(), Some((String::from("history"), 1500)));
         replication.begin_to_lead("history".into(), 7);
@@ -499,7 +510,9 @@ mod tests {
         replication.note_renamed("own".into(), "other");
         assert_eq!((replication.joined(next), replication.joined(term)), (Some(1000), None));
         replication.begin_to_follow(primary(3), 0, None);
-        replication.note_taken_in(Some(&("history".into(), 500)));
+        replication.note_taken_in(Some(&("history".into(), 500)), 10);
+        assert!(replication.may_have_lost(10) && !replication.may_have_lost(11));
+        assert!(!replication.may_have_lost(0), "there was no write");
         assert_eq!(replication.joined(replication.term()), Some(0));
     }
 

@@ -165,6 +165,49 @@ fn a_replica_takes_nothing_from_another_node_at_its_primarys_address() -> Result
     Ok(())
 }
 
+/// Offsets alone would say that a replica has what nobody has any more.
+#[test]
+fn a_write_that_went_with_an_earlier_term_has_no_copy() -> Result<()> {
+    let deployment = Deployment::start(2, &[])?;
+    let old = deployment.wait_until_whole()?;
+    let new = 1 - old;
+    let mut waiting = deployment.nodes[old].connect()?;
+    let ok = Reply::Status(b"OK".to_vec());
+    ensure!(waiting.call_text("CLIENT DURABILITY MEMORY")? == ok);
+    process::stop(deployment.nodes[new].pid())?;
+    let mut looker = deployment.nodes[old].connect()?;
+    ensure!(looker.call_text("CLIENT KILL TYPE replica")? == Reply::Integer(1));
+    ensure!(waiting.call_text("SET lost 1")? == ok);
+    process::stop(deployment.nodes[old].pid())?;
+    process::resume(deployment.nodes[new].pid())?;
+    wait_until("the other leads", || Ok(deployment.is_primary(new)))
+        .with_context(|| deployment.logs())?;
+    let write = |client: &mut Client| -> Result<()> {
+        ensure!(client.call_text("CLIENT DURABILITY MEMORY")? == ok);
+        for number in 0..30 {
+            let reply = client.call(&["SET", &format!("key:{number}"), &"x".repeat(100)])?;
+            ensure!(reply == ok, "{reply:?}");
+        }
+        Ok(())
+    };
+    write(&mut deployment.nodes[new].connect()?)?;
+    process::resume(deployment.nodes[old].pid())?;
+    wait_until("the old one follows", || Ok(deployment.leader(0..2) == Some(new)))?;
+    wait_until("it has all data", || Ok(figure(&mut looker, "master_link_status")? == "up"))
+        .with_context(|| deployment.logs())?;
+    let reply = deployment.nodes[old].connect()?.call_text("CLUSTER FAILOVER")?;
+    ensure!(reply == ok, "{reply:?}\n{}", deployment.logs());
+    wait_until("the old one leads again", || Ok(deployment.leader(0..2) == Some(old)))
+        .with_context(|| deployment.logs())?;
+    write(&mut deployment.nodes[old].connect()?)?;
+    ensure!(waiting.call_text("EXISTS lost")? == Reply::Integer(0));
+    let reply = waiting.call_text("WAIT 1 1000")?;
+    ensure!(reply == Reply::Integer(0), "{reply:?}");
+    ensure!(waiting.call_text("SET there 1")? == ok);
+    ensure!(waiting.call_text("WAIT 1 10000")? == Reply::Integer(1), "{}", deployment.logs());
+    Ok(())
+}
+
 /// Each knows by which name its files call the history of the data.
 #[test]
 fn members_that_were_stopped_in_order_after_a_failover_have_all_data() -> Result<()> {

@@ -155,7 +155,7 @@ fn take_in(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let incoming = replication.take_incoming().ok_or(CommandError::PRIMARY_CHANGED)?;
     cx.engine.scripts.functions.add(incoming.libraries, Policy::Flush)?;
     replace_all(cx, incoming.keyspace);
-    replication.note_taken_in(incoming.position.as_ref());
+    replication.note_taken_in(incoming.position.as_ref(), cx.engine.journal.end());
     let (history, offset) = incoming.position.unwrap_or_else(|| (random_id(), 0));
     cx.engine.replication_id.lock().clone_from(&history);
     if let Some(changes) = cx.engine.journal.changes() {

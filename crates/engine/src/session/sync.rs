@@ -43,6 +43,15 @@ impl SyncWait {
         (local && enough()) || self.is_in_vain(journal)
     }
 
+    /// Answers that the writes have no copy, wherever.
+    pub fn reply_without_copies(&self, reply: &mut Reply<'_>) {
+        if self.local.is_some() {
+            reply.array(2);
+            reply.integer(0);
+        }
+        reply.integer(0);
+    }
+
     /// Answers how many copies there are, of which so many are at replicas.
     pub fn reply(&self, journal: &dyn Journal, copies: u64, reply: &mut Reply<'_>) {
         if self.is_in_vain(journal) {
