@@ -151,6 +151,8 @@ pub(super) struct Host {
     /// What has arrived while it was stopped.
     pub(super) backlog: Vec<Message>,
     pub(super) journal: Vec<Entry>,
+    /// When it last lost some of that.
+    pub(super) lost_at: Option<u64>,
     /// What its machine has asked it to remember.
     pub(super) remembered: (Lineage, bool),
     /// The cluster as its disk has it, and since when that is old.

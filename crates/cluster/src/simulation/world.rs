@@ -134,6 +134,8 @@ pub(super) struct World {
     pub(super) replies: Vec<(usize, Ticket, Result<(), String>)>,
     pub(super) is_traced: bool,
     pub(super) spike_until: u64,
+    /// Since when the primary of a shard changes its members.
+    changes: BTreeMap<ShardId, u64>,
     /// Until when new links are slow.
     slow_links: BTreeMap<u64, u64>,
 }
@@ -168,6 +170,7 @@ impl World {
                 is_stopped: false,
                 backlog: Vec::new(),
                 journal: Vec::new(),
+                lost_at: None,
                 remembered: Default::default(),
                 kept: None,
                 is_old_since: None,
@@ -200,6 +203,7 @@ impl World {
             replies: Vec::new(),
             is_traced: std::env::var_os("TRACE").is_some(),
             spike_until: 0,
+            changes: BTreeMap::new(),
             slow_links: BTreeMap::new(),
             plan,
         };
@@ -527,6 +531,14 @@ impl World {
             }
             Action::Quorum { epoch, quorum } => {
                 if process.role == (DataRole::Leading { epoch }) {
+                    let own = process.topology.shard_of(node_id(host)).map(|shard| shard.id);
+                    match own {
+                        Some(shard) if quorum.groups.len() > 1 => {
+                            self.changes.entry(shard).or_insert(self.now);
+                        }
+                        Some(shard) => drop(self.changes.remove(&shard)),
+                        None => {}
+                    }
                     process.quorum = quorum;
                     self.settle(host);
                 }
@@ -716,11 +728,17 @@ impl World {
                 (Subject::Shard(shard), WatchEvent::Put(pair)) => {
                     let value: ShardValue = decode(&pair.value).expect("a shard");
                     self.trace(|| format!("etcd: {shard} is {value:?}"));
-                    let members = value.members.clone();
+                    let since = self.changes.get(&shard).copied();
+                    let has_lost = |node: &&NodeId| {
+                        let lost_at = self.hosts[number_of(**node)].lost_at;
+                        lost_at.zip(since).is_some_and(|(lost_at, since)| lost_at >= since)
+                    };
+                    let lost = value.members.iter().filter(has_lost).count();
+                    let is_majority = 2 * lost > value.members.len();
                     let before = self.truth.shards.insert(shard, value);
-                    let is_change = before.is_some_and(|before| before.members != members);
-                    if is_change && self.plan.keeping.loses_data() {
-                        // The members from now on may all have lost their memory meanwhile.
+                    if is_majority && before.is_some() {
+                        // A quorum of those that are members from now on had everything, and has
+                        // lost its memory while this was on its way.
                         self.excuse();
                     }
                 }
@@ -817,10 +835,14 @@ impl World {
         machine.backlog.clear();
         match self.plan.keeping {
             Keeping::Disk | Keeping::Files => {}
-            Keeping::Memory => machine.journal.clear(),
+            Keeping::Memory => {
+                machine.journal.clear();
+                machine.lost_at = Some(self.now);
+            }
             Keeping::Tail => {
                 let lost = self.rng.index(machine.journal.len().min(20) + 1);
                 machine.journal.truncate(machine.journal.len() - lost);
+                machine.lost_at = Some(self.now);
             }
         }
         self.excuse();
