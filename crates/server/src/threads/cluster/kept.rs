@@ -146,6 +146,8 @@ impl Kept {
             // The node was killed as soon as it led.
             self.rename(history.to_owned());
         }
+        // Who has led under that name may have lost all data since: no two histories have one.
+        self.next = random_id();
         let (epoch, _) = self.epoch_of(history, offset);
         self.lineage.cut_to(epoch);
     }
@@ -286,6 +288,10 @@ mod tests {
         let name = led.next.clone();
         led.loaded(&name, 180);
         assert_eq!((led.epoch_of(&name, 180), &led.history), ((11, 170), &name));
+        assert_ne!(led.next, name);
+        // Its data are lost.
+        let name = led.next.clone();
+        led.loaded("of a new server", 0);
         assert_ne!(led.next, name);
         // The last file is older than that.
         kept.loaded("h7", 150);
