@@ -44,8 +44,10 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             cx.may_speak_for_nodes("cluster-promise")?;
             return ask_for_promise(cx, args.bytes()?);
         }
-        if is_one_of(&[b"cluster-node", b"cluster-primary"]) {
-            cx.may_speak_for_nodes("cluster-node")?;
+        for word in ["cluster-node", "cluster-primary"] {
+            if is_one_of(&[word.as_bytes()]) {
+                cx.may_speak_for_nodes(word)?;
+            }
         }
         let introduction = cx.session.introduction.get_or_insert_default();
         introduce(introduction, option, args)?;

@@ -82,16 +82,13 @@ impl Engine {
             && self.replicas.quorum.epoch() <= epoch
     }
 
-    /// Closes a replica that speaks for a node of the cluster without the right to that, or that
-    /// takes this server for another one: either may have come about before others could see the
-    /// replica.
-    pub fn close_if_it_is_wrong_here(&self, replica: &Replica) {
+    /// Whether a replica speaks for a node of the cluster without the right to that, or takes this
+    /// server for another one: either may have come about before others could see the replica.
+    pub fn is_wrong_here(&self, replica: &Replica) -> bool {
         let account = self.users.find(replica.client.names.lock().user());
         let may = account.is_some_and(|account| self.is_of_nodes(&account));
         let speaks_for_nobody = replica.introduction.node.is_some() && !may;
-        if speaks_for_nobody || !self.is_primary_of(&replica.introduction) {
-            replica.client.kill();
-        }
+        speaks_for_nobody || !self.is_primary_of(&replica.introduction)
     }
 
     /// Adds clients that do what their users may do no more.

@@ -37,11 +37,12 @@ impl Serving {
         let replica = Arc::new(Replica::new(client, introduction, from.is_none()));
         replica.hear(base::clock::monotonic_ms());
         self.engine.replicas.add(&replica);
-        self.engine.close_if_it_is_wrong_here(&replica);
         let breaks = self.engine.replication.breaks();
+        let is_wrong_here = self.engine.is_wrong_here(&replica);
         let mut link = Link::new(transport, replica, input, breaks);
         self.log(LogLevel::Notice, &format!("Replica {} asks for synchronization", link.name()));
         match from {
+            _ if is_wrong_here => link.close("it has no right to that, or wants another primary"),
             Some((history, offset)) if self.go_on(&mut link, &history, offset) => {
                 self.engine.replicas.counts.partial.fetch_add(1, Relaxed);
                 // Clients may have asked how far replicas are when it was not there.
