@@ -24,7 +24,7 @@ use super::values::{
 };
 
 const ALL_CORES: &str = "every thread serves clients already; see `threads`";
-const OWN_HANDSHAKES: &str = "handshakes have threads of their own";
+const OWN_HANDSHAKES: &str = "workers shake no hands";
 const NO_FORK: &str = "nothing forks here";
 const NO_DEFRAG: &str = "memory is not defragmented in the background";
 const NO_MODULES: &str = "modules cannot be loaded";

@@ -14,8 +14,8 @@
 //!
 //! That back-end owns a socket and a session that translates. It encrypts the bytes that it is
 //! given, and *holds back* those that the socket does not take. The session also sends bytes of its
-//! own: its part of the handshake, a new key, a warning before it ends. Handshakes have threads of
-//! their own ([`super::handshakes`]): a connection has ended its handshake when it begins.
+//! own: its part of the handshake, a new key, a warning before it ends. Hands are shaken on
+//! other threads ([`super::handshakes`]): a connection has ended its handshake when it begins.
 
 mod any;
 mod carrier;
