@@ -670,12 +670,6 @@ impl Running {
         self.outside.cluster.hand_over(Duration::from_secs(seconds));
     }
 
-    /// Whether a node of a cluster has handed over what it led, or may have. It lets writes go on
-    /// before it stops only where that has failed, and as a replica, which asks nobody.
-    fn has_left_cluster(&self) -> bool {
-        self.engine.cluster.is_enabled() && self.engine.pause.is_handing_over()
-    }
-
     /// Tells the service manager that the server stops. It ends one that does not. So a stop that
     /// is not its own wish, and that may be refused, is reported only when it is certain.
     fn tell_of_stop(&self) {
@@ -719,9 +713,8 @@ impl Running {
                 log.notice("Waiting for replicas before shutting down.");
             }
             // What they are asked with is a part of the stream, which the one that is about to lead
-            // has to have too. In a cluster that one leads already, from where the writes were
-            // held: this server could not go on in its stream from any later place.
-            if !all_have_everything && !self.has_left_cluster() {
+            // has to have too. A node of a cluster that has handed over puts nothing there.
+            if !all_have_everything {
                 engine.replicas.ask();
             }
             std::thread::sleep(REPLICAS_PAUSE);

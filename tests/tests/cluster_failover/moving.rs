@@ -141,13 +141,22 @@ fn what_a_source_has_flushed_is_gone_at_a_quorum_before_all_is_ready() -> Result
     let mut deployment = Deployment::start(1, &[])?;
     deployment.add_shard(2)?;
     let (target, member) = pair_of(&deployment, 1..3)?;
-    deployment.nodes[target].connect()?.call_text("CONFIG SET appendonly yes")?;
     let mut source = deployment.nodes[target].connect()?;
+    source.call_text("CONFIG SET appendonly yes")?;
+    // The cluster knows the move, so that the target keeps what comes, and this sends it instead.
+    stop(deployment.nodes[0].pid())?;
+    deployment.move_slots("one", "0-499", SHARD, OTHER_SHARD)?;
+    wait_until("the target knows of the move", || {
+        let topology = source.call_text("CLUSTER TOPOLOGY")?;
+        Ok(String::from_utf8_lossy(topology.text().unwrap_or_default()).contains("\"one\""))
+    })?;
     let ok = Reply::Status(b"OK".to_vec());
     ensure!(source.call_text("SLOTMOVE BEGIN one 0-499 1 1")? == ok);
     ensure!(source.call_text("SET k2 7")? == ok);
     let ready = |source: &mut Client| -> Result<bool> {
-        Ok(source.call_text("SLOTMOVE READY FSYNC")? == Reply::Integer(1))
+        let reply = source.call_text("SLOTMOVE READY FSYNC")?;
+        ensure!(!reply.is_error(), "{reply:?}");
+        Ok(reply == Reply::Integer(1))
     };
     wait_until("the key is at both", || ready(&mut source))?;
     stop(deployment.nodes[member].pid())?;

@@ -52,6 +52,12 @@ impl<'e> Acknowledger<'e> {
         self.say(offset, wire)
     }
 
+    /// Tells the primary, which has asked at this offset, as soon as that is applied too. A primary
+    /// that hands over asks last, and waits until a replica has all of its stream.
+    pub(super) fn answer_behind(&mut self, offset: u64) {
+        (self.asked, self.said_at) = (Some(offset), None);
+    }
+
     fn say(&mut self, applied: u64, wire: &mut Wire) -> Result<(), Trouble> {
         // It says no more of the file than of itself.
         let synced = self.engine.synced_position().map(|synced| synced.min(applied));

@@ -220,9 +220,13 @@ impl<'e> Applier<'e> {
                 self.pass_on(term, units.around());
                 // No thread waits inside its gate.
                 *gate = None;
-                if let Some(own) = acknowledger {
+                match acknowledger {
+                    Some(own) if self.engine.cluster.is_enabled() && next + 1 == units.len() => {
+                        own.answer_behind(unit.begin());
+                    }
                     // It does not count the request itself.
-                    own.answer(unit.begin(), wire)?;
+                    Some(own) => own.answer(unit.begin(), wire)?,
+                    None => {}
                 }
             }
             let offset = unit.end.wrapping_add(ahead);

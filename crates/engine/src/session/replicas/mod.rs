@@ -32,6 +32,9 @@ use crate::session::sync::SyncWait;
 /// gone.
 const SILENCE_MS: u64 = 1500;
 
+/// What asks replicas how far they are. It is a part of the stream.
+pub const GETACK: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+
 /// How a replica stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

@@ -32,6 +32,7 @@ use base::limits;
 use engine::engine::Engine;
 use engine::host::LogLevel;
 use engine::journal::backlog::Reader;
+use engine::session::replicas::GETACK;
 use engine::session::replicas::introduction::Loads;
 use mio::{Events, Poll, Token, Waker};
 use persist::cuts::Cuts;
@@ -60,8 +61,6 @@ const SLOWED_LINE_MS: u64 = 60_000;
 
 /// What a primary sends now and then, so that its replicas know that it lives.
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
-/// What makes them say how far they are.
-const GETACK: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
 /// Starts the thread.
 ///
@@ -238,15 +237,19 @@ impl Serving {
     /// Puts a command into the stream, unless that is the stream of another primary. The next
     /// effect names its database anew: nobody knows here which one is selected.
     fn put(&self, command: &[u8]) {
+        let engine = &self.engine;
         // Inside the gate this server stays what it is.
         let inside = self.gate.enter();
-        let leads = !self.engine.replication.is_replica();
-        if leads {
-            self.engine.journal.append_raw(command, None);
+        // Where a node has held writes, another one begins: with anything behind that in its
+        // journal this server could not go on in the stream of the other. See `ask_as_last`.
+        let hands_over = engine.cluster.is_enabled() && engine.pause.is_handing_over();
+        let may_append = !engine.replication.is_replica() && !hands_over;
+        if may_append {
+            engine.journal.append_raw(command, None);
         }
         drop(inside);
-        if leads {
-            self.engine.journal.notify();
+        if may_append {
+            engine.journal.notify();
         }
     }
 
