@@ -13,7 +13,7 @@
 //! PSYNC history offset [FAILOVER]             +FULLRESYNC history offset | +CONTINUE [history [end]]
 //! ```
 //!
-//! The end is how far the stream reached right then. Only who asks for it by `continue-end` is told.
+//! The end is how far the stream reached right then. Who asks for it by `continue-end` is told.
 //!
 //! The offset that PSYNC names is that of the first byte that the replica wants. A primary that
 //! does not know PSYNC is asked with SYNC, and sends the file at once.

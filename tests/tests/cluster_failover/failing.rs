@@ -119,7 +119,10 @@ fn a_failover_waits_for_a_script_and_costs_no_lease() -> Result<()> {
     std::thread::sleep(Duration::from_millis(200));
     let reply = deployment.nodes[1 - old].connect()?.call_text("CLUSTER FAILOVER")?;
     ensure!(matches!(busy.receive()?, Received::Reply(Reply::Integer(1))), "the script ends");
-    wait_until("somebody takes writes", || Ok(deployment.primary().is_some()))?;
+    if !reply.is_error() {
+        wait_until("the other leads", || Ok(deployment.primary() == Some(1 - old)))?;
+    }
+    deployment.wait_until_whole()?;
     writer.wait_for_more(50)?;
     let log = deployment.nodes[old].log();
     ensure!(!log.contains("The lease at etcd has ended"), "{reply:?}\n{}", deployment.logs());

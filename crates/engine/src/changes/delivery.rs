@@ -375,8 +375,8 @@ impl Engine {
         let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
             return;
         };
-        // A replica keeps it: its primary may be lost, and others then go on here. So does a node of
-        // a cluster, which knows by the history's name to which epoch its data belong.
+        // A replica keeps it: its primary may be lost, and others then go on here. So does a node
+        // of a cluster, which knows by the history's name to which epoch its data belong.
         let is_kept = self.replication.is_replica() || self.cluster.is_enabled();
         if !self.followers.is_empty() || is_kept {
             backlog.note_use(monotonic);

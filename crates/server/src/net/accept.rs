@@ -1,5 +1,5 @@
-//! The acceptor: one thread that takes new connections and gives them to workers, those of TLS after
-//! their handshake.
+//! The acceptor: one thread that takes new connections and gives them to workers, those of TLS
+//! after their handshake.
 //!
 //! One thread for all listeners distributes connections evenly. Sockets shared by all workers would
 //! not: the first worker to wake would take most.
@@ -30,13 +30,13 @@ pub struct Listener {
     source: Box<dyn Source>,
     speaks: Speaks,
     /// Connections may wait there.
-    is_due: bool,
+    may_wait: bool,
 }
 
 impl Listener {
     fn new(source: Box<dyn Source>, speaks: Speaks) -> Listener {
         // Some may have come before it is looked after.
-        Listener { source, speaks, is_due: true }
+        Listener { source, speaks, may_wait: true }
     }
 
     /// A TCP socket that listens and does not block.
@@ -191,7 +191,7 @@ impl Accepting {
                     Token(token) if token >= LISTENERS => {
                         // It may have been of one that is put away.
                         if let Some(listener) = self.listeners.get_mut(token - LISTENERS) {
-                            listener.is_due = true;
+                            listener.may_wait = true;
                         }
                     }
                     _ => self.handshakes.own().step(self.poll.registry(), event),
@@ -204,8 +204,8 @@ impl Accepting {
             // Events of listeners may be among those that were not taken.
             let accepted = (0..self.listeners.len())
                 .filter_map(|index| {
-                    let is_due = self.listeners[index].is_due || count == EVENTS;
-                    is_due.then(|| self.accept_some(index))
+                    let may_wait = self.listeners[index].may_wait || count == EVENTS;
+                    may_wait.then(|| self.accept_some(index))
                 })
                 .max();
             pause = accepted.unwrap_or(Outcome::All).pause();
@@ -245,23 +245,23 @@ impl Accepting {
     /// for a moment at most.
     fn accept_some(&mut self, index: usize) -> Outcome {
         for _ in 0..limits::ACCEPTS_PER_TURN {
-            let Listener { source, speaks, is_due } = &mut self.listeners[index];
+            let Listener { source, speaks, may_wait } = &mut self.listeners[index];
             let speaks = *speaks;
             match source.accept(&self.engine.config.load()) {
                 Ok(accepted) => self.admit(accepted, speaks),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    *is_due = false;
+                    *may_wait = false;
                     return Outcome::All;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    *is_due = true;
+                    *may_wait = true;
                     self.log(Frequent::Accept, &|| format!("Accepting client connection: {error}"));
                     return Outcome::Failed;
                 }
             }
         }
-        self.listeners[index].is_due = true;
+        self.listeners[index].may_wait = true;
         Outcome::Part
     }
 
