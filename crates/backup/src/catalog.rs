@@ -6,8 +6,11 @@ use crate::manifest::{MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
 use crate::storage::{self, Store};
 
-/// How the names of files begin that this program writes besides the list.
-const PREFIXES: [&str; 2] = ["base-", "stream-"];
+/// How the names of files begin and end that this program writes besides the list. There are eight
+/// digits or more in between.
+const NAMES: [(&str, &str); 2] = [("base-", ".rdb"), ("stream-", ".aof")];
+/// What follows where a file was not complete.
+const BEGUN: &str = ".part";
 
 /// See the module's text.
 pub(crate) struct Catalog {
@@ -15,23 +18,80 @@ pub(crate) struct Catalog {
     pub(crate) manifest: Manifest,
     /// The list as the store has it.
     written: Option<Vec<u8>>,
+    /// Files that the list names, and that are not there.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Whether this program gives such a name to a base or a segment.
+fn is_own(name: &str) -> bool {
+    NAMES.iter().any(|(begin, end)| {
+        let digits = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+        digits.is_some_and(|own| own.len() >= 8 && own.bytes().all(|byte| byte.is_ascii_digit()))
+    })
 }
 
 impl Catalog {
     /// Makes the store ready, and removes what a run that was killed has left.
     pub(crate) fn open(store: Arc<dyn Store>) -> Result<Catalog, String> {
+        let mut catalog = Catalog::find(store)?;
+        if catalog.written.is_none() {
+            // Before any other file: none counts without a list.
+            catalog.save()?;
+        }
+        Ok(catalog)
+    }
+
+    /// The same of a store that has a list.
+    pub(crate) fn open_existing(store: Arc<dyn Store>) -> Result<Catalog, String> {
+        let catalog = Catalog::find(store)?;
+        match catalog.written {
+            Some(_) => Ok(catalog),
+            None => {
+                Err(format!("{}: there is no backup: {MANIFEST} is missing", catalog.store.name()))
+            }
+        }
+    }
+
+    fn find(store: Arc<dyn Store>) -> Result<Catalog, String> {
         store.prepare()?;
         let written = storage::read_all(&*store, MANIFEST)?;
+        let files = store.files()?;
+        let in_store = |problem: String| format!("{}: {problem}", store.name());
         let manifest = match &written {
-            Some(bytes) => {
-                Manifest::parse(bytes).map_err(|problem| format!("{}: {problem}", store.name()))?
-            }
-            None => Manifest::new(),
+            Some(bytes) => Manifest::parse(bytes).map_err(in_store)?,
+            // A list that cannot be read just now must not cost what it names.
+            None => match files.iter().find(|name| is_own(name) || *name == MANIFEST) {
+                Some(file) => {
+                    return Err(in_store(format!(
+                        "{file} is there, but {MANIFEST} cannot be found: put it back, or use \
+                         another place. Nothing was changed"
+                    )));
+                }
+                None => Manifest::new(),
+            },
         };
-        let mut catalog = Catalog { store, manifest, written };
-        catalog.forget_lines_without_base()?;
-        catalog.remove_unlisted()?;
+        let mut catalog = Catalog { store, manifest, written, missing: Vec::new() };
+        catalog.forget_missing(&files)?;
+        if catalog.missing.is_empty() {
+            catalog.forget_lines_without_base()?;
+            catalog.remove_unlisted(&files)?;
+        }
         Ok(catalog)
+    }
+
+    /// Takes those out of the list that are not there. What was behind them stays where it is, for
+    /// this run.
+    fn forget_missing(&mut self, files: &[String]) -> Result<(), String> {
+        let unseen = self.manifest.files().filter(|file| !files.contains(&file.name));
+        for name in unseen.map(|file| file.name.clone()) {
+            if self.store.read(&name)?.is_none() {
+                self.missing.push(name);
+            }
+        }
+        let is_there = |file: &StoredFile| !self.missing.contains(&file.name);
+        self.manifest.bases.retain(|base| is_there(&base.file));
+        self.manifest.segments.retain(|segment| is_there(&segment.file));
+        Ok(())
     }
 
     /// A run that is killed before its first base is complete leaves a stream behind nothing.
@@ -42,12 +102,15 @@ impl Catalog {
         if self.manifest.segments.len() < count { self.save() } else { Ok(()) }
     }
 
-    fn remove_unlisted(&self) -> Result<(), String> {
-        for name in self.store.files()? {
-            let is_own = PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-                || name.starts_with(MANIFEST) && name != MANIFEST;
-            if is_own && !self.manifest.files().any(|file| file.name == name) {
-                self.store.remove(&name)?;
+    fn remove_unlisted(&self, files: &[String]) -> Result<(), String> {
+        for name in files {
+            let begun = name.strip_suffix(BEGUN);
+            let is_left = match begun {
+                Some(begun) => is_own(begun) || begun == MANIFEST,
+                None => is_own(name) && !self.manifest.files().any(|file| file.name == *name),
+            };
+            if is_left {
+                self.store.remove(name)?;
             }
         }
         Ok(())
@@ -89,5 +152,28 @@ impl Catalog {
     /// Removes files that the list does not name any more.
     pub(crate) fn remove(&self, files: &[StoredFile]) -> Result<(), String> {
         files.iter().try_for_each(|file| self.store.remove(&file.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_this_program_gives_are_its_own() {
+        for name in ["base-00000001.rdb", "stream-00000012.aof", "stream-123456789.aof"] {
+            assert!(is_own(name), "{name}");
+        }
+        for name in [
+            "base-system.tar",
+            "base-1.rdb",
+            "stream-notes.txt",
+            "base-00000001.rdb.part",
+            "base-00000001.aof",
+            "base-0000000x.rdb",
+            "manifest.json.bak",
+        ] {
+            assert!(!is_own(name), "{name}");
+        }
     }
 }

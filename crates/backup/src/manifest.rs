@@ -12,6 +12,8 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "dunlin-backup";
 /// The version that this program writes, and the newest that it reads.
 const VERSION: u32 = 1;
+/// No offset, and no number of a file, is larger.
+const LARGEST: u64 = i64::MAX as u64;
 
 /// A file of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,6 +121,23 @@ impl Manifest {
         };
         if let Some(file) = self.files().find(|file| !is_plain(&file.name)) {
             return Err(format!("'{}' is no name of a file", file.name));
+        }
+        let mut names: Vec<&str> = self.files().map(|file| file.name.as_str()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() < count {
+            return Err("it names a file twice".to_owned());
+        }
+        let number = |name: &&str| name.split(['-', '.']).nth(1)?.parse::<u64>().ok();
+        let last = names.iter().filter_map(number).max().unwrap_or(0);
+        if self.next <= last || self.next > LARGEST {
+            return Err(format!("{} is no number of a next file", self.next));
+        }
+        let ends = self.segments.iter().map(|segment| segment.to);
+        let offsets = self.bases.iter().map(|base| base.position.offset).chain(ends);
+        if let Some(offset) = offsets.max().filter(|offset| *offset > LARGEST) {
+            return Err(format!("{offset} is no offset"));
         }
         match self.segments.iter().find(|segment| segment.to < segment.from.offset) {
             Some(segment) => Err(format!("{} ends before it begins", segment.file.name)),

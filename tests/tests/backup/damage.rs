@@ -59,6 +59,51 @@ fn a_flipped_bit_is_found_wherever_it_is() {
     }
 }
 
+/// It may be there again when it is looked at next.
+#[test]
+fn a_store_whose_list_cannot_be_found_is_left_alone() {
+    let (store, work) = (directory(), directory());
+    filled(store.path());
+    let server = start(Target::Dunlin);
+    let before = files(store.path());
+    let (list, elsewhere) = (store.path().join("manifest.json"), work.path().join("list"));
+    fs::rename(&list, &elsewhere).unwrap();
+    let said = back_up(server.port(), store.path(), &[]).bad();
+    assert!(said.contains("manifest.json cannot be found"), "{said}");
+    about(store.path(), &["--keep", "1"]).bad();
+    fs::rename(&elsewhere, &list).unwrap();
+    assert_eq!(files(store.path()), before);
+    about(store.path(), &["--verify"]).good();
+}
+
+#[test]
+fn files_of_others_stay() {
+    let store = directory();
+    let names = ["base-system.tar", "stream-notes.txt", "manifest.json.bak", "base-1.rdb"];
+    for name in names {
+        fs::write(store.path().join(name), "mine").unwrap();
+    }
+    filled(store.path());
+    for name in names {
+        assert_eq!(fs::read_to_string(store.path().join(name)).unwrap(), "mine", "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_misses_a_file_says_so_and_begins_anew() {
+    let (store, work) = (directory(), directory());
+    filled(store.path());
+    let is_stream = |path: &&PathBuf| path.to_str().unwrap().contains("stream-");
+    fs::remove_file(files(store.path()).iter().find(is_stream).unwrap()).unwrap();
+    let server = start(Target::Dunlin);
+    server.connect().unwrap().call(&["SET", "new", "1"]).unwrap();
+    let said = back_up(server.port(), store.path(), &[]).bad();
+    assert!(said.contains("is missing"), "{said}");
+    about(store.path(), &["--verify"]).good();
+    restore(store.path(), &work.path().join("to"), &[]).good();
+    back_up(server.port(), store.path(), &[]).good();
+}
+
 #[test]
 fn a_list_that_is_none_is_refused() {
     let (store, work) = (directory(), directory());

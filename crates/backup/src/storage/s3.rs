@@ -243,7 +243,8 @@ impl Inner {
             }
             // There is nothing in it.
             416 if from == 0 => 0,
-            404 if answer.code() != Some("NoSuchBucket") => return Ok(None),
+            // Anybody in between may say 404.
+            404 if answer.code() == Some("NoSuchKey") => return Ok(None),
             412 => return Err("it has changed while it was read".to_owned()),
             _ => return Err(answer.problem()),
         };
