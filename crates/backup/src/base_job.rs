@@ -26,6 +26,8 @@ pub(crate) struct BaseJob {
     offset: Arc<AtomicU64>,
     /// When the stream has reached that.
     reached: Option<Moment>,
+    /// It comes over a connection of its own.
+    pub(crate) is_beside: bool,
 }
 
 impl BaseJob {
@@ -42,7 +44,8 @@ impl BaseJob {
             let contents = verify::check_base(&*store, &file)?;
             Ok(base_of(file, line, position, time, contents, product))
         });
-        BaseJob { thread, offset: Arc::new(AtomicU64::new(UNKNOWN)), reached: None }
+        let offset = Arc::new(AtomicU64::new(UNKNOWN));
+        BaseJob { thread, offset, reached: None, is_beside: false }
     }
 
     /// Receives all data over a link of its own.
@@ -71,7 +74,7 @@ impl BaseJob {
             let position = Position { history, offset };
             Ok(base_of(file, line, position, time, contents, told.product))
         });
-        BaseJob { thread, offset, reached: None }
+        BaseJob { thread, offset, reached: None, is_beside: true }
     }
 
     /// The stream has come so far.

@@ -89,7 +89,7 @@ fn position_of(contents: &Contents, file: &StoredFile) -> Option<Position> {
 
 /// Removes what need not be kept.
 pub(crate) fn prune(options: &Take, store: Arc<dyn Store>) -> Result<(), String> {
-    let mut catalog = Catalog::open(store)?;
+    let mut catalog = Catalog::open_existing(store)?;
     let old = options.retention.apply(&mut catalog.manifest, Moment::now());
     catalog.save()?;
     catalog.remove(&old)?;
@@ -107,6 +107,9 @@ pub(crate) fn take(
     interrupt: &Interrupt,
 ) -> Result<(), String> {
     let catalog = Catalog::open(store)?;
+    for file in &catalog.missing {
+        say(&format!("{file} is missing, which the list names: a new base begins"));
+    }
     let mut run = Run::new(address, options, catalog, interrupt);
     let mut pause = FIRST_PAUSE_MS;
     loop {
@@ -182,6 +185,8 @@ impl<'r> Run<'r> {
         let line = manifest.last_line();
         // A plain file that was taken in has no stream behind it, but may say where it belongs.
         let (reached, newest) = manifest.end_of(line).unzip();
+        // What follows a file that is gone is of no use.
+        let reached = reached.filter(|_| catalog.missing.is_empty());
         Run {
             address,
             options,
@@ -387,11 +392,22 @@ impl<'r> Run<'r> {
                 return Ok(());
             }
             let job = self.job.take().expect("it is there");
+            let is_beside = job.is_beside;
             match job.finish() {
+                Ok(base) if is_beside && !self.is_of_line(base.position) => {
+                    self.give_up_base(&base).map_err(Ended::Failed)?;
+                    let history = base.position.history;
+                    return Err(Ended::Lost(format!(
+                        "the address leads to another server by now, with the history {history}"
+                    )));
+                }
                 Ok(base) => self.list_base(base).map_err(Ended::Failed)?,
                 Err(problem) if self.options.follow => {
                     say(&format!("{now}: no base: {problem}"));
                     self.no_base_before = Moment(now.0 + AFTER_NO_BASE_MS);
+                    // What the user has asked for, and a line without one, want it still.
+                    let has_one = !self.catalog.manifest.bases_of(self.line).is_empty();
+                    self.wants_base = !has_one || self.options.full && self.new_bases == 0;
                 }
                 Err(problem) => return Err(Ended::Failed(problem)),
             }
@@ -402,7 +418,7 @@ impl<'r> Run<'r> {
             .options
             .base_every_ms
             .is_some_and(|every| newest.is_none_or(|newest| now.0 >= newest.saturating_add(every)));
-        if self.wants_base || is_old && now >= self.no_base_before {
+        if (self.wants_base || is_old) && now >= self.no_base_before {
             self.wants_base = false;
             let name = self.catalog.new_name("base", "rdb");
             let store = Arc::clone(&self.catalog.store);
@@ -416,13 +432,30 @@ impl<'r> Run<'r> {
     /// Waits for a base that is under way, and lists it.
     fn finish_job(&mut self) -> Result<(), String> {
         let Some(job) = self.job.take() else { return Ok(()) };
+        let is_beside = job.is_beside;
         match job.finish() {
+            Ok(base) if is_beside && !self.is_of_line(base.position) => self.give_up_base(&base),
             Ok(base) => self.list_base(base),
             Err(problem) => {
                 say(&format!("{}: no base: {problem}", Moment::now()));
                 Ok(())
             }
         }
+    }
+
+    /// Whether a base is of the data whose stream this line has. It comes over a connection of its
+    /// own, and by a name that may lead to another server by then.
+    fn is_of_line(&self, at: Position) -> bool {
+        let has_grown = |position: Position| position.history == at.history;
+        let manifest = &self.catalog.manifest;
+        self.reached.is_some_and(has_grown)
+            || manifest.bases_of(self.line).iter().any(|base| has_grown(base.position))
+            || manifest.segments_of(self.line).any(|segment| has_grown(segment.from))
+    }
+
+    fn give_up_base(&mut self, base: &Base) -> Result<(), String> {
+        say(&format!("no base: {} is not of the history of the stream", base.position));
+        self.catalog.remove(std::slice::from_ref(&base.file))
     }
 
     fn list_base(&mut self, base: Base) -> Result<(), String> {
@@ -445,6 +478,10 @@ impl<'r> Run<'r> {
                 self.catalog.save()?;
                 self.catalog.remove(&old)?;
             }
+        }
+        if !self.catalog.missing.is_empty() {
+            let files = self.catalog.missing.join(", ");
+            return Err(format!("{files}: missing, so that what was before is lost in part"));
         }
         let manifest = &self.catalog.manifest;
         match manifest.end_of(self.line) {

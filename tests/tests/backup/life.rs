@@ -138,6 +138,33 @@ fn a_link_that_is_cut_is_made_again() {
     restore(store.path(), &work.path().join("to"), &["--at", &place(&at)]).good();
 }
 
+/// The stream goes on where it was, and a base comes over a connection of its own.
+#[test]
+fn a_base_of_another_server_at_the_address_is_no_base_of_the_stream() {
+    let (store, work) = (directory(), directory());
+    let (one, other) = (start(Target::Dunlin), start(Target::Dunlin));
+    let proxy = Proxy::start(one.port()).unwrap();
+    other.connect().unwrap().call(&["SET", "whose", "other"]).unwrap();
+    let mut client = one.connect().unwrap();
+    client.call(&["SET", "whose", "one"]).unwrap();
+    let (log, options) = (work.path().join("log"), ["--base-every", "1s"]);
+    let mut following = Following::start(proxy.port(), store.path(), &log, &options);
+    following.wait_for("is complete");
+    proxy.lead_to(other.port());
+    following.wait_for("is not of the history of the stream");
+    // The address leads back, and the stream goes on or begins anew.
+    proxy.lead_to(one.port());
+    client.call(&["SET", "whose", "still one"]).unwrap();
+    let at = position(&mut client);
+    wait_until_stored(store.path(), at.1);
+    following.end();
+    about(store.path(), &["--verify"]).good();
+    let to = work.path().join("to");
+    restore(store.path(), &to, &["--at", &place(&at)]).good();
+    let restored = serve(Target::Dunlin, &to).connect().unwrap().call_text("GET whose").unwrap();
+    assert_eq!(restored, Reply::Bulk(b"still one".to_vec()));
+}
+
 #[test]
 fn what_is_no_stream_leaves_what_was_there() {
     let store = directory();
