@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, wait_until};
 use tests::process::{ask_to_end, resume, stop};
-use tests::replication::follow;
+use tests::proxy::Proxy;
+use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
 use crate::deployment::{Deployment, start, wait_until_alike};
@@ -255,6 +256,33 @@ fn a_target_that_does_not_want_to_lead_ends_it() -> Result<()> {
 }
 
 /// A server that stops waits for its replicas, and so for the one that is to lead.
+/// The other one leads by then: a server that led again would be the second primary.
+#[test]
+fn an_answer_that_is_lost_makes_no_second_primary() -> Result<()> {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let (primary, replica) =
+        (Server::start(Target::Dunlin, &options)?, Server::start(Target::Dunlin, &options)?);
+    let proxy = Proxy::start(replica.port())?;
+    // It is known by an address that leads there through the proxy.
+    let port = proxy.port().to_string();
+    ensure!(
+        !replica.connect()?.call(&["CONFIG", "SET", "replica-announce-port", &port])?.is_error()
+    );
+    follow(&replica, primary.port())?;
+    catch_up(&primary, &replica)?;
+    let mut client = primary.connect()?;
+    ensure!(client.call_text("SET k 1")? == Reply::Status(b"OK".to_vec()));
+    proxy.lose_answer_to(b"FAILOVER");
+    ensure!(client.call_text("FAILOVER")? == Reply::Status(b"OK".to_vec()));
+    wait_until("the other one leads", || is(&replica, "role", "master"))?;
+    wait_until("the old one follows", || is(&primary, "master_link_status", "up"))
+        .with_context(|| primary.log())?;
+    ensure!(is(&primary, "master_failover_state", "no-failover")?, "{}", primary.log());
+    ensure!(said(&mut client, "SET k 2")?.starts_with("READONLY"), "two servers take writes");
+    ensure!(said(&mut replica.connect()?, "SET k 3")? == "OK");
+    Ok(())
+}
+
 #[test]
 fn a_server_that_stops_hands_over_first() -> Result<()> {
     let forced = |port: u16| format!("FAILOVER TO 127.0.0.1 {port} FORCE TIMEOUT 100");

@@ -11,6 +11,7 @@ use engine::engine::Engine;
 use engine::replication::LinkState;
 use parking_lot::Mutex;
 use process::thread;
+use replication::LinkError;
 use replication::handshake::{Handshake, Introduction, Offer, SYNC, Step, Wanted};
 use replication::id::HistoryId;
 use replication::line::Lines;
@@ -36,6 +37,9 @@ const PAUSE_OF_SYNCS: (Duration, Duration) = (Duration::from_secs(1), Duration::
 /// The same after data that is not understood.
 const PAUSE_OF_STRANGE_DATA: (Duration, Duration) =
     (Duration::from_secs(10), Duration::from_secs(600));
+
+/// How a primary refuses PSYNC with FAILOVER, as far as an error shows it as it is.
+const LEADS_ALREADY: &str = "be sent to a master";
 
 /// A line that says the same as the one before is logged no more often than that.
 const SAID_AGAIN: Duration = Duration::from_secs(10);
@@ -83,11 +87,14 @@ struct Follower {
     stopping: Arc<AtomicBool>,
     failures: Failures,
     term: u64,
+    /// The replica that is to lead was asked in this term, and its answer did not come.
+    is_unanswered: bool,
 }
 
 impl Follower {
     fn new(means: Means, stopping: Arc<AtomicBool>) -> Follower {
-        Follower { means, stopping, failures: Failures::default(), term: 0 }
+        let failures = Failures::default();
+        Follower { means, stopping, failures, term: 0, is_unanswered: false }
     }
 
     fn run(mut self) {
@@ -100,6 +107,7 @@ impl Follower {
             let (term, primary) = self.means.engine.replication.assignment();
             if term != self.term {
                 (self.term, self.failures) = (term, Failures::default());
+                self.is_unanswered = false;
             }
             // A node of a cluster may be the replica of nobody.
             let Some(primary) = primary.filter(|own| own.port != 0) else {
@@ -212,8 +220,16 @@ impl Follower {
             ..introduction(&config)
         };
         let offer = shake_hands(&term, &mut wire, introduction, wanted);
-        if asks && matches!(offer, Ok(_) | Err(Trouble::Protocol(_))) {
-            handing_over.note_answer(offer.is_ok());
+        if asks {
+            // One that leads by a request whose answer was lost refuses the next. If this server
+            // led again, there would be two primaries.
+            let was_asked = self.is_unanswered;
+            let leads = |error: &LinkError| was_asked && error.to_string().contains(LEADS_ALREADY);
+            match &offer {
+                Ok(_) => handing_over.note_answer(true),
+                Err(Trouble::Protocol(error)) => handing_over.note_answer(leads(error)),
+                Err(_) => self.is_unanswered = true,
+            }
         }
         let offer = offer?;
         let mut with_offsets = true;
