@@ -136,9 +136,9 @@ impl Failover {
     }
 }
 
-/// Where others reach a replica.
+/// Where others reach a replica, if it has said where it listens.
 fn address_of(replica: &Replica) -> Option<PrimaryAddress> {
-    let port = u16::try_from(replica.introduction.listening_port).ok()?;
+    let port = u16::try_from(replica.introduction.listening_port).ok().filter(|port| *port != 0)?;
     Some(PrimaryAddress { host: replica.address().into_bytes(), port })
 }
 
