@@ -176,6 +176,37 @@ fn a_stopped_replica_makes_writes_not_durable() -> Result<()> {
 }
 
 /// Writes in pipelines until the primary is gone. Returns how many were acknowledged.
+/// Its replica has the stream of the primary, and none of these writes.
+#[test]
+fn what_a_writable_replica_writes_itself_has_no_replica() -> Result<()> {
+    let first = primary(&[])?;
+    let middle = follower(Target::Dunlin, &[("replica-read-only", "no")], &first)?;
+    let last = Server::start(Target::Dunlin, &[])?;
+    let port = middle.port().to_string();
+    ensure!(!last.connect()?.call(&["REPLICAOF", "127.0.0.1", &port])?.is_error());
+    let mut client = middle.connect()?;
+    wait_until("it has a replica", || Ok(number(&mut client, "connected_slaves")? == 1))?;
+    say(&mut first.connect()?, "SET first 2")?;
+    wait_until("all have it", || Ok(say(&mut last.connect()?, "GET first")? == "2"))?;
+    expect(&mut client, "CLIENT DURABILITY REPLICAS 1", "OK")?;
+    for _ in 0..2 {
+        let said = say(&mut client, "SET own 1")?;
+        ensure!(said.starts_with("NODURABLE"), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_transaction_has_no_position_before_its_end() -> Result<()> {
+    let server = primary(&[("appendonly", "yes")])?;
+    let mut client = server.connect()?;
+    say(&mut client, "MULTI")?;
+    say(&mut client, "SET k v")?;
+    let said = say(&mut client, "CLIENT POSITION")?;
+    ensure!(said.contains("not allowed inside a transaction"), "{said}");
+    Ok(())
+}
+
 fn write_until_gone(client: &mut Client, mut kill: impl FnMut(usize)) -> Result<usize> {
     let mut acknowledged = 0;
     for batch in 0.. {

@@ -36,7 +36,8 @@ const SUBCOMMANDS: &[Command] = &Group::Connection.under("client").rows([
     row("no-evict", no_evict, 3, OTHERS | OF_CONNECTION, NO_KEYS),
     row("no-touch", no_touch, 3, OWN | OF_CONNECTION, NO_KEYS),
     row("pause", pause, -3, OTHERS | STOPS_THE_WORLD, NO_KEYS),
-    row("position", position, 2, OWN | OF_CONNECTION | FOLLOWS, NO_KEYS),
+    // A transaction's own writes have no position before its end.
+    row("position", position, 2, OWN | OF_CONNECTION | FOLLOWS | NO_MULTI, NO_KEYS),
     row("readafter", readafter, -3, CHOOSES, NO_KEYS),
     row("reply", reply, 3, OWN | OF_CONNECTION, NO_KEYS),
     row("setinfo", setinfo, 4, OWN | OF_CONNECTION, NO_KEYS),

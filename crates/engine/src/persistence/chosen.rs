@@ -111,11 +111,12 @@ impl Engine {
         if sync.of_shard && !self.config.load().cluster_enabled {
             return Reached::Never("this server is no node of a cluster");
         }
-        if sync.is_over(journal, || self.copies_of(sync)) && !sync.is_in_vain(journal) {
-            return Reached::Yes;
-        }
+        // What its replicas have says nothing of them.
         if sync.replicas > 0 && self.replication.is_replica() {
             return Reached::Never("this server is a replica, whose own writes go nowhere");
+        }
+        if sync.is_over(journal, || self.copies_of(sync)) && !sync.is_in_vain(journal) {
+            return Reached::Yes;
         }
         if sync.is_in_vain(journal) {
             return Reached::Never("there is no append-only file");

@@ -235,7 +235,8 @@ impl Engine {
             cx.note_dependence();
         }
         if holds && missed.is_none() {
-            let has_written = cx.session.write_offset > before;
+            // What a replica writes beside the stream of its primary moves no offset.
+            let has_written = appended > 0 || cx.session.write_offset > before;
             cx.note_owed(from, may_write, has_written);
         }
         // The end of the context unlocks the slots.
