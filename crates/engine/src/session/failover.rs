@@ -162,6 +162,12 @@ mod tests {
     }
 
     #[test]
+    fn who_does_not_say_where_it_listens_has_no_address() {
+        assert_eq!(address_of(&replica(0)), None);
+        assert_eq!(address_of(&replica(7)), Some(address(7)));
+    }
+
+    #[test]
     fn the_one_that_has_everything_takes_over() {
         let (replicas, failover) = (Replicas::default(), Failover::default());
         let (one, other) = (replica(1), replica(2));
