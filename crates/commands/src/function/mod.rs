@@ -31,6 +31,7 @@ fn call(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandRe
     run::show(cx, args);
     let name = args.bytes()?;
     let found = cx.engine.scripts.functions.find(name);
+    cx.depend_on_libraries();
     let (library, index) = found.ok_or(CommandError::text("ERR Function not found"))?;
     let function = &library.functions[index];
     let bad = |_| CommandError::text("ERR Bad number of keys provided");

@@ -4,8 +4,8 @@ use super::{delete, dump, fcall, fcall_ro, flush, kill, list, load, restore, sta
 use engine::command::{
     ACCESS, ALLOW_BUSY, Argument, ArgumentKind, DENYOOM, DEPENDS_ON_SUBCOMMAND, Docs, Flags, Group,
     KeySpec, MAY_REPLICATE, MOVABLE_KEYS, NO_KEYS, NO_MANDATORY_KEYS, NOSCRIPT, READONLY, RO, RW,
-    SCRIPT_BY_NAME, SKIP_MONITOR, STALE, STOPS_THE_WORLD, UPDATE, WRITE, argument, docs,
-    docs_of_help, key, one_of, word,
+    SCRIPT_BY_NAME, SHOWS_LIBRARIES, SKIP_MONITOR, STALE, STOPS_THE_WORLD, UPDATE, WRITE, argument,
+    docs, docs_of_help, key, one_of, word,
 };
 use engine::engine::{Command, Family, row};
 use engine::handler::help::{container, help};
@@ -34,11 +34,11 @@ const COMMANDS: &[Command] = &Group::Scripting.rows([
 
 const SUBCOMMANDS: &[Command] = &Group::Scripting.under("function").rows([
     row("delete", delete, 3, OF_LIBRARIES, NO_KEYS),
-    row("dump", dump, 2, NOSCRIPT, NO_KEYS),
+    row("dump", dump, 2, NOSCRIPT | SHOWS_LIBRARIES, NO_KEYS),
     row("flush", flush, -2, OF_LIBRARIES, NO_KEYS),
     help(),
     row("kill", kill, 2, NOSCRIPT | ALLOW_BUSY, NO_KEYS),
-    row("list", list, -2, NOSCRIPT, NO_KEYS),
+    row("list", list, -2, NOSCRIPT | SHOWS_LIBRARIES, NO_KEYS),
     row("load", load, -3, OF_LIBRARIES | DENYOOM, NO_KEYS),
     row("restore", restore, -3, OF_LIBRARIES | DENYOOM, NO_KEYS),
     row("stats", stats, 2, NOSCRIPT | ALLOW_BUSY, NO_KEYS),

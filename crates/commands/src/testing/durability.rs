@@ -94,6 +94,33 @@ fn a_message_that_one_writes_to_oneself_depends_on_what_was_written_before_it() 
     assert_eq!(other.depends_on, 2);
 }
 
+#[test]
+fn what_a_library_does_or_lists_depends_on_its_change() {
+    let mut server = server_with_scripts(Config::default());
+    server.journal.defers_replies.store(true, Relaxed);
+    let missing = dependence(&mut server, "FCALL f 0");
+    assert_eq!(missing, 0);
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+    server.session = server.connect();
+    assert_eq!(server.run(&["FUNCTION", "LOAD", code]), b"$3\r\nlib\r\n");
+    let loaded = server.session.depends_on;
+    assert!(loaded > 0);
+    let written = dependence(&mut server, "SET elsewhere 1");
+    for line in ["FCALL f 0", "FCALL_RO f 0", "FCALL nosuch 0"] {
+        assert_eq!(dependence(&mut server, line), loaded, "{line}");
+    }
+    for line in ["FUNCTION LIST", "FUNCTION DUMP"] {
+        assert_eq!(dependence(&mut server, line), written, "{line}");
+        let mut other = server.connect();
+        for line in ["MULTI", line, "EXEC"] {
+            server.text_as(&mut other, line);
+        }
+        assert_eq!(other.depends_on, written, "{line}");
+    }
+    let deleted = dependence(&mut server, "FUNCTION DELETE lib");
+    assert_eq!(dependence(&mut server, "FCALL f 0"), deleted, "it is gone");
+}
+
 /// Clients do not wait for a FLUSHALL if they ask for nothing that it could have removed.
 #[test]
 fn a_reply_without_data_depends_on_nothing() {

@@ -116,6 +116,8 @@ pub const SET_ASIDE: Flags = 1 << 46;
 /// Reads or changes the tree of [`crate::nodes`]. Who reads it waits as long for what was written
 /// to it as its writers do, and a thread of the server asks whether this node serves it.
 pub const OF_TREE: Flags = 1 << 47;
+/// Shows the libraries of functions, which are data that no key names.
+pub const SHOWS_LIBRARIES: Flags = 1 << 48;
 
 /// Runs a script, which may call any command: one of these flags.
 pub const SCRIPT: Flags = SCRIPT_BY_TEXT | SCRIPT_BY_DIGEST | SCRIPT_BY_NAME;

@@ -52,6 +52,11 @@ impl SlotOffsets {
         self.everywhere.fetch_max(offset, Relaxed);
     }
 
+    /// The offset after the last write that concerned all slots.
+    pub(crate) fn everywhere(&self) -> u64 {
+        self.everywhere.load(Relaxed)
+    }
+
     /// The largest offset of the held slots. A command that holds none has seen no data.
     pub(crate) fn newest<X>(&self, locked: &LockedSlots<'_, X>) -> u64 {
         let everywhere = self.everywhere.load(Relaxed);

@@ -31,7 +31,8 @@ const LOOKS_AT_DATA: command::Flags = command::READONLY
     | command::WRITE
     | command::SCRIPT
     | command::WHOLE_KEYSPACE
-    | command::READS_BY_PATTERN;
+    | command::READS_BY_PATTERN
+    | command::SHOWS_LIBRARIES;
 
 /// How far a write is that a client waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]

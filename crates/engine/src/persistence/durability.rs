@@ -32,7 +32,8 @@ use crate::turn::expansion::{any_has, each_request};
 pub const PRESSURE_PAUSE: u64 = 5;
 
 /// The flags of commands that look at more than they name.
-pub const SEES_ALL: command::Flags = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
+pub const SEES_ALL: command::Flags =
+    command::WHOLE_KEYSPACE | command::READS_BY_PATTERN | command::SHOWS_LIBRARIES;
 
 impl Context<'_> {
     /// Notes what the reply depends on. Must be called under the locks, after all effects are
@@ -50,6 +51,15 @@ impl Context<'_> {
     pub fn depend_on_all(&mut self) {
         if self.db.effects.defers_replies {
             self.session.depends_on = self.engine.journal.end();
+        }
+    }
+
+    /// Notes that the reply tells of a library of functions, or that there is none. Libraries are
+    /// changed by writes that concern all slots.
+    pub fn depend_on_libraries(&mut self) {
+        if self.db.effects.defers_replies {
+            let changed = self.engine.slot_offsets.everywhere();
+            self.session.depends_on = self.session.depends_on.max(changed);
         }
     }
 }
