@@ -1,13 +1,15 @@
 //! A client of HTTP that sends exactly what it is told.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a connection may go on that is to end.
+const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,10 +183,23 @@ impl Web {
     /// # Errors
     /// It does not end.
     pub fn rest(&mut self) -> Result<Vec<u8>> {
-        let mut rest = Vec::new();
-        match self.stream.read_to_end(&mut rest) {
-            Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => Err(error.into()),
-            _ => Ok(rest),
+        let (mut rest, begun) = (Vec::new(), Instant::now());
+        loop {
+            let length = match self.stream.fill_buf() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(rest),
+                Err(error) => return Err(error.into()),
+                Ok([]) => return Ok(rest),
+                Ok(bytes) => {
+                    rest.extend_from_slice(bytes);
+                    bytes.len()
+                }
+            };
+            self.stream.consume(length);
+            // A stream that goes on sends something again and again.
+            if begun.elapsed() > LONGEST_REST {
+                bail!("the connection goes on");
+            }
         }
     }
 }
