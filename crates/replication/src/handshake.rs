@@ -160,6 +160,11 @@ impl Handshake {
         (handshake, command(&[b"PING"]))
     }
 
+    /// Whether the primary was asked for its stream, or is about to be.
+    pub fn has_asked(&self) -> bool {
+        self.answers == Answers::Psync
+    }
+
     /// Takes a line of the primary, without its end.
     ///
     /// # Errors

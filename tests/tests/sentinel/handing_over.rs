@@ -255,34 +255,153 @@ fn a_target_that_does_not_want_to_lead_ends_it() -> Result<()> {
     Ok(())
 }
 
-/// A server that stops waits for its replicas, and so for the one that is to lead.
-/// The other one leads by then: a server that led again would be the second primary.
-#[test]
-fn an_answer_that_is_lost_makes_no_second_primary() -> Result<()> {
+/// A primary and its replica, which the primary knows by a port that leads there through a proxy.
+fn through_a_proxy() -> Result<(Server, Server, Proxy)> {
     let options = [("repl-diskless-sync-delay", "0")];
     let (primary, replica) =
         (Server::start(Target::Dunlin, &options)?, Server::start(Target::Dunlin, &options)?);
     let proxy = Proxy::start(replica.port())?;
-    // It is known by an address that leads there through the proxy.
     let port = proxy.port().to_string();
     ensure!(
         !replica.connect()?.call(&["CONFIG", "SET", "replica-announce-port", &port])?.is_error()
     );
     follow(&replica, primary.port())?;
     catch_up(&primary, &replica)?;
-    let mut client = primary.connect()?;
-    ensure!(client.call_text("SET k 1")? == Reply::Status(b"OK".to_vec()));
-    proxy.lose_answer_to(b"FAILOVER");
-    ensure!(client.call_text("FAILOVER")? == Reply::Status(b"OK".to_vec()));
-    wait_until("the other one leads", || is(&replica, "role", "master"))?;
-    wait_until("the old one follows", || is(&primary, "master_link_status", "up"))
-        .with_context(|| primary.log())?;
-    ensure!(is(&primary, "master_failover_state", "no-failover")?, "{}", primary.log());
-    ensure!(said(&mut client, "SET k 2")?.starts_with("READONLY"), "two servers take writes");
-    ensure!(said(&mut replica.connect()?, "SET k 3")? == "OK");
+    ensure!(said(&mut primary.connect()?, "SET k 1")? == "OK");
+    Ok((primary, replica, proxy))
+}
+
+/// Refuses clients beyond those that are connected already, or lets them come again.
+fn refuse_clients(control: &mut Client, refuses: bool) -> Result<()> {
+    let most = if refuses { figure(control, "connected_clients")? } else { "1000".to_owned() };
+    ensure!(!control.call(&["CONFIG", "SET", "maxclients", &most])?.is_error());
     Ok(())
 }
 
+/// The other one leads by then: a server that led again would be the second primary.
+#[test]
+fn an_answer_that_is_lost_makes_no_second_primary() -> Result<()> {
+    for refuses in [false, true] {
+        let (primary, replica, proxy) = through_a_proxy()?;
+        let (mut client, mut control) = (primary.connect()?, replica.connect()?);
+        proxy.lose_answer_to(b"FAILOVER");
+        ensure!(said(&mut client, "FAILOVER")? == "OK");
+        wait_until("the other one leads", || Ok(figure(&mut control, "role")? == "master"))?;
+        if refuses {
+            // What says nothing of the request is no answer to it.
+            refuse_clients(&mut control, true)?;
+            wait_until("the old one is refused", || {
+                Ok(figure(&mut control, "rejected_connections")? != "0")
+            })?;
+            ensure!(is(&primary, "role", "slave")?, "{}", primary.log());
+            refuse_clients(&mut control, false)?;
+        }
+        wait_until("the old one follows", || is(&primary, "master_link_status", "up"))
+            .with_context(|| primary.log())?;
+        ensure!(is(&primary, "master_failover_state", "no-failover")?, "{}", primary.log());
+        ensure!(said(&mut client, "SET k 2")?.starts_with("READONLY"), "two servers take writes");
+        ensure!(said(&mut control, "SET k 3")? == "OK");
+    }
+    Ok(())
+}
+
+/// Another primary may be found at the address: this server takes none of its data.
+#[test]
+fn a_stranger_is_not_followed_in_place_of_the_one_that_was_to_lead() -> Result<()> {
+    let stranger = start(Target::Dunlin, &[])?;
+    ensure!(said(&mut stranger.connect()?, "SET stranger 1")? == "OK");
+    // The request was never sent.
+    let (primary, replica, proxy) = through_a_proxy()?;
+    let mut client = primary.connect()?;
+    proxy.lose_answer_to(b"PING");
+    ensure!(said(&mut client, "FAILOVER")? == "OK");
+    wait_until("it was lost", || Ok(!proxy.will_lose_an_answer()))?;
+    proxy.lead_to(stranger.port());
+    wait_until("it leads again", || is(&primary, "role", "master"))
+        .with_context(|| primary.log())?;
+    ensure!(said(&mut client, "SET k 2")? == "OK");
+    ensure!(is(&replica, "role", "slave")?);
+    // It was sent.
+    let (primary, replica, proxy) = through_a_proxy()?;
+    let mut client = primary.connect()?;
+    proxy.lose_answer_to(b"FAILOVER");
+    ensure!(said(&mut client, "FAILOVER")? == "OK");
+    wait_until("the other one leads", || is(&replica, "role", "master"))?;
+    proxy.lead_to(stranger.port());
+    wait_until("it sees that this is another one", || {
+        Ok(primary.log().contains("this server cannot go on in its stream"))
+    })
+    .with_context(|| primary.log())?;
+    ensure!(said(&mut client, "GET k")? == "1" && said(&mut client, "GET stranger")?.is_empty());
+    ensure!(is(&primary, "master_failover_state", "failover-in-progress")?);
+    proxy.lead_to(replica.port());
+    wait_until("the old one follows", || is(&primary, "master_link_status", "up"))
+        .with_context(|| primary.log())?;
+    ensure!(is(&primary, "master_failover_state", "no-failover")?);
+    Ok(())
+}
+
+/// Its last answer may be of a time before it was stopped.
+#[test]
+fn a_replica_that_stands_still_does_not_take_over() -> Result<()> {
+    let deployment = Deployment::start(&[Target::Dunlin, Target::Dunlin, Target::Dunlin], &[])?;
+    let [primary, still, other] = &deployment.servers[..] else { unreachable!("three") };
+    let mut client = primary.connect()?;
+    wait_until("both have everything", || {
+        let of = |own: &Server| format!("port={},state=online", own.port());
+        let info = said(&mut client, "INFO replication")?;
+        Ok(info.contains(&of(still)) && info.contains(&of(other)))
+    })?;
+    stop(still.pid())?;
+    ensure!(said(&mut client, "FAILOVER TIMEOUT 20000")? == "OK");
+    let led = wait_until("the other one leads", || is(other, "role", "master"));
+    resume(still.pid())?;
+    led.with_context(|| primary.log())?;
+    deployment.wait_until_follows(0, other.port())
+}
+
+/// It goes on in the stream of the other one, however late that one hears what is in its own.
+#[test]
+fn the_old_primary_needs_no_copy() -> Result<()> {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let (primary, replica) =
+        (Server::start(Target::Dunlin, &options)?, Server::start(Target::Dunlin, &options)?);
+    let proxy = Proxy::start(primary.port())?;
+    follow(&replica, proxy.port())?;
+    catch_up(&primary, &replica)?;
+    proxy.split(16 * 1024, Duration::from_millis(200));
+    ensure!(said(&mut primary.connect()?, "FAILOVER")? == "OK");
+    wait_until("the old one follows", || is(&primary, "master_link_status", "up"))
+        .with_context(|| primary.log())?;
+    ensure!(
+        is(&replica, "role", "master")? && is(&replica, "sync_full", "0")?,
+        "{}",
+        replica.log()
+    );
+    Ok(())
+}
+
+#[test]
+fn a_target_is_named_by_where_it_listens() -> Result<()> {
+    let primary = start(Target::Dunlin, &[])?;
+    let replica = start(Target::Dunlin, &[("replica-announce-ip", "localhost")])?;
+    follow(&replica, primary.port())?;
+    catch_up(&primary, &replica)?;
+    let mut client = primary.connect()?;
+    // Such as a backup: it does not listen.
+    let mut silent = primary.connect()?;
+    silent.send(&["PSYNC", "?", "-1"])?;
+    wait_until("it is there", || Ok(figure(&mut client, "connected_slaves")? == "2"))?;
+    let unknown = "ERR FAILOVER target HOST and PORT is not a replica.";
+    for command in ["FAILOVER TO 127.0.0.1 0", "FAILOVER TO 127.0.0.1 0 FORCE TIMEOUT 100"] {
+        ensure!(said(&mut client, command)? == unknown, "{command}");
+    }
+    ensure!(said(&mut client, &format!("FAILOVER TO LOCALHOST {}", replica.port()))? == "OK");
+    wait_until("it leads", || is(&replica, "role", "master")).with_context(|| primary.log())?;
+    Ok(())
+}
+
+/// A server that stops waits for its replicas, and so for the one that is to lead.
 #[test]
 fn a_server_that_stops_hands_over_first() -> Result<()> {
     let forced = |port: u16| format!("FAILOVER TO 127.0.0.1 {port} FORCE TIMEOUT 100");

@@ -12,7 +12,7 @@ use engine::command::{
 use engine::engine::{Command, Context, Family, Row, row};
 use engine::handler::flush::stopped_world;
 use engine::host::LogLevel;
-use engine::session::failover::{Next, Plan};
+use engine::session::failover::{Next, Plan, address_of};
 
 use super::primary::{UNBLOCKED, lead};
 
@@ -97,14 +97,13 @@ fn name_of(address: &PrimaryAddress) -> String {
 
 /// The replica that is meant, which has to follow already.
 fn target(cx: &Context<'_>, host: &[u8], port: i64) -> Result<PrimaryAddress, CommandError> {
-    let unknown = CommandError::text("ERR FAILOVER target HOST and PORT is not a replica.");
-    let (Some(replica), Ok(port)) = (cx.engine.replica_at(host, port), u16::try_from(port)) else {
-        return Err(unknown);
-    };
+    let unknown = || CommandError::text("ERR FAILOVER target HOST and PORT is not a replica.");
+    let replica = cx.engine.replica_at(host, port).ok_or_else(unknown)?;
+    let address = address_of(&replica).ok_or_else(unknown)?;
     if !replica.is_online() {
         return Err(CommandError::text("ERR FAILOVER target replica is not online."));
     }
-    Ok(PrimaryAddress { host: host.to_vec(), port })
+    Ok(address)
 }
 
 /// Ends a failover that does not succeed. A server that is a replica already leads again.
@@ -124,17 +123,18 @@ fn end(cx: &mut Context<'_>) {
     cx.engine.wake_all_clients();
 }
 
-/// REPLICATION HANDOVER (NEXT | ANSWERED | REFUSED): what the thread of the host does that looks
+/// REPLICATION HANDOVER (NEXT | ANSWERED | LATE | REFUSED): what the thread of the host does that looks
 /// after a failover. It answers whether there was anything to do.
 fn hand_over(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.propagate_nothing();
     let mut done = true;
     if args.word("next") {
-        let end = cx.engine.journal.end();
-        match cx.engine.failover.next(&cx.engine.replicas, cx.db.monotonic, end) {
+        match cx.engine.failover.next(&cx.engine.replicas, cx.db.monotonic) {
             Next::Wait => done = false,
-            // The answers come at once, and not within a second.
-            Next::Ask => cx.engine.replicas.ask(),
+            Next::Ask => {
+                let end = cx.engine.ask_as_last(stopped_world(cx));
+                cx.engine.failover.note_asked(end);
+            }
             Next::GiveUp => give_up(cx, "Replica never caught up before timeout"),
             Next::HandOver(target) => {
                 let line = format!("Failing over to {}.", name_of(&target));
@@ -150,6 +150,8 @@ fn hand_over(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         done = false;
     } else if args.word("answered") {
         end(cx);
+    } else if args.word("late") {
+        give_up(cx, "Failover target did not answer before timeout");
     } else {
         give_up(cx, "Failover target rejected psync request");
     }

@@ -10,7 +10,7 @@ use crate::command::error::CommandError;
 use crate::engine::Engine;
 use crate::host::LogLevel;
 use crate::session::failover::Plan;
-use crate::session::replicas::Replica;
+use crate::session::replicas::{GETACK, Replica};
 
 impl Engine {
     /// The replica that is reached at an address.
@@ -32,6 +32,14 @@ impl Engine {
     /// Has clients' writes wait, or lets them go on; those that have waited have to be notified.
     pub fn suspend_writes(&self, _: &StoppedWorld<'_>, suspends: bool) {
         self.pause.set_handing_over(suspends);
+    }
+
+    /// Has replicas say at once that they have everything, and not within a second. Nothing follows
+    /// this in the stream until writes go on. Returns the journal's offset behind it.
+    pub fn ask_as_last(&self, _: &StoppedWorld<'_>) -> u64 {
+        let end = self.journal.append_raw(GETACK, None);
+        self.journal.notify();
+        end
     }
 
     /// Becomes the replica of the one that takes over. Writes stay suspended until it has answered.

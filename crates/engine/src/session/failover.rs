@@ -2,8 +2,9 @@
 //!
 //! Writes are suspended first, so that the stream stands still and a replica comes to its end. Then
 //! the primary becomes the replica of that one, and its link asks with the word FAILOVER: the
-//! replica becomes the primary when it reads that. Writes are suspended until it has answered. What
-//! waited then is refused, because this is a replica.
+//! replica becomes the primary when it reads that. Writes that come from then on are refused,
+//! because this is a replica. Those that were suspended wait until the other one has answered, and
+//! are refused then, or go on if it does not want to lead.
 //!
 //! The command begins and ends it here. A thread of the host looks how far the replica is, and
 //! makes the link.
@@ -38,8 +39,8 @@ pub struct Plan {
 struct State {
     plan: Plan,
     phase: Phase,
-    /// The end of the stream when writes stood still. Not known before the command that suspended
-    /// them is over: the same transaction may have written, and then its effects come after it.
+    /// The end of the stream when writes stood still, behind what has asked replicas how far they
+    /// are: who has come to it lives, and this server can go on in its stream.
     end: Option<u64>,
 }
 
@@ -48,7 +49,8 @@ struct State {
 pub enum Next {
     /// Nothing yet.
     Wait,
-    /// The replicas are to say how far they are.
+    /// The replicas are to say how far they are. The command that has suspended writes is over: the
+    /// same transaction may have written, and then its effects came after it.
     Ask,
     /// This one takes over: it has everything, or the time is over.
     HandOver(PrimaryAddress),
@@ -89,6 +91,23 @@ impl Failover {
         self.set(Some(State { plan, phase: Phase::WaitsForReplica, end: None }));
     }
 
+    /// The replicas were asked, and nothing follows in the stream, which ends here.
+    pub fn note_asked(&self, end: u64) {
+        if let Some(state) = &mut *self.state.lock() {
+            state.end = Some(end);
+        }
+    }
+
+    /// Whether the time is over within which the other one should have answered. If its takeover is
+    /// forced, there is none.
+    pub fn is_late(&self, monotonic: u64) -> bool {
+        let is_late = |own: &State| {
+            let is_over = own.plan.until.is_some_and(|until| monotonic >= until);
+            own.phase == Phase::Asks && !own.plan.forced && is_over
+        };
+        self.is_on() && self.state.lock().as_ref().is_some_and(is_late)
+    }
+
     /// The other one is asked from now on.
     pub(crate) fn begin_to_ask(&self) {
         if let Some(state) = &mut *self.state.lock() {
@@ -108,16 +127,12 @@ impl Failover {
     }
 
     /// What is to be done next while a replica is to come to the end of the stream, at this
-    /// millisecond of the monotonic clock. The stream ends there at the moment, and no command is
-    /// running.
-    pub fn next(&self, replicas: &Replicas, monotonic: u64, present_end: u64) -> Next {
-        let (plan, end) = match &mut *self.state.lock() {
+    /// millisecond of the monotonic clock. No command is running.
+    pub fn next(&self, replicas: &Replicas, monotonic: u64) -> Next {
+        let (plan, end) = match &*self.state.lock() {
             Some(own) if own.phase == Phase::WaitsForReplica => match own.end {
                 Some(end) => (own.plan.clone(), end),
-                None => {
-                    own.end = Some(present_end);
-                    return Next::Ask;
-                }
+                None => return Next::Ask,
             },
             _ => return Next::Wait,
         };
@@ -137,7 +152,7 @@ impl Failover {
 }
 
 /// Where others reach a replica, if it has said where it listens.
-fn address_of(replica: &Replica) -> Option<PrimaryAddress> {
+pub fn address_of(replica: &Replica) -> Option<PrimaryAddress> {
     let port = u16::try_from(replica.introduction.listening_port).ok().filter(|port| *port != 0)?;
     Some(PrimaryAddress { host: replica.address().into_bytes(), port })
 }
@@ -173,15 +188,16 @@ mod tests {
         let (one, other) = (replica(1), replica(2));
         replicas.add(&one);
         replicas.add(&other);
-        assert_eq!(failover.next(&replicas, 0, 7), Next::Wait, "none is under way");
+        assert_eq!(failover.next(&replicas, 0), Next::Wait, "none is under way");
         for (target, until, forced) in
             [(None, None, false), (Some(1), Some(5), false), (Some(2), Some(5), true)]
         {
             let plan = Plan { target: target.map(address), until, forced };
             failover.begin(plan);
             assert_eq!(failover.name(), "waiting-for-sync");
-            assert_eq!(failover.next(&replicas, 0, 10), Next::Ask);
-            let late = failover.next(&replicas, 5, 99);
+            assert_eq!(failover.next(&replicas, 0), Next::Ask);
+            failover.note_asked(10);
+            let late = failover.next(&replicas, 5);
             let expected = match (until, forced) {
                 (None, _) => Next::Wait,
                 (Some(_), false) => Next::GiveUp,
@@ -191,17 +207,34 @@ mod tests {
         }
         failover.begin(Plan { target: None, until: None, forced: false });
         other.acknowledge(9, None, 0);
-        assert_eq!(failover.next(&replicas, 0, 10), Next::Ask, "the end is that of now");
+        assert_eq!(failover.next(&replicas, 0), Next::Ask, "the end is that of now");
         other.stand(Standing::Online);
-        assert_eq!(failover.next(&replicas, 0, 10), Next::Wait, "it lacks a byte");
+        failover.note_asked(10);
+        assert_eq!(failover.next(&replicas, 0), Next::Wait, "it lacks a byte");
         other.acknowledge(10, None, 0);
         other.stand(Standing::GetsCopy);
-        assert_eq!(failover.next(&replicas, 0, 99), Next::Wait, "it is not online");
+        assert_eq!(failover.next(&replicas, 0), Next::Wait, "it is not online");
         other.stand(Standing::Online);
-        assert_eq!(failover.next(&replicas, 0, 99), Next::HandOver(address(2)));
+        assert_eq!(failover.next(&replicas, 0), Next::HandOver(address(2)));
         failover.begin_to_ask();
-        assert!(failover.asks() && failover.next(&replicas, 0, 99) == Next::Wait);
+        assert!(failover.asks() && failover.next(&replicas, 0) == Next::Wait);
         failover.end();
         assert_eq!((failover.name(), failover.is_on()), ("no-failover", false));
+    }
+
+    #[test]
+    fn an_answer_is_late_when_the_time_is_over_that_the_user_gave() {
+        let failover = Failover::default();
+        for (until, forced, late) in
+            [(None, false, false), (Some(5), true, false), (Some(5), false, true)]
+        {
+            failover.begin(Plan { target: None, until, forced });
+            assert!(!failover.is_late(5), "nobody was asked");
+            failover.begin_to_ask();
+            assert!(!failover.is_late(4));
+            assert_eq!(failover.is_late(5), late, "{until:?} {forced}");
+        }
+        failover.end();
+        assert!(!failover.is_late(5));
     }
 }

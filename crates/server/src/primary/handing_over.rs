@@ -58,6 +58,16 @@ impl<'e> HandingOver<'e> {
         self.say(if leads { b"answered" } else { b"refused" });
     }
 
+    /// Whether the time is over that the user has given it.
+    pub(super) fn is_late(&self) -> bool {
+        self.engine.failover.is_late(base::clock::monotonic_ms())
+    }
+
+    /// That is so, and the other one was not reached.
+    pub(super) fn note_late(&mut self) {
+        self.say(b"late");
+    }
+
     fn say(&mut self, word: &[u8]) {
         let argv: OwnedArguments = [&b"handover"[..], word].iter().collect();
         let row = Some(commands::hand_over_row());

@@ -18,6 +18,7 @@ use replication::line::Lines;
 
 use super::apply::Applier;
 use super::handing_over::{self, HandingOver};
+use super::successor::{STRANGER, Successor, Verdict};
 use super::sync;
 use super::term::{Means, Term, next_line};
 use super::wire::{Trouble, Wire};
@@ -37,9 +38,6 @@ const PAUSE_OF_SYNCS: (Duration, Duration) = (Duration::from_secs(1), Duration::
 /// The same after data that is not understood.
 const PAUSE_OF_STRANGE_DATA: (Duration, Duration) =
     (Duration::from_secs(10), Duration::from_secs(600));
-
-/// How a primary refuses PSYNC with FAILOVER, as far as an error shows it as it is.
-const LEADS_ALREADY: &str = "be sent to a master";
 
 /// A line that says the same as the one before is logged no more often than that.
 const SAID_AGAIN: Duration = Duration::from_secs(10);
@@ -87,14 +85,13 @@ struct Follower {
     stopping: Arc<AtomicBool>,
     failures: Failures,
     term: u64,
-    /// The replica that is to lead was asked in this term, and its answer did not come.
-    is_unanswered: bool,
+    successor: Successor,
 }
 
 impl Follower {
     fn new(means: Means, stopping: Arc<AtomicBool>) -> Follower {
         let failures = Failures::default();
-        Follower { means, stopping, failures, term: 0, is_unanswered: false }
+        Follower { means, stopping, failures, term: 0, successor: Successor::default() }
     }
 
     fn run(mut self) {
@@ -107,7 +104,7 @@ impl Follower {
             let (term, primary) = self.means.engine.replication.assignment();
             if term != self.term {
                 (self.term, self.failures) = (term, Failures::default());
-                self.is_unanswered = false;
+                self.successor = Successor::default();
             }
             // A node of a cluster may be the replica of nobody.
             let Some(primary) = primary.filter(|own| own.port != 0) else {
@@ -129,6 +126,10 @@ impl Follower {
                 continue;
             }
             let Err(trouble) = ended;
+            if self.successor == Successor::NotAsked && handing_over.is_late() {
+                handing_over.note_late();
+                continue;
+            }
             link.note_trouble(&trouble);
             match trouble {
                 // It is not where the stream of the data goes on: all data has to come again.
@@ -207,8 +208,8 @@ impl Follower {
         let mut wire = Wire::connect(primary, &config, &self.means.active)?;
         term.notice("MASTER <-> REPLICA sync started");
         let resumes = engine.replication.resumes_at();
-        let asks = engine.failover.asks();
-        let wanted = wanted(resumes.as_ref(), asks);
+        let hands_over = engine.failover.asks();
+        let wanted = wanted(resumes.as_ref(), hands_over && self.successor != Successor::IsPrimary);
         let epoch = engine.replicas.quorum.epoch();
         let node = engine.cluster.view().map(|view| format!("{}:{epoch}", view.own));
         let follows = node.as_ref().and_then(|_| engine.replicas.quorum.follows());
@@ -219,16 +220,17 @@ impl Follower {
                 .unwrap_or_default(),
             ..introduction(&config)
         };
-        let offer = shake_hands(&term, &mut wire, introduction, wanted);
-        if asks {
-            // One that leads by a request whose answer was lost refuses the next. If this server
-            // led again, there would be two primaries.
-            let was_asked = self.is_unanswered;
-            let leads = |error: &LinkError| was_asked && error.to_string().contains(LEADS_ALREADY);
-            match &offer {
-                Ok(_) => handing_over.note_answer(true),
-                Err(Trouble::Protocol(error)) => handing_over.note_answer(leads(error)),
-                Err(_) => self.is_unanswered = true,
+        let (mut handshake, first) = Handshake::begin(introduction, wanted);
+        wire.send(&first)?;
+        let offer = shake_hands(&term, &mut wire, &mut handshake);
+        if hands_over {
+            match self.successor.after(handshake.has_asked(), &offer) {
+                Verdict::Leads => handing_over.note_answer(true),
+                Verdict::Refuses => handing_over.note_answer(false),
+                Verdict::Open(_) if offer.is_ok() => {
+                    return Err(Trouble::Protocol(LinkError::Malformed(STRANGER.to_owned())));
+                }
+                Verdict::Open(successor) => self.successor = successor,
             }
         }
         let offer = offer?;
@@ -293,11 +295,8 @@ fn introduction(config: &Config) -> Introduction {
 fn shake_hands(
     term: &Term<'_>,
     wire: &mut Wire,
-    introduction: Introduction,
-    wanted: Wanted,
+    handshake: &mut Handshake,
 ) -> Result<Offer, Trouble> {
-    let (mut handshake, first) = Handshake::begin(introduction, wanted);
-    wire.send(&first)?;
     let mut lines = Lines::default();
     loop {
         match handshake.take(&next_line(term, wire, &mut lines)?)? {

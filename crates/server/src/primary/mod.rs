@@ -10,6 +10,7 @@
 //! | [`link`] | how is a link made, and what comes after its end? |
 //! | [`term`] | for how long is a link wanted, and with what does it work? |
 //! | `wire` | how do bytes of the primary arrive, or fail to? |
+//! | `successor` | does the one lead that FAILOVER has asked to? |
 //! | `sync` | how is all data of the primary taken in? |
 //! | `apply` | how are its writes applied? |
 //! | `acknowledge` | how does it hear how far the replica is? |
@@ -19,6 +20,7 @@ mod acknowledge;
 mod apply;
 pub mod handing_over;
 mod link;
+mod successor;
 mod sync;
 pub mod term;
 mod unwritten;

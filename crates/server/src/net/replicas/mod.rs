@@ -240,9 +240,9 @@ impl Serving {
         let engine = &self.engine;
         // Inside the gate this server stays what it is.
         let inside = self.gate.enter();
-        // Where a node has held writes, another one begins: with anything behind that in its
-        // journal this server could not go on in the stream of the other. See `ask_as_last`.
-        let hands_over = engine.cluster.is_enabled() && engine.pause.is_handing_over();
+        // Where writes are held, another server begins: with anything behind that in its journal
+        // this one could not go on in the stream of the other. Replicas were asked as last.
+        let hands_over = engine.pause.is_handing_over();
         let may_append = !engine.replication.is_replica() && !hands_over;
         if may_append {
             engine.journal.append_raw(command, None);
@@ -308,9 +308,7 @@ impl Serving {
         let config = self.engine.config.snapshot();
         let Some(backlog) = self.engine.journal.changes() else { return };
         backlog.note_use(now);
-        // While the server hands over, the stream stands still.
-        let hands_over = self.engine.failover.is_on() || self.engine.pause.is_handing_over();
-        if now >= self.next_ping && !hands_over {
+        if now >= self.next_ping {
             self.next_ping = now + u64::from(config.repl_ping_replica_period) * 1000;
             // The stream stands still when the server stops, like the data that is being saved.
             if !self.engine.pause.is_stopping() {

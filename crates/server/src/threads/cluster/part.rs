@@ -7,7 +7,6 @@ use cluster::control::{Event, Quorum};
 use cluster::ids::{Epoch, NodeId};
 use config::PrimaryAddress;
 use engine::engine::Engine;
-use engine::session::replicas::GETACK;
 use persist::aof::append_only::DeferredReplies;
 use resp::args::OwnedArguments;
 
@@ -211,8 +210,9 @@ impl Part {
         if self.holds_writes != self.is_to_hold {
             let stopped = self.engine.gates.stop_the_world_within(LONGEST_STOP)?;
             self.engine.suspend_writes(&stopped, self.is_to_hold);
-            if self.is_to_hold {
-                self.ask_as_last();
+            let has_replicas = || !self.engine.replicas.is_empty();
+            if self.is_to_hold && !self.engine.replication.is_replica() && has_replicas() {
+                self.engine.ask_as_last(&stopped);
             }
             drop(stopped);
             self.holds_writes = self.is_to_hold;
@@ -225,16 +225,6 @@ impl Part {
             return None;
         }
         Some(Event::WritesHeld { epoch, offset: self.offset() })
-    }
-
-    /// Has replicas say at once that they have everything, and not within a second. Nothing follows
-    /// this in the stream until writes go on.
-    fn ask_as_last(&self) {
-        let engine = &self.engine;
-        if !engine.replication.is_replica() && !engine.replicas.is_empty() {
-            engine.journal.append_raw(GETACK, None);
-            engine.journal.notify();
-        }
     }
 
     fn say(&mut self, words: &[&[u8]]) {

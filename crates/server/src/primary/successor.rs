@@ -1,0 +1,120 @@
+//! The replica that FAILOVER asks to lead, as far as its answers tell. If it leads, this server must
+//! not lead again: there would be two primaries. So the failover ends only by an answer that says
+//! which of them leads.
+
+use replication::LinkError;
+use replication::handshake::Offer;
+
+use super::wire::Trouble;
+
+/// How a primary refuses PSYNC with FAILOVER, as far as an error shows it as it is.
+const LEADS_ALREADY: &str = "be sent to a master";
+/// The same of a replica that has other data.
+const HAS_OTHER_DATA: &str = "replid must match";
+
+/// What the log says of a primary that may be any.
+pub(super) const STRANGER: &str = "it leads, and this server cannot go on in its stream. If it is \
+    the one that was asked to lead, send FAILOVER ABORT and REPLICAOF in one transaction";
+
+/// See the module's text.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Successor {
+    /// It was not asked yet, so it does not lead.
+    #[default]
+    NotAsked,
+    /// It was asked, and its answer did not come.
+    MayLead,
+    /// The same, and a primary was found at its address. That may be another one: it is asked for
+    /// its stream only.
+    IsPrimary,
+}
+
+/// What follows from an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// It leads.
+    Leads,
+    /// It does not, and will not.
+    Refuses,
+    /// Neither is sure: it has to be asked again.
+    Open(Successor),
+}
+
+impl Successor {
+    /// What follows from what has come of an attempt, in which it was asked for its stream or not.
+    pub(super) fn after(self, was_asked: bool, answer: &Result<Offer, Trouble>) -> Verdict {
+        let refusal = match answer {
+            Err(Trouble::Protocol(LinkError::Refused(words))) => Some(&words[..]),
+            // It has understood what it was asked.
+            Err(Trouble::Protocol(LinkError::NotYet(_))) => Some(""),
+            _ => None,
+        };
+        match (self, refusal) {
+            (Successor::IsPrimary, _) => match answer {
+                Ok(Offer::Rest { .. }) => Verdict::Leads,
+                _ => Verdict::Open(self),
+            },
+            _ if answer.is_ok() => Verdict::Leads,
+            (Successor::NotAsked, Some(_)) => Verdict::Refuses,
+            (Successor::NotAsked, None) if !was_asked => match answer {
+                Err(Trouble::Protocol(_)) => Verdict::Refuses,
+                _ => Verdict::Open(self),
+            },
+            (Successor::MayLead, Some(words)) if words.contains(HAS_OTHER_DATA) => Verdict::Refuses,
+            (Successor::MayLead, Some(words)) if words.contains(LEADS_ALREADY) => {
+                Verdict::Open(Successor::IsPrimary)
+            }
+            _ => Verdict::Open(Successor::MayLead),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use replication::id::HistoryId;
+
+    use super::*;
+
+    fn refused(words: &str) -> Result<Offer, Trouble> {
+        Err(Trouble::Protocol(LinkError::Refused(words.to_owned())))
+    }
+
+    #[test]
+    fn only_an_answer_to_the_request_ends_it_once_it_was_sent() {
+        use Successor::{IsPrimary, MayLead, NotAsked};
+        let history = HistoryId::parse(&[b'a'; 40]).unwrap();
+        let rest = || Ok(Offer::Rest { history: Some(history), end: None });
+        let all = || Ok(Offer::All { history, offset: 7 });
+        let lost = || Err(Trouble::Silent);
+        let loads = || Err(Trouble::Protocol(LinkError::NotYet("LOADING".to_owned())));
+        let nonsense = || Err(Trouble::Protocol(LinkError::Malformed("+CONTINUE x".to_owned())));
+        let leads = || refused("ERR PSYNC FAILOVER can\\'t be sent to a master.");
+        let other = || refused("ERR PSYNC FAILOVER replid must match my replid.");
+        for (before, was_asked, answer, expected) in [
+            (NotAsked, true, rest(), Verdict::Leads),
+            (NotAsked, true, all(), Verdict::Leads),
+            (NotAsked, false, lost(), Verdict::Open(NotAsked)),
+            (NotAsked, false, refused("ERR max number of clients reached"), Verdict::Refuses),
+            (NotAsked, false, loads(), Verdict::Refuses),
+            (NotAsked, false, nonsense(), Verdict::Refuses),
+            (NotAsked, true, leads(), Verdict::Refuses),
+            (NotAsked, true, other(), Verdict::Refuses),
+            (NotAsked, true, lost(), Verdict::Open(MayLead)),
+            (NotAsked, true, nonsense(), Verdict::Open(MayLead)),
+            (MayLead, true, rest(), Verdict::Leads),
+            (MayLead, false, refused("ERR max number of clients reached"), Verdict::Open(MayLead)),
+            (MayLead, false, loads(), Verdict::Open(MayLead)),
+            (MayLead, false, lost(), Verdict::Open(MayLead)),
+            (MayLead, true, lost(), Verdict::Open(MayLead)),
+            (MayLead, true, refused("BUSY"), Verdict::Open(MayLead)),
+            (MayLead, true, other(), Verdict::Refuses),
+            (MayLead, true, leads(), Verdict::Open(IsPrimary)),
+            (IsPrimary, true, rest(), Verdict::Leads),
+            (IsPrimary, true, all(), Verdict::Open(IsPrimary)),
+            (IsPrimary, true, loads(), Verdict::Open(IsPrimary)),
+        ] {
+            let found = before.after(was_asked, &answer);
+            assert_eq!(found, expected, "{before:?} {was_asked} {answer:?}");
+        }
+    }
+}
