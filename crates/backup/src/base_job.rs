@@ -126,5 +126,5 @@ pub(crate) fn base_of(
     let Contents { keys, server, selected, .. } = contents;
     // A Dunlin's files say which version of Redis they are for.
     let server = product.unwrap_or(server);
-    Base { file, line, position, time, selected, keys, server }
+    Base { file, line, position, time, selected, keys, server, imported: None }
 }

@@ -27,7 +27,7 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
                 base.time.to_string(),
                 base.keys.to_string(),
                 size(base.file.bytes),
-                size(behind),
+                base.imported.map_or_else(|| size(behind), |_| "imported".to_owned()),
                 end.map_or_else(String::new, |(position, _)| position.to_string()),
                 end.map_or_else(String::new, |(_, time)| time.to_string()),
             ]);
@@ -60,6 +60,7 @@ fn in_json(manifest: &Manifest, line: u64) -> serde_json::Value {
                 "keys": base.keys,
                 "bytes": base.file.bytes,
                 "server": base.server,
+                "imported": base.imported,
                 "stream_bytes": stream_behind(manifest, base),
             })
         })

@@ -38,6 +38,10 @@ pub(crate) struct Base {
     pub(crate) keys: u64,
     /// What has written it, as far as it says.
     pub(crate) server: String,
+    /// When it was taken in, if it is a plain RDB file. Such a base has a line of its own, with
+    /// nothing behind it: whatever the file says of itself, no stream goes on after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) imported: Option<Moment>,
 }
 
 /// A piece of the stream of writes.
@@ -177,6 +181,17 @@ impl Manifest {
         lines
     }
 
+    /// Those of them that a server's stream has.
+    pub(crate) fn lines_of_servers(&self) -> Vec<u64> {
+        let is_import = |line: u64| {
+            let mut bases = self.bases.iter().filter(|base| base.line == line);
+            bases.any(|base| base.imported.is_some())
+        };
+        let mut lines = self.lines();
+        lines.retain(|line| !is_import(*line));
+        lines
+    }
+
     /// The last line, whether it has a base or not; 0 if there is none.
     pub(crate) fn last_line(&self) -> u64 {
         let segments = self.segments.iter().map(|segment| segment.line);
@@ -195,7 +210,9 @@ impl Manifest {
     }
 }
 
-/// The name of the history of a file that names none: it begins with the file's own sum.
-pub(crate) fn history_of_file(sha256: &str) -> Option<HistoryId> {
-    HistoryId::parse(sha256.as_bytes().get(..replication::id::DIGITS)?)
+/// The position of a plain RDB file: its sum names a history that no server has. What the file says
+/// itself is not unique, as servers number nothing before their first replica comes.
+pub(crate) fn position_of_file(sha256: &str) -> Option<Position> {
+    let history = HistoryId::parse(sha256.as_bytes().get(..replication::id::DIGITS)?)?;
+    Some(Position { history, offset: 0 })
 }

@@ -34,7 +34,9 @@ impl<'m> Plan<'m> {
     pub(crate) fn of(manifest: &'m Manifest, point: Point) -> Result<Plan<'m>, String> {
         match point {
             Point::Newest => {
-                let line = manifest.lines().pop().ok_or("it has no base")?;
+                // A plain file that was taken in is older than what a server gives, or may be.
+                let line = manifest.lines_of_servers().pop();
+                let line = line.or_else(|| manifest.lines().pop()).ok_or("it has no base")?;
                 let base = newest(manifest, line, |_| true).ok_or("it has no base")?;
                 Plan::behind(manifest, base, Cut::Nowhere)
             }
@@ -66,8 +68,14 @@ impl<'m> Plan<'m> {
     }
 
     fn of_time(manifest: &'m Manifest, time: Moment) -> Result<Plan<'m>, String> {
-        let lines = manifest.lines();
         let begins = |line: &u64| newest(manifest, *line, |base| base.time <= time).is_some();
+        let mut lines = manifest.lines_of_servers();
+        if !lines.iter().any(begins) {
+            // So far back, plain files are all that there may be. One that was taken in later may
+            // be older.
+            lines = manifest.lines();
+            lines.sort_by_key(|line| manifest.bases_of(*line).first().map(|base| base.time));
+        }
         let Some(index) = lines.iter().rposition(begins) else {
             return Err(format!("{time} is before the first base: {}", extent(manifest)));
         };
@@ -162,6 +170,7 @@ mod tests {
             selected: None,
             keys: 0,
             server: String::new(),
+            imported: None,
         }
     }
 
@@ -192,8 +201,11 @@ mod tests {
     }
 
     fn plan(point: Point) -> Result<(String, bool), String> {
-        let manifest = manifest();
-        let plan = Plan::of(&manifest, point)?;
+        plan_in(&manifest(), point)
+    }
+
+    fn plan_in(manifest: &Manifest, point: Point) -> Result<(String, bool), String> {
+        let plan = Plan::of(manifest, point)?;
         let names: Vec<_> = plan.segments.iter().map(|segment| &segment.file.name[..]).collect();
         Ok((format!("{} {}", plan.base.file.name, names.join(" ")), plan.note.is_some()))
     }
@@ -223,6 +235,48 @@ mod tests {
             assert_eq!(plan(point), Ok((expected.to_owned(), false)), "{point:?}");
         }
         assert_eq!(plan(time(9000)), Ok(("b3 s4".to_owned(), true)));
+    }
+
+    /// A plain file is one point, and says nothing of the time after it.
+    #[test]
+    fn a_plain_file_stands_for_no_other_point() {
+        let import = |name: &str, line, letter, time| Base {
+            imported: Some(Moment(9000)),
+            ..base(name, line, position(letter, 0), time)
+        };
+        let mut manifest = manifest();
+        manifest.bases.extend([
+            import("later", 3, b'd', 8000),
+            import("early", 4, b'e', 500),
+            import("within", 5, b'f', 2000),
+            import("earliest", 6, b'0', 0),
+        ]);
+        let at = |letter| Point::Position(position(letter, 0));
+        let time = |time| Point::Time(Moment(time));
+        for (point, expected) in [
+            (Point::Newest, Ok("b3 s4")),
+            (at(b'd'), Ok("later ")),
+            (at(b'e'), Ok("early ")),
+            (time(0), Ok("earliest ")),
+            (time(100), Err("between 1970-01-01T00:00:00.000Z")),
+            (time(500), Ok("early ")),
+            (time(999), Err("in a gap")),
+            (time(1000), Ok("b1 ")),
+            (time(2200), Ok("b2 s2")),
+            (time(3001), Err("in a gap")),
+            (time(9000), Ok("b3 s4")),
+        ] {
+            let found = plan_in(&manifest, point);
+            match expected {
+                Ok(expected) => assert_eq!(found.unwrap().0, expected, "{point:?}"),
+                Err(text) => assert!(found.as_ref().unwrap_err().contains(text), "{found:?}"),
+            }
+        }
+        // Without a server, they are all that there is.
+        manifest.bases.retain(|base| base.imported.is_some());
+        manifest.segments.clear();
+        assert_eq!(plan_in(&manifest, Point::Newest).unwrap().0, "earliest ");
+        assert_eq!(plan_in(&manifest, time(9000)).unwrap(), ("later ".to_owned(), true));
     }
 
     #[test]

@@ -13,21 +13,28 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// Takes what nobody needs out of the list, and returns its files. The newest base stays.
+    /// Takes what nobody needs out of the list, and returns its files. The newest base of a server
+    /// and the plain file that was taken in last stay.
     pub(crate) fn apply(&self, manifest: &mut Manifest, now: Moment) -> Vec<StoredFile> {
         if *self == Retention::default() {
             return Vec::new();
         }
-        let count = manifest.bases.len();
-        let newest = self.bases.unwrap_or(0).max(1);
-        // The last base before the earliest point that is kept, and all after it.
-        let earliest = self.age_ms.map(|age| Moment(now.0.saturating_sub(age)));
-        let first_by_age = earliest.map_or(count, |earliest| {
-            manifest.bases.iter().rposition(|base| base.time <= earliest).unwrap_or(0)
+        // A plain file stands for none of a server's points: each kind counts by itself.
+        let is_import = |base: &Base| base.imported.is_some();
+        let mut old = [false, true].map(|kind| {
+            let bases = manifest.bases.iter().filter(|base| is_import(base) == kind);
+            self.count_old(bases, now)
         });
-        let first = first_by_age.min(count.saturating_sub(newest));
-        let before: Vec<Base> = manifest.bases.drain(..first).collect();
-        let mut files: Vec<_> = before.into_iter().map(|base| base.file).collect();
+        let mut files = Vec::new();
+        manifest.bases.retain(|base| {
+            let old = &mut old[usize::from(is_import(base))];
+            let is_old = *old > 0;
+            if is_old {
+                *old -= 1;
+                files.push(base.file.clone());
+            }
+            !is_old
+        });
         let bases = &manifest.bases;
         let is_needed = |line: u64, to: u64| {
             bases.iter().any(|base| base.line == line && base.position.offset < to)
@@ -43,6 +50,20 @@ impl Retention {
             is_kept
         });
         files
+    }
+
+    /// How many of these, the oldest ones, need not be kept.
+    fn count_old<'b>(&self, bases: impl Iterator<Item = &'b Base>, now: Moment) -> usize {
+        // The age of a plain file is how long the store has it: its own time may be any.
+        let times: Vec<_> = bases.map(|base| base.imported.unwrap_or(base.time)).collect();
+        let count = times.len();
+        let newest = self.bases.unwrap_or(0).max(1);
+        // The last one before the earliest point that is kept, and all after it.
+        let earliest = self.age_ms.map(|age| Moment(now.0.saturating_sub(age)));
+        let first_by_age = earliest.map_or(count, |earliest| {
+            times.iter().rposition(|time| *time <= earliest).unwrap_or(0)
+        });
+        first_by_age.min(count.saturating_sub(newest))
     }
 }
 
@@ -74,6 +95,7 @@ mod tests {
                 selected: None,
                 keys: 0,
                 server: String::new(),
+                imported: None,
             });
         }
         for (name, line, from, to) in [("s1", 1, 0, 20), ("s2", 1, 20, 40), ("s3", 2, 0, 20)] {
@@ -112,6 +134,27 @@ mod tests {
             let names: Vec<_> = files.iter().map(|file| &file.name[..]).collect();
             assert_eq!(names, removed, "{bases:?} {age_ms:?}");
             assert_eq!(manifest.files().count(), 6 - removed.len());
+        }
+    }
+
+    #[test]
+    fn plain_files_neither_keep_nor_remove_points_of_a_server() {
+        for (bases, age_ms, removed) in [
+            (Some(1), None, &["b1", "b2", "i1", "s1", "s2"][..]),
+            (Some(2), None, &["b1", "s1"]),
+            (None, Some(11), &["b1", "s1"]),
+            (None, Some(5), &["b1", "b2", "i1", "s1", "s2"]),
+        ] {
+            let mut manifest = manifest();
+            let b3 = manifest.bases.pop().unwrap();
+            for (name, line, time, imported) in [("i1", 3, 40, 32), ("i2", 4, 0, 34)] {
+                let (time, imported) = (Moment(time), Some(Moment(imported)));
+                manifest.bases.push(Base { file: file(name), line, time, imported, ..b3.clone() });
+            }
+            manifest.bases.insert(3, b3);
+            let files = Retention { bases, age_ms }.apply(&mut manifest, Moment(40));
+            let names: Vec<_> = files.iter().map(|file| &file.name[..]).collect();
+            assert_eq!(names, removed, "{bases:?} {age_ms:?}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Taking a backup: a base if one is needed, and the stream of writes behind it.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,14 +13,14 @@ use crate::base_job::{self, BaseJob, base_of};
 use crate::catalog::Catalog;
 use crate::digest::Hashed;
 use crate::link::{self, Ended, Link, ServerState};
-use crate::manifest::{Base, Segment, StoredFile, history_of_file};
+use crate::manifest::{Base, Segment, StoredFile, position_of_file};
 use crate::moment::Moment;
 use crate::options::Take;
 use crate::position::Position;
 use crate::print::say;
 use crate::segment::Growing;
 use crate::storage::Store;
-use crate::verify::{self, Contents};
+use crate::verify;
 
 /// A segment of fewer bytes goes on growing after it was written, and is written anew then.
 const SMALL_SEGMENT: usize = 4 * 1024 * 1024;
@@ -59,32 +58,32 @@ pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> R
     let mut upload = Hashed::new(store.begin(&name)?);
     std::io::copy(&mut input, &mut upload).map_err(|error| in_file(error.to_string()))?;
     let (upload, bytes, sha256) = upload.finish();
-    let contents = read_plain(path).map_err(in_file)?;
     upload.finish()?;
     let file = StoredFile { name, bytes, sha256 };
-    verify::check_base(&*store, &file)?;
-    let written = contents.written.map_or_else(Moment::now, |seconds| Moment(seconds * 1000));
-    let position = position_of(&contents, &file);
-    let position = position.ok_or_else(|| in_file("it has no position".to_owned()))?;
+    let contents = verify::check_base(&*store, &file).map_err(|problem| {
+        // If it stays, the next run removes it.
+        let _ = store.remove(&file.name);
+        in_file(problem)
+    })?;
+    let now = Moment::now();
+    // Any program may have written it, by any clock.
+    let time = contents.written.map_or(now, |written| written.min(now));
+    let position = position_of_file(&file.sha256).ok_or("a sum is too short")?;
     let line = catalog.manifest.last_line() + 1;
-    let base = base_of(file, line, position, written, contents, None);
-    say(&format!("took {} keys of {} in as {}", base.keys, path.display(), base.file.name));
+    let base = base_of(file, line, position, time, contents, None);
+    let base = Base { imported: Some(now), ..base };
+    say(&format!(
+        "took {} keys of {} in as {}, at {}, of {}",
+        base.keys,
+        path.display(),
+        base.file.name,
+        base.position,
+        base.time
+    ));
     catalog.manifest.bases.push(base);
-    let old = options.retention.apply(&mut catalog.manifest, Moment::now());
+    let old = options.retention.apply(&mut catalog.manifest, now);
     catalog.save()?;
     catalog.remove(&old)
-}
-
-fn read_plain(path: &Path) -> Result<Contents, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    verify::read_rdb(&mut std::io::BufReader::new(file) as &mut dyn Read)
-}
-
-/// What the file says, or a position that no other file has.
-fn position_of(contents: &Contents, file: &StoredFile) -> Option<Position> {
-    let own = contents.history.as_deref().zip(contents.offset);
-    let own = own.and_then(|(history, offset)| Position::parse(&format!("{history}:{offset}")));
-    own.or_else(|| Some(Position { history: history_of_file(&file.sha256)?, offset: 0 }))
 }
 
 /// Removes what need not be kept.
@@ -182,8 +181,8 @@ impl<'r> Run<'r> {
         interrupt: &'r Interrupt,
     ) -> Run<'r> {
         let manifest = &catalog.manifest;
-        let line = manifest.last_line();
-        // A plain file that was taken in has no stream behind it, but may say where it belongs.
+        // A plain file that was taken in meanwhile leaves the stream where it was.
+        let line = manifest.lines_of_servers().pop().unwrap_or(0);
         let (reached, newest) = manifest.end_of(line).unzip();
         // What follows a file that is gone is of no use.
         let reached = reached.filter(|_| catalog.missing.is_empty());
@@ -413,7 +412,8 @@ impl<'r> Run<'r> {
             }
             return Ok(());
         }
-        let newest = self.catalog.manifest.bases.last().map(|base| base.time.0);
+        let mut bases = self.catalog.manifest.bases.iter();
+        let newest = bases.rfind(|base| base.imported.is_none()).map(|base| base.time.0);
         let is_old = self
             .options
             .base_every_ms

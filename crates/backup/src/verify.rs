@@ -6,6 +6,7 @@ use rdb::file::{Checksum, FileReader, Item};
 
 use crate::digest::Hashed;
 use crate::manifest::{Base, Manifest, Segment, StoredFile};
+use crate::moment::Moment;
 use crate::segment::Blocks;
 use crate::storage::{Store, read_listed};
 
@@ -15,11 +16,8 @@ pub(crate) struct Contents {
     pub(crate) keys: u64,
     pub(crate) server: String,
     pub(crate) selected: Option<usize>,
-    /// The history and the offset that it belongs to.
-    pub(crate) history: Option<String>,
-    pub(crate) offset: Option<u64>,
-    /// When it was written, in seconds.
-    pub(crate) written: Option<u64>,
+    /// When it was written, if it says a time that there is.
+    pub(crate) written: Option<Moment>,
 }
 
 /// Reads an RDB file to its end, and checks its checksum.
@@ -37,9 +35,11 @@ pub(crate) fn read_rdb(file: &mut dyn Read) -> Result<Contents, String> {
                     b"valkey-ver" => contents.server = format!("Valkey {value}"),
                     b"dunlin-ver" => contents.server = format!("Dunlin {value}"),
                     b"repl-stream-db" => contents.selected = value.parse().ok(),
-                    b"repl-id" => contents.history = Some(value),
-                    b"repl-offset" => contents.offset = value.parse().ok(),
-                    b"ctime" => contents.written = value.parse().ok(),
+                    b"ctime" => {
+                        let seconds = value.parse().ok();
+                        let ms = seconds.and_then(|seconds: u64| seconds.checked_mul(1000));
+                        contents.written = ms.map(Moment);
+                    }
                     _ => {}
                 }
             }

@@ -176,6 +176,63 @@ fn a_plain_file_goes_in_and_out() {
     about(store.path(), &["--verify"]).good();
 }
 
+/// A file without keys that says when it was written, in seconds.
+fn empty_file_of(seconds: &str) -> Vec<u8> {
+    let length = u8::try_from(seconds.len()).unwrap();
+    [&b"REDIS0011\xfa\x05ctime"[..], &[length], seconds.as_bytes(), &[0xff], &[0; 8]].concat()
+}
+
+/// Whatever the file says of its time.
+#[test]
+fn a_plain_file_leaves_the_points_of_the_server_as_they_were() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    client.call_text("SET k 1").unwrap();
+    back_up(server.port(), store.path(), &[]).good();
+    client.call_text("SET k 2").unwrap();
+    back_up(server.port(), store.path(), &[]).good();
+    let (then, place_then) = (now_ms(), place(&position(&mut client)));
+    let mut places = Vec::new();
+    for seconds in ["1", "4000000000", "18446744073709551", "18446744073709551615", "-1"] {
+        let file = work.path().join(seconds);
+        fs::write(&file, empty_file_of(seconds)).unwrap();
+        let words = ["backup", "--from", file.to_str().unwrap(), "--to"];
+        let kept = [store.path().to_str().unwrap(), "--keep-days", "1"];
+        let said = dunlin(&[&words[..], &kept].concat()).good();
+        let place = said.split(", at ").nth(1).unwrap().split(',').next().unwrap();
+        places.push(place.to_owned());
+    }
+    let listed = about(store.path(), &["--list", "--json"]).good();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let lines = listed["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 1 + places.len(), "{listed}");
+    let times = lines.iter().map(|line| line["bases"][0]["time"].as_str().unwrap());
+    assert!(times.clone().all(|time| time < "2096"), "{listed}");
+    client.call_text("SET k 3").unwrap();
+    let said = back_up(server.port(), store.path(), &["--keep-days", "1"]).good();
+    assert!(said.contains("the stream goes on after"), "{said}");
+    let (then, newest) = (then.to_string(), place(&position(&mut client)));
+    let to = |name: &str| work.path().join(format!("to-{name}"));
+    for (name, at, restored) in [
+        ("newest", &[][..], &newest),
+        ("time", &["--at", &then], &place_then),
+        ("import", &["--at", &places[1]], &places[1]),
+    ] {
+        let said = restore(store.path(), &to(name), at).good();
+        assert!(said.contains(&format!("restored {restored}")), "{name}: {said}");
+    }
+    let server = serve(Target::Dunlin, &to("newest"));
+    let reply = server.connect().unwrap().call_text("GET k").unwrap();
+    assert_eq!(reply, Reply::Bulk(b"3".to_vec()));
+    // Of each kind, the newest one.
+    about(store.path(), &["--keep", "1"]).good();
+    for at in [&["--at", &newest][..], &["--at", &places[4]]] {
+        restore(store.path(), &to(at[1]), at).good();
+    }
+    restore(store.path(), &to("gone"), &["--at", &places[1]]).bad();
+}
+
 #[test]
 fn two_backups_do_not_write_to_one_store() {
     let (store, work) = (directory(), directory());
