@@ -1,7 +1,6 @@
 //! A base that is received, or checked, beside the stream.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use lab::load::Address;
@@ -16,14 +15,11 @@ use crate::position::Position;
 use crate::storage::Store;
 use crate::verify::{self, Contents};
 
-/// The position of the base is not known yet.
-const UNKNOWN: u64 = u64::MAX;
-
 /// See the module's text.
 pub(crate) struct BaseJob {
     thread: JoinHandle<Result<Base, String>>,
-    /// The offset of the base.
-    offset: Arc<AtomicU64>,
+    /// The position of a base that comes over a connection of its own, once the server has said it.
+    position: Arc<OnceLock<Position>>,
     /// When the stream has reached that.
     reached: Option<Moment>,
     /// It comes over a connection of its own.
@@ -44,8 +40,7 @@ impl BaseJob {
             let contents = verify::check_base(&*store, &file)?;
             Ok(base_of(file, line, position, time, contents, product))
         });
-        let offset = Arc::new(AtomicU64::new(UNKNOWN));
-        BaseJob { thread, offset, reached: None, is_beside: false }
+        BaseJob { thread, position: Arc::default(), reached: None, is_beside: false }
     }
 
     /// Receives all data over a link of its own.
@@ -57,8 +52,8 @@ impl BaseJob {
         line: u64,
         interrupt: &Interrupt,
     ) -> BaseJob {
-        let offset = Arc::new(AtomicU64::new(UNKNOWN));
-        let (known, address, told) = (Arc::clone(&offset), address.clone(), told.clone());
+        let position = Arc::new(OnceLock::new());
+        let (known, address, told) = (Arc::clone(&position), address.clone(), told.clone());
         let interrupt = interrupt.clone();
         let thread = std::thread::spawn(move || {
             let text = |ended: Ended| ended.to_string();
@@ -66,22 +61,26 @@ impl BaseJob {
             let (mut link, Offer::All { history, offset }) = opened else {
                 return Err("the server gives no data".to_owned());
             };
-            known.store(offset, Ordering::Release);
+            let position = *known.get_or_init(|| Position { history, offset });
             let time = Moment::now();
             let file = receive(&mut link, &store, name).map_err(text)?;
             drop(link);
             let contents = verify::check_base(&*store, &file)?;
-            let position = Position { history, offset };
             Ok(base_of(file, line, position, time, contents, told.product))
         });
-        BaseJob { thread, offset, reached: None, is_beside: true }
+        BaseJob { thread, position, reached: None, is_beside: true }
     }
 
     /// The stream has come so far.
     pub(crate) fn note_reached(&mut self, offset: u64, now: Moment) {
-        if self.reached.is_none() && offset >= self.offset.load(Ordering::Acquire) {
+        if self.reached.is_none() && self.position.get().is_some_and(|own| offset >= own.offset) {
             self.reached = Some(now);
         }
+    }
+
+    /// The position of the base if the stream has not come to it yet.
+    pub(crate) fn position_ahead(&self) -> Option<Position> {
+        self.position.get().copied().filter(|_| self.reached.is_none())
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -126,6 +126,6 @@ fn verify(store: &dyn Store) -> Result<(), String> {
             say(&format!("all {count} files are what the list says"));
             Ok(())
         }
-        wrong => Err(format!("{}: {wrong} of {count} files are not right", store.name())),
+        wrong => Err(format!("{}: problems: {wrong}, files in the list: {count}", store.name())),
     }
 }

@@ -21,15 +21,15 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
     for line in manifest.lines() {
         for base in manifest.bases_of(line) {
             let behind = stream_behind(manifest, base);
-            let end = manifest.end_of(line);
+            let (end, time) = manifest.reach_of(base);
             rows.push([
                 base.file.name.clone(),
                 base.time.to_string(),
                 base.keys.to_string(),
                 size(base.file.bytes),
                 base.imported.map_or_else(|| size(behind), |_| "imported".to_owned()),
-                end.map_or_else(String::new, |(position, _)| position.to_string()),
-                end.map_or_else(String::new, |(_, time)| time.to_string()),
+                end.to_string(),
+                time.to_string(),
             ]);
         }
     }
@@ -38,6 +38,9 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
     for row in rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         say(cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    for line in manifest.lines() {
+        manifest.gaps_of(line).iter().for_each(|gap| say(&gap.to_string()));
     }
 }
 
@@ -66,9 +69,15 @@ fn in_json(manifest: &Manifest, line: u64) -> serde_json::Value {
         })
         .collect();
     let end = manifest.end_of(line);
+    let gaps = manifest.gaps_of(line);
+    let gaps: Vec<_> = gaps
+        .iter()
+        .map(|gap| json!({ "from": gap.from, "to": gap.to, "file": gap.file }))
+        .collect();
     json!({
         "bases": bases,
         "segments": manifest.segments_of(line).count(),
+        "gaps": gaps,
         "end": end.map(|(position, _)| position),
         "end_time": end.map(|(_, time)| time),
     })

@@ -64,6 +64,25 @@ impl Segment {
     }
 }
 
+/// A part of a line's stream that is missing: nothing leads from `from` to `to`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Gap<'m> {
+    pub(crate) from: Position,
+    /// When the last bytes before it arrived.
+    pub(crate) since: Moment,
+    pub(crate) to: Position,
+    pub(crate) until: Moment,
+    /// The base or the segment that begins after it.
+    pub(crate) file: &'m str,
+}
+
+impl std::fmt::Display for Gap<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Gap { from, to, file, .. } = self;
+        write!(formatter, "the stream from {from} to {} is missing before {file}", to.offset)
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -200,13 +219,45 @@ impl Manifest {
 
     /// How far a line reaches, and when that was; none if it has no base.
     pub(crate) fn end_of(&self, line: u64) -> Option<(Position, Moment)> {
-        let base = *self.bases_of(line).last()?;
-        let last = self.segments_of(line).last();
-        let last = last.filter(|segment| segment.to >= base.position.offset);
-        Some(match last {
-            Some(segment) => (segment.end(), segment.last_time),
-            None => (base.position, base.time),
-        })
+        self.bases_of(line).last().map(|base| self.reach_of(base))
+    }
+
+    /// How far the stream behind a base reaches without a gap, and when that was.
+    pub(crate) fn reach_of(&self, base: &Base) -> (Position, Moment) {
+        let (mut reached, mut time) = (base.position, base.time);
+        for segment in self.segments_of(base.line) {
+            if segment.from.offset <= reached.offset && segment.to > reached.offset {
+                (reached, time) = (segment.end(), segment.last_time.max(time));
+            }
+        }
+        (reached, time)
+    }
+
+    /// Where a line has gaps after its first base, in their order.
+    pub(crate) fn gaps_of(&self, line: u64) -> Vec<Gap<'_>> {
+        let bases = self.bases_of(line);
+        let Some(first) = bases.first() else { return Vec::new() };
+        let (mut from, mut since) = (first.position, first.time);
+        let bases = bases.iter().map(|base| {
+            let (at, time) = (base.position, base.time);
+            (at, at, time, time, &*base.file.name)
+        });
+        let segments = self.segments_of(line).map(|segment| {
+            let (begin, end) = (segment.first_time, segment.last_time);
+            (segment.from, segment.end(), begin, end, &*segment.file.name)
+        });
+        let mut parts: Vec<_> = bases.chain(segments).collect();
+        parts.sort_by_key(|(begin, ..)| begin.offset);
+        let mut gaps = Vec::new();
+        for (begin, end, until, last_time, file) in parts {
+            if begin.offset > from.offset {
+                gaps.push(Gap { from, since, to: begin, until, file });
+            }
+            if end.offset >= from.offset {
+                (from, since) = (end, last_time.max(since));
+            }
+        }
+        gaps
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a restore point needs of a store: which base, which segments, and where to stop.
 
-use crate::manifest::{Base, Manifest, Segment};
+use std::fmt::Display;
+
+use crate::manifest::{Base, Gap, Manifest, Segment};
 use crate::moment::Moment;
 use crate::options::Point;
 use crate::position::Position;
@@ -61,6 +63,14 @@ impl<'m> Plan<'m> {
         if let Some(base) = base {
             return Plan::behind(manifest, base, Cut::Offset(offset));
         }
+        let is_within = |gap: &Gap<'_>| {
+            [gap.from.history, gap.to.history].contains(&history)
+                && (gap.from.offset..gap.to.offset).contains(&offset)
+        };
+        let gaps = manifest.lines().into_iter().flat_map(|line| manifest.gaps_of(line));
+        if let Some(gap) = gaps.into_iter().find(is_within) {
+            return Err(in_a_gap(&wanted, &gap));
+        }
         if !lines.is_empty() {
             return Err(format!("{wanted} is before the first base: {}", extent(manifest)));
         }
@@ -82,17 +92,17 @@ impl<'m> Plan<'m> {
         let line = lines[index];
         let (end, last_time) = manifest.end_of(line).ok_or("it has no base")?;
         let base = newest(manifest, line, |base| base.time <= time).ok_or("it has no base")?;
+        let gaps = manifest.gaps_of(line);
+        if let Some(gap) = gaps.iter().find(|gap| gap.since < time && time < gap.until) {
+            return Err(in_a_gap(&time, gap));
+        }
         if time <= last_time {
             return Plan::behind(manifest, base, Cut::Time(time));
         }
         let next = lines.get(index + 1).and_then(|line| manifest.bases_of(*line).first().copied());
         if let Some(next) = next {
-            return Err(format!(
-                "{time} is in a gap: nothing is known between {last_time} ({end}) and {} ({}). \
-                 --at with one of these positions restores the end before the gap or the begin \
-                 after it",
-                next.time, next.position
-            ));
+            let (to, until, file) = (next.position, next.time, &*next.file.name);
+            return Err(in_a_gap(&time, &Gap { from: end, since: last_time, to, until, file }));
         }
         let mut plan = Plan::behind(manifest, base, Cut::Nowhere)?;
         plan.note = Some(format!("nothing has arrived after {last_time}"));
@@ -133,6 +143,16 @@ impl<'m> Plan<'m> {
 /// The base of a line that is furthest behind, among those that are wanted.
 fn newest(manifest: &Manifest, line: u64, is_wanted: impl Fn(&Base) -> bool) -> Option<&Base> {
     manifest.bases_of(line).into_iter().rfind(|base| is_wanted(base))
+}
+
+/// That a point is in a gap, with the points beside it.
+fn in_a_gap(point: &dyn Display, gap: &Gap<'_>) -> String {
+    let Gap { from, since, to, until, .. } = gap;
+    format!(
+        "{point} is in a gap: nothing is known between {since} ({from}) and {until} ({to}). --at \
+         with one of these positions restores the end before the gap, or the begin after it if a \
+         base is there"
+    )
 }
 
 /// What the store reaches from and to, in words.
@@ -277,6 +297,44 @@ mod tests {
         manifest.segments.clear();
         assert_eq!(plan_in(&manifest, Point::Newest).unwrap().0, "earliest ");
         assert_eq!(plan_in(&manifest, time(9000)).unwrap(), ("later ".to_owned(), true));
+    }
+
+    /// The stream between a segment and a base, or two segments, is not there.
+    #[test]
+    fn a_point_in_a_gap_of_a_line_is_refused() {
+        let mut manifest = manifest();
+        manifest.bases[1] = base("b2", 1, position(b'a', 180), 1700);
+        manifest.segments[1] = segment("s2", 1, position(b'a', 180), 200, (1710, 2000));
+        manifest.segments[2] = segment("s3", 1, position(b'b', 250), 300, (2500, 3000));
+        let gaps: Vec<_> = manifest.gaps_of(1).iter().map(|gap| (gap.from, gap.to)).collect();
+        let at = position;
+        assert_eq!(gaps, [(at(b'a', 140), at(b'a', 180)), (at(b'a', 200), at(b'b', 250))]);
+        assert_eq!(manifest.gaps_of(2), []);
+        assert_eq!(manifest.reach_of(&manifest.bases[0]), (at(b'a', 140), Moment(1400)));
+        assert_eq!(manifest.end_of(1), Some((at(b'a', 200), Moment(2000))));
+        let at = |letter, offset| Point::Position(position(letter, offset));
+        let time = |time| Point::Time(Moment(time));
+        for (point, expected) in [
+            (at(b'a', 140), "b1 s1"),
+            (at(b'a', 180), "b2 "),
+            (at(b'a', 200), "b2 s2"),
+            (time(1400), "b1 s1"),
+            (time(1700), "b2 "),
+            (time(2000), "b2 s2"),
+        ] {
+            assert_eq!(plan_in(&manifest, point).unwrap().0, expected, "{point:?}");
+        }
+        let points =
+            [at(b'a', 141), at(b'a', 179), time(1401), time(1699), at(b'b', 220), time(2001)];
+        for point in points {
+            let problem = plan_in(&manifest, point).unwrap_err();
+            assert!(problem.contains("is in a gap"), "{point:?}: {problem}");
+        }
+        // What comes after a gap has no base to stand on.
+        for point in [at(b'b', 250), at(b'b', 300), time(2500), time(3000)] {
+            let problem = plan_in(&manifest, point).unwrap_err();
+            assert!(problem.contains("gap"), "{point:?}: {problem}");
+        }
     }
 
     #[test]

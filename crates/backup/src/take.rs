@@ -185,7 +185,10 @@ impl<'r> Run<'r> {
         let line = manifest.lines_of_servers().pop().unwrap_or(0);
         let (reached, newest) = manifest.end_of(line).unzip();
         // What follows a file that is gone is of no use.
-        let reached = reached.filter(|_| catalog.missing.is_empty());
+        let is_last = |reached: &Position| {
+            manifest.segments_of(line).all(|segment| segment.to <= reached.offset)
+        };
+        let reached = reached.filter(is_last).filter(|_| catalog.missing.is_empty());
         Run {
             address,
             options,
@@ -387,7 +390,9 @@ impl<'r> Run<'r> {
     ) -> Result<(), Ended> {
         if let Some(job) = &mut self.job {
             job.note_reached(offset, now);
-            if !job.is_over() {
+            // A base of this stream is not listed before the stream that leads to it.
+            let ahead = job.position_ahead();
+            if !job.is_over() || ahead.is_some_and(|position| self.is_of_line(position)) {
                 return Ok(());
             }
             let job = self.job.take().expect("it is there");
@@ -434,7 +439,7 @@ impl<'r> Run<'r> {
         let Some(job) = self.job.take() else { return Ok(()) };
         let is_beside = job.is_beside;
         match job.finish() {
-            Ok(base) if is_beside && !self.is_of_line(base.position) => self.give_up_base(&base),
+            Ok(base) if is_beside && !self.leads_to(base.position) => self.give_up_base(&base),
             Ok(base) => self.list_base(base),
             Err(problem) => {
                 say(&format!("{}: no base: {problem}", Moment::now()));
@@ -453,8 +458,17 @@ impl<'r> Run<'r> {
             || manifest.segments_of(self.line).any(|segment| has_grown(segment.from))
     }
 
+    /// Whether the stream has come to a position.
+    fn leads_to(&self, at: Position) -> bool {
+        self.is_of_line(at) && self.reached.is_some_and(|reached| at.offset <= reached.offset)
+    }
+
     fn give_up_base(&mut self, base: &Base) -> Result<(), String> {
-        say(&format!("no base: {} is not of the history of the stream", base.position));
+        let problem = match self.is_of_line(base.position) {
+            true => "is not reached by the stream",
+            false => "is not of the history of the stream",
+        };
+        say(&format!("no base: {} {problem}", base.position));
         self.catalog.remove(std::slice::from_ref(&base.file))
     }
 
@@ -463,6 +477,8 @@ impl<'r> Run<'r> {
             "base {} is complete: {} keys, {} bytes at {}",
             base.file.name, base.keys, base.file.bytes, base.position
         ));
+        // Were it listed alone, and this program killed, nothing would lead to it.
+        self.publish(false)?;
         self.catalog.manifest.bases.push(base);
         self.new_bases += 1;
         let old = self.options.retention.apply(&mut self.catalog.manifest, Moment::now());

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use rdb::file::{Checksum, FileReader, Item};
 
 use crate::digest::Hashed;
-use crate::manifest::{Base, Manifest, Segment, StoredFile};
+use crate::manifest::{Manifest, Segment, StoredFile};
 use crate::moment::Moment;
 use crate::segment::Blocks;
 use crate::storage::{Store, read_listed};
@@ -98,26 +98,6 @@ pub(crate) fn check_segment(store: &dyn Store, segment: &Segment) -> Result<(), 
     read
 }
 
-/// Where a line has a hole, in words.
-pub(crate) fn gaps(manifest: &Manifest) -> Vec<String> {
-    let mut found = Vec::new();
-    for line in manifest.lines() {
-        let bases = manifest.bases_of(line);
-        let Some(Base { position, .. }) = bases.first() else { continue };
-        let mut reached = position.offset;
-        for segment in manifest.segments_of(line) {
-            if segment.from.offset > reached {
-                found.push(format!(
-                    "the stream from {reached} to {} is missing before {}",
-                    segment.from.offset, segment.file.name
-                ));
-            }
-            reached = reached.max(segment.to);
-        }
-    }
-    found
-}
-
 /// Checks everything. Returns what is wrong.
 pub(crate) fn check_all(store: &dyn Store, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
@@ -127,6 +107,8 @@ pub(crate) fn check_all(store: &dyn Store, manifest: &Manifest) -> Vec<String> {
     for segment in &manifest.segments {
         problems.extend(check_segment(store, segment).err());
     }
-    problems.extend(gaps(manifest));
+    for line in manifest.lines() {
+        problems.extend(manifest.gaps_of(line).iter().map(ToString::to_string));
+    }
     problems
 }

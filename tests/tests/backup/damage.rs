@@ -89,6 +89,45 @@ fn files_of_others_stay() {
     }
 }
 
+/// No segment of the list begins after it: only the base says that something was there.
+#[test]
+fn a_gap_before_a_base_is_seen() {
+    let (store, work) = (directory(), directory());
+    filled(store.path());
+    let path = store.path().join("manifest.json");
+    let mut list: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    // A base at the end, and before that the first bytes of the stream alone.
+    let mut segment = list["segments"][0].take();
+    let end = segment["to"].as_u64().unwrap();
+    let mut base = list["bases"][0].clone();
+    let position = base["position"].as_str().unwrap();
+    let (history, begin) = position.split_once(':').unwrap();
+    let begin: u64 = begin.parse().unwrap();
+    let (history, time) = (history.to_owned(), segment["last_time"].take());
+    let name = files(store.path()).into_iter().find(|path| path.extension().unwrap() == "rdb");
+    let (name, other) = (name.unwrap(), store.path().join("base-00000009.rdb"));
+    fs::copy(name, &other).unwrap();
+    base["file"]["name"] = "base-00000009.rdb".into();
+    base["position"] = format!("{history}:{end}").into();
+    base["time"] = time;
+    list["bases"].as_array_mut().unwrap().push(base);
+    list["segments"] = serde_json::Value::Array(Vec::new());
+    list["next"] = 10.into();
+    fs::write(&path, list.to_string()).unwrap();
+    let missing = format!("the stream from {history}:{begin} to {end} is missing before base-");
+    assert!(about(store.path(), &["--verify"]).bad().contains(&missing));
+    assert!(about(store.path(), &["--list"]).good().contains(&missing));
+    let to = work.path().join("to");
+    let at = |offset: u64| {
+        let to = work.path().join(offset.to_string());
+        restore(store.path(), &to, &["--at", &format!("{history}:{offset}")])
+    };
+    let said = at(begin + 1).bad();
+    assert!(said.contains("is in a gap") && !to.exists(), "{said}");
+    at(begin).good();
+    at(end).good();
+}
+
 #[test]
 fn a_run_that_misses_a_file_says_so_and_begins_anew() {
     let (store, work) = (directory(), directory());

@@ -131,6 +131,27 @@ fn bases_are_taken_beside_the_stream_and_old_ones_go() {
     assert_eq!(reply, Reply::Bulk((count + 1).to_string().into_bytes()));
 }
 
+/// The stream that leads to it has not been written yet when the base is complete.
+#[test]
+fn a_backup_that_is_killed_after_a_base_leaves_no_gap_before_it() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    let options = ["--base-every", "1s", "--segment-seconds", "600"];
+    let log = work.path().join("log");
+    let mut following = Following::start(server.port(), store.path(), &log, &options);
+    wait_for("two bases", || {
+        client.call_text("INCR count").unwrap();
+        following.said().matches("is complete").count() >= 2
+    });
+    wait_for("two bases in the list", || {
+        let listed = about(store.path(), &["--list"]).good();
+        listed.matches("base-").count() >= 2
+    });
+    following.kill();
+    about(store.path(), &["--verify"]).good();
+}
+
 #[test]
 fn fields_that_expire_go_from_a_dunlin_to_a_redis() {
     let (store, work) = (directory(), directory());
