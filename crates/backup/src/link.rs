@@ -7,6 +7,7 @@ use lab::load::Address;
 use lab::targets::Interrupt;
 use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use replication::handshake::{Handshake, Introduction, Offer, Step, Wanted, acknowledgement};
+use replication::id::HistoryId;
 use replication::line::Lines;
 use replication::payload::{End, Payload};
 use resp::client::Value;
@@ -33,6 +34,8 @@ pub(crate) enum Ended {
     Interrupted,
     /// In words; most likely it can be made again.
     Lost(String),
+    /// The address leads to another server than before, so that what came does not fit together.
+    Moved(HistoryId),
     /// This side cannot go on: another attempt would not help.
     Failed(String),
 }
@@ -41,6 +44,10 @@ impl std::fmt::Display for Ended {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Ended::Interrupted => formatter.write_str("interrupted"),
+            Ended::Moved(history) => write!(
+                formatter,
+                "the address leads to another server by now, with the history {history}"
+            ),
             Ended::Lost(text) | Ended::Failed(text) => formatter.write_str(text),
         }
     }
@@ -51,6 +58,7 @@ impl std::fmt::Display for Ended {
 pub(crate) struct ServerState {
     /// Name and version.
     pub(crate) product: Option<String>,
+    pub(crate) history: Option<HistoryId>,
     pub(crate) offset: Option<u64>,
 }
 
@@ -93,8 +101,10 @@ pub(crate) fn ask(address: &Address) -> Result<ServerState, String> {
         Some(format!("{name} {version}"))
     });
     let state = info(&mut connection, "replication").map_err(failed)?;
+    let history = field_of(&state, "master_replid");
+    let history = history.and_then(|text| HistoryId::parse(text.as_bytes()));
     let offset = field_of(&state, "master_repl_offset").and_then(|text| text.parse().ok());
-    Ok(ServerState { product: found, offset })
+    Ok(ServerState { product: found, history, offset })
 }
 
 fn info(connection: &mut Connection, section: &str) -> std::io::Result<String> {

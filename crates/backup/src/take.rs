@@ -33,6 +33,8 @@ const UNITS: usize = 1024;
 /// The pauses between two attempts to connect.
 const FIRST_PAUSE_MS: u64 = 500;
 const LONGEST_PAUSE_MS: u64 = 30_000;
+/// A run that is to end begins so many times again when the address leads to another server.
+const MOST_MOVES: u32 = 3;
 /// The pause before another attempt to take a base beside the stream.
 const AFTER_NO_BASE_MS: u64 = 10 * 60 * 1000;
 /// Where the server does not tell how far it is, its stream is over for now after such a silence.
@@ -111,11 +113,19 @@ pub(crate) fn take(
     }
     let mut run = Run::new(address, options, catalog, interrupt);
     let mut pause = FIRST_PAUSE_MS;
+    let mut moves = 0;
     loop {
         let received = run.received;
         let ended = run.follow_once();
+        let goes_on = match &ended {
+            Err(Ended::Lost(_)) => options.follow && run.was_linked,
+            Err(Ended::Moved(_)) => {
+                moves += 1;
+                options.follow || moves <= MOST_MOVES
+            }
+            _ => false,
+        };
         // Whatever has arrived counts, and a base that is being checked.
-        let goes_on = options.follow && run.was_linked && matches!(ended, Err(Ended::Lost(_)));
         let published = run.publish(true);
         let published = match goes_on {
             true => published,
@@ -124,8 +134,8 @@ pub(crate) fn take(
         match (ended, published) {
             (Ok(()), Ok(())) | (Err(Ended::Interrupted), Ok(())) => return run.report(),
             (Err(Ended::Failed(problem)), _) | (_, Err(problem)) => return Err(problem),
-            (Err(Ended::Lost(problem)), Ok(())) if !goes_on => return Err(problem),
-            (Err(Ended::Lost(problem)), Ok(())) => {
+            (Err(problem), Ok(())) if !goes_on => return Err(problem.to_string()),
+            (Err(problem), Ok(())) => {
                 if run.received > received {
                     pause = FIRST_PAUSE_MS;
                 }
@@ -292,6 +302,11 @@ impl<'r> Run<'r> {
                 Some(target) => target,
                 None => {
                     let told = link::ask(self.address).map_err(Ended::Lost)?;
+                    // The offsets of another server's stream say nothing of this one.
+                    let own = self.reached.map(|reached| reached.history);
+                    if let Some(other) = told.history.filter(|history| Some(*history) != own) {
+                        return Err(Ended::Moved(other));
+                    }
                     *target.insert(told.offset.unwrap_or(u64::MAX))
                 }
             };
@@ -400,18 +415,18 @@ impl<'r> Run<'r> {
             match job.finish() {
                 Ok(base) if is_beside && !self.is_of_line(base.position) => {
                     self.give_up_base(&base).map_err(Ended::Failed)?;
-                    let history = base.position.history;
-                    return Err(Ended::Lost(format!(
-                        "the address leads to another server by now, with the history {history}"
-                    )));
+                    if self.options.follow {
+                        // The next one may come from the wrong server as well.
+                        self.no_base_before = Moment(now.0 + AFTER_NO_BASE_MS);
+                    }
+                    self.wants_base = self.still_wants_base();
+                    return Err(Ended::Moved(base.position.history));
                 }
                 Ok(base) => self.list_base(base).map_err(Ended::Failed)?,
                 Err(problem) if self.options.follow => {
                     say(&format!("{now}: no base: {problem}"));
                     self.no_base_before = Moment(now.0 + AFTER_NO_BASE_MS);
-                    // What the user has asked for, and a line without one, want it still.
-                    let has_one = !self.catalog.manifest.bases_of(self.line).is_empty();
-                    self.wants_base = !has_one || self.options.full && self.new_bases == 0;
+                    self.wants_base = self.still_wants_base();
                 }
                 Err(problem) => return Err(Ended::Failed(problem)),
             }
@@ -432,6 +447,12 @@ impl<'r> Run<'r> {
             self.job = Some(job);
         }
         Ok(())
+    }
+
+    /// What the user has asked for, and a line without a base, want one still.
+    fn still_wants_base(&self) -> bool {
+        let has_one = !self.catalog.manifest.bases_of(self.line).is_empty();
+        !has_one || self.options.full && self.new_bases == 0
     }
 
     /// Waits for a base that is under way, and lists it.

@@ -1,6 +1,8 @@
 //! Runs one after the other, and what happens to their links.
 
 use std::fs;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread::spawn;
 
 use tests::certificates::Encryption;
 use tests::client::Reply;
@@ -163,6 +165,69 @@ fn a_base_of_another_server_at_the_address_is_no_base_of_the_stream() {
     restore(store.path(), &to, &["--at", &place(&at)]).good();
     let restored = serve(Target::Dunlin, &to).connect().unwrap().call_text("GET whose").unwrap();
     assert_eq!(restored, Reply::Bulk(b"still one".to_vec()));
+}
+
+/// An address whose connections lead to the ports that `choose` gives for their numbers. It serves
+/// until the process ends.
+fn address_that_moves(choose: impl Fn(usize) -> u16 + Send + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    spawn(move || {
+        for (number, near) in listener.incoming().enumerate() {
+            let near = near.unwrap();
+            let far = TcpStream::connect(("127.0.0.1", choose(number))).unwrap();
+            let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            for (mut from, mut to) in [(near, far), (far_too, near_too)] {
+                spawn(move || {
+                    // An end that is gone is an end like others.
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
+}
+
+/// A server, and another one that is further in a stream of its own.
+fn two_servers() -> (Server, Server) {
+    let (one, other) = (start(Target::Dunlin), start(Target::Dunlin));
+    one.connect().unwrap().call(&["SET", "whose", "one"]).unwrap();
+    // A server counts the bytes of its stream from the first replica on.
+    back_up(other.port(), directory().path(), &[]).good();
+    let mut client = other.connect().unwrap();
+    for _ in 0..100 {
+        client.call(&["SET", "whose", "other"]).unwrap();
+    }
+    (one, other)
+}
+
+/// How far the stream has to come is asked over a connection of its own.
+#[test]
+fn a_run_whose_address_has_moved_takes_the_other_server() {
+    let (store, work) = (directory(), directory());
+    let (one, other) = two_servers();
+    let ports = (one.port(), other.port());
+    let address = address_that_moves(move |number| if number < 2 { ports.0 } else { ports.1 });
+    let said = back_up(address, store.path(), &[]).good();
+    assert!(said.contains("the address leads to another server by now"), "{said}");
+    about(store.path(), &["--verify"]).good();
+    restore(store.path(), work.path(), &[]).good();
+    let server = serve(Target::Dunlin, work.path());
+    let reply = server.connect().unwrap().call_text("GET whose").unwrap();
+    assert_eq!(reply, Reply::Bulk(b"other".to_vec()));
+}
+
+#[test]
+fn a_run_whose_address_moves_each_time_ends() {
+    let store = directory();
+    let (one, other) = two_servers();
+    let ports = [one.port(), other.port()];
+    let address = address_that_moves(move |number| ports[number % 2]);
+    let said = back_up(address, store.path(), &[]).bad();
+    let count = said.matches("the address leads to another server by now").count();
+    assert_eq!(count, 4, "{said}");
+    about(store.path(), &["--verify"]).good();
 }
 
 #[test]
