@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use rdb::Layout;
 use rdb::file::{Checksum, FileReader, Item};
 
 use crate::digest::Hashed;
@@ -43,7 +44,18 @@ pub(crate) fn read_rdb(file: &mut dyn Read) -> Result<Contents, String> {
                     _ => {}
                 }
             }
-            Item::Entries(batch) => contents.keys += batch.len() as u64,
+            Item::Entries(batch) => {
+                contents.keys += batch.len() as u64;
+                // Such a value can be passed over, but no restore could load it.
+                let mut entries = batch.entries();
+                if let Some(entry) = entries.find(|entry| entry.layout() == Layout::Module) {
+                    let key = entry.key().map_err(|error| error.to_string())?;
+                    let key = key.escape_ascii();
+                    return Err(format!(
+                        "the key \"{key}\" has a value of a module, which Dunlin cannot load"
+                    ));
+                }
+            }
             Item::End(Checksum::Wrong { .. }) => {
                 return Err("the checksum at the end of the RDB file is wrong".to_owned());
             }
@@ -111,4 +123,19 @@ pub(crate) fn check_all(store: &dyn Store, manifest: &Manifest) -> Vec<String> {
         problems.extend(manifest.gaps_of(line).iter().map(ToString::to_string));
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_a_module_is_refused_with_its_key() {
+        // The id of the module's type is in eight bytes, and no piece of its data follows.
+        let value = b"\x07\x03doc\x81\0\0\0\0\0\0\0\0\0";
+        let file = |entry: &[u8]| [b"REDIS0011", entry, b"\xff", [0; 8].as_slice()].concat();
+        assert_eq!(read_rdb(&mut &file(b"\x00\x01k\x01v")[..]).unwrap().keys, 1);
+        let problem = read_rdb(&mut &file(value)[..]).unwrap_err();
+        assert!(problem.contains("doc") && problem.contains("module"), "{problem}");
+    }
 }

@@ -191,9 +191,19 @@ fn a_plain_file_goes_in_and_out() {
     let server = serve(Target::Dunlin, &data);
     let reply = server.connect().unwrap().call_text("GET k").unwrap();
     assert_eq!(reply, Reply::Bulk(b"v".to_vec()));
-    fs::write(&out, b"REDIS0011 and then nothing of the kind").unwrap();
-    let words = ["backup", "--from", out.to_str().unwrap(), "--to", to];
-    dunlin(&words).bad();
+    let before = fs::read_dir(store.path()).unwrap().count();
+    let of_module = b"REDIS0011\x07\x03doc\x81\0\0\0\0\0\0\0\0\0\xff\0\0\0\0\0\0\0\0";
+    let refused: [(&[u8], &str); 2] = [
+        (b"REDIS0011 and then nothing of the kind", "out.rdb"),
+        (of_module, "the key \"doc\" has a value of a module"),
+    ];
+    for (bytes, problem) in refused {
+        fs::write(&out, bytes).unwrap();
+        let words = ["backup", "--from", out.to_str().unwrap(), "--to", to];
+        let said = dunlin(&words).bad();
+        assert!(said.contains(problem), "{said}");
+    }
+    assert_eq!(fs::read_dir(store.path()).unwrap().count(), before);
     about(store.path(), &["--verify"]).good();
 }
 
