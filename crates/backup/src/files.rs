@@ -30,6 +30,12 @@ pub(crate) fn sync_names(directory: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes the name of a file or a directory durable.
+pub(crate) fn sync_name_of(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_names(parent.unwrap_or(Path::new(".")))
+}
+
 /// Waits until all that was written into a file is durable.
 pub(crate) fn make_durable(file: &File) -> io::Result<()> {
     file.sync_all()

@@ -54,6 +54,7 @@ Usage: dunlin restore --from STORE --to DATA-DIRECTORY [--at TIME|POSITION] [OPT
 
   --from STORE        where the backup lies: a directory, or s3://BUCKET/PREFIX
   --to DATA-DIRECTORY the directory (`dir`) of the server; it is made, or has to be empty
+                      but for what a restore that was killed has left
   --at TIME           as 2026-11-27T20:00:00Z, or a Unix time in seconds or milliseconds
   --at POSITION       as HISTORY:OFFSET, which INFO has as master_replid and master_repl_offset;
                       without --at it is the newest point

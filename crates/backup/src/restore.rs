@@ -4,13 +4,15 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use replication::stream::Stream;
 use resp::client::encode_command;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::digest::Hashed;
-use crate::files::{create, create_directory, make_durable, sync_names};
+use crate::files::{create, create_directory, make_durable, sync_name_of, sync_names};
 use crate::manifest::StoredFile;
 use crate::moment::Moment;
 use crate::options::{Destination, RestoreOptions};
@@ -21,6 +23,9 @@ use crate::segment::{Block, Blocks, TIMESTAMP};
 use crate::storage::{self, Store, read_listed};
 use crate::take::is_without_effect;
 use crate::verify;
+
+/// What follows the name of the directory for a server as long as files in it are missing.
+const BEGUN: &str = ".part";
 
 /// How far a restore has come.
 #[derive(Clone, Copy)]
@@ -48,6 +53,7 @@ fn write_rdb(store: &dyn Store, plan: &Plan<'_>, path: &Path) -> Result<(), Stri
     let file = create(path, false).map_err(failed)?;
     let written =
         copy(store, &plan.base.file, &file).and_then(|()| make_durable(&file).map_err(failed));
+    let written = written.and_then(|()| sync_name_of(path).map_err(failed));
     if written.is_err() {
         // What is left of it is of no use to anybody.
         let _ = fs::remove_file(path);
@@ -81,43 +87,97 @@ fn write_directory(
     prefix: &str,
 ) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let was_there = match fs::read_dir(path) {
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                return Err(format!("{} is not empty", path.display()));
-            }
-            true
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(failed(error)),
-    };
+    let name_of_part = format!("{folder}{BEGUN}");
+    let was_there = is_empty_but_for(path, &name_of_part)?;
     verify::check_base(store, &plan.base.file)?;
     plan.segments.iter().try_for_each(|segment| verify::check_segment(store, segment))?;
-    let inner = path.join(folder);
-    let written = create_directory(&inner).map_err(failed).and_then(|()| {
-        let reached = write_files(store, plan, &inner, prefix)?;
-        give_to_owner(path, &inner).map_err(failed)?;
-        sync_names(&inner).and_then(|()| sync_names(path)).map_err(failed)?;
+    create_directory(path).map_err(failed)?;
+    // What another restore is writing looks like what one that was killed has left.
+    let _locked = lock(path)?;
+    is_empty_but_for(path, &name_of_part)?;
+    // A server that finds some of the files only would start empty: they get their place together.
+    let (part, names) = (path.join(name_of_part), Names::of(prefix));
+    names.clear(&part)?;
+    let written = create_directory(&part).map_err(failed).and_then(|()| {
+        let reached = write_files(store, plan, &part, &names)?;
+        give_to_owner(path, &part).and_then(|()| sync_names(&part)).map_err(failed)?;
         Ok(reached)
     });
-    match written {
-        Ok(reached) => {
-            say(&format!("restored {}, of {}", reached.position, reached.time));
-            if let Some(note) = &plan.note {
-                say(note);
-            }
-            let shown = path.display();
-            say(&format!("a server loads it: dunlin serve --dir {shown} --appendonly yes"));
-            Ok(())
+    let reached = written.map_err(|problem| {
+        // The directory was empty, and is so again.
+        let _ = names.clear(&part);
+        if !was_there {
+            let _ = fs::remove_dir(path);
         }
-        Err(problem) => {
-            // The directory was empty, and is so again.
-            let _ = fs::remove_dir_all(&inner);
-            if !was_there {
-                let _ = fs::remove_dir(path);
-            }
-            Err(format!("{problem}; nothing was restored"))
+        format!("{problem}; nothing was restored")
+    })?;
+    fs::rename(&part, path.join(folder)).and_then(|()| sync_names(path)).map_err(failed)?;
+    if !was_there {
+        sync_name_of(path).map_err(failed)?;
+    }
+    say(&format!("restored {}, of {}", reached.position, reached.time));
+    if let Some(note) = &plan.note {
+        say(note);
+    }
+    say(&format!("a server loads it: dunlin serve --dir {} --appendonly yes", path.display()));
+    Ok(())
+}
+
+/// Whether a directory is there. It is an error if it has anything but what has this name.
+fn is_empty_but_for(path: &Path, left: &str) -> Result<bool, String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
+        if entry.map_err(failed)?.file_name() != left {
+            return Err(format!("{} is not empty", path.display()));
         }
+    }
+    Ok(true)
+}
+
+/// Keeps other restores out of a directory until the file is dropped.
+fn lock(path: &Path) -> Result<File, String> {
+    let shown = path.display();
+    let directory = File::open(path).map_err(|error| format!("{shown}: {error}"))?;
+    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(format!("{shown}: another restore writes there")),
+        // Some file systems have no locks of directories.
+        _ => Ok(directory),
+    }
+}
+
+/// The files that are written for a server.
+struct Names {
+    base: String,
+    increment: String,
+    manifest: String,
+}
+
+impl Names {
+    fn of(prefix: &str) -> Names {
+        Names {
+            base: format!("{prefix}.1.base.rdb"),
+            increment: format!("{prefix}.1.incr.aof"),
+            manifest: format!("{prefix}.manifest"),
+        }
+    }
+
+    /// Removes what a restore that was killed has left. What others have put there stays, and is an
+    /// error.
+    fn clear(&self, part: &Path) -> Result<(), String> {
+        let absent_too = |removed: io::Result<()>| match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        let files = [&self.base, &self.increment, &self.manifest];
+        let removed = files
+            .iter()
+            .try_for_each(|name| absent_too(fs::remove_file(part.join(name))))
+            .and_then(|()| absent_too(fs::remove_dir(part)));
+        removed.map_err(|error| format!("{}: {error}", part.display()))
     }
 }
 
@@ -125,12 +185,10 @@ fn write_files(
     store: &dyn Store,
     plan: &Plan<'_>,
     inner: &Path,
-    prefix: &str,
+    names: &Names,
 ) -> Result<Reached, String> {
-    let named = |name: &str| -> (PathBuf, String) { (inner.join(name), name.to_owned()) };
     let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let (base_path, base_name) = named(&format!("{prefix}.1.base.rdb"));
-    let (path, name) = named(&format!("{prefix}.1.incr.aof"));
+    let (base_path, path) = (inner.join(&names.base), inner.join(&names.increment));
     let base = create(&base_path, false).map_err(|error| failed(&base_path, error))?;
     copy(store, &plan.base.file, &base)?;
     make_durable(&base).map_err(|error| failed(&base_path, error))?;
@@ -147,8 +205,9 @@ fn write_files(
         }
     }
     let reached = increment.end().map_err(|error| failed(&path, error))?;
-    let (path, _) = named(&format!("{prefix}.manifest"));
-    let lines = format!("file {base_name} seq 1 type b\nfile {name} seq 1 type i\n");
+    let path = inner.join(&names.manifest);
+    let Names { base, increment, .. } = names;
+    let lines = format!("file {base} seq 1 type b\nfile {increment} seq 1 type i\n");
     let write = || {
         let mut file = create(&path, false)?;
         file.write_all(lines.as_bytes())?;

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use rustix::fs::{FlockOperation, flock};
+use tests::client::Reply;
+use tests::observe::wait_for;
 use tests::random::Random;
 use tests::server::Target;
 use tests::volume::Volume;
 
-use crate::program::{about, back_up, directory, restore, start};
+use crate::program::{about, back_up, directory, program, restore, serve, start};
 
 /// A store with a base and a segment.
 fn filled(store: &Path) {
@@ -167,6 +171,51 @@ fn a_list_that_is_none_is_refused() {
     }
     fs::write(&list, good).unwrap();
     restore(store.path(), &to, &[]).good();
+}
+
+/// A server would start empty with some of the files.
+#[test]
+fn a_restore_that_is_killed_is_done_again() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    for number in 0..40u32 {
+        client.call(&["SET", &number.to_string(), &"value ".repeat(100_000)]).unwrap();
+    }
+    back_up(server.port(), store.path(), &[]).good();
+    let (to, from) = (work.path().join("to"), store.path().to_str().unwrap());
+    let words = ["restore", "--from", from, "--to", to.to_str().unwrap()];
+    let mut restoring = program(&words).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("something is written", || {
+        fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some())
+    });
+    restoring.kill().unwrap();
+    restoring.wait().unwrap();
+    let (whole, part) = (to.join("appendonlydir"), to.join("appendonlydir.part"));
+    // It may have come to its end before it was killed.
+    if whole.exists() {
+        fs::rename(&whole, &part).unwrap();
+        fs::remove_file(part.join("appendonly.aof.manifest")).unwrap();
+    }
+    // What it has not written stays.
+    let note = part.join("note");
+    fs::write(&note, "mine").unwrap();
+    restore(store.path(), &to, &[]).bad();
+    assert!(note.exists() && !whole.exists());
+    fs::remove_file(note).unwrap();
+    fs::write(to.join("note"), "mine").unwrap();
+    assert!(restore(store.path(), &to, &[]).bad().contains("is not empty"));
+    fs::remove_file(to.join("note")).unwrap();
+    // Nor what another restore is just writing.
+    let locked = fs::File::open(&to).unwrap();
+    flock(&locked, FlockOperation::LockExclusive).unwrap();
+    assert!(restore(store.path(), &to, &[]).bad().contains("another restore writes there"));
+    drop(locked);
+    restore(store.path(), &to, &[]).good();
+    assert!(!part.exists());
+    let server = serve(Target::Dunlin, &to);
+    let size = server.connect().unwrap().call_text("DBSIZE").unwrap();
+    assert_eq!(size, Reply::Integer(40));
 }
 
 #[test]
