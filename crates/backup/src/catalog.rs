@@ -6,9 +6,11 @@ use crate::manifest::{MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
 use crate::storage::{self, Store};
 
-/// How the names of files begin and end that this program writes besides the list. There are eight
-/// digits or more in between.
+/// How the names of files begin and end that this program writes besides the list. In between there
+/// are a number, of eight digits or more, and after a dash the run that has written the file.
 const NAMES: [(&str, &str); 2] = [("base-", ".rdb"), ("stream-", ".aof")];
+/// The hexadecimal digits of a run. Files of earlier versions name none.
+const DIGITS_OF_RUN: usize = 8;
 /// What follows where a file was not complete.
 const BEGUN: &str = ".part";
 
@@ -18,6 +20,9 @@ pub(crate) struct Catalog {
     pub(crate) manifest: Manifest,
     /// The list as the store has it.
     written: Option<Vec<u8>>,
+    /// What the names of this run's files have, and those of no other run: one that believes to
+    /// have the store still may write at the same time, and count from the same number.
+    run: String,
     /// Files that the list names, and that are not there.
     pub(crate) missing: Vec<String>,
 }
@@ -25,8 +30,16 @@ pub(crate) struct Catalog {
 /// Whether this program gives such a name to a base or a segment.
 fn is_own(name: &str) -> bool {
     NAMES.iter().any(|(begin, end)| {
-        let digits = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
-        digits.is_some_and(|own| own.len() >= 8 && own.bytes().all(|byte| byte.is_ascii_digit()))
+        let own = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+        own.is_some_and(|own| {
+            let (number, run) = own.split_once('-').map_or((own, None), |(n, run)| (n, Some(run)));
+            let is_run = |run: &str| {
+                run.len() == DIGITS_OF_RUN && run.bytes().all(|byte| byte.is_ascii_hexdigit())
+            };
+            number.len() >= 8
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+                && run.is_none_or(is_run)
+        })
     })
 }
 
@@ -70,11 +83,18 @@ impl Catalog {
                 None => Manifest::new(),
             },
         };
-        let mut catalog = Catalog { store, manifest, written, missing: Vec::new() };
+        let run = format!("{:0DIGITS_OF_RUN$x}", base::rng::entropy_u64() as u32);
+        let mut catalog = Catalog { store, manifest, written, run, missing: Vec::new() };
         catalog.forget_missing(&files)?;
         if catalog.missing.is_empty() {
-            catalog.forget_lines_without_base()?;
-            catalog.remove_unlisted(&files)?;
+            let forgets = catalog.forget_lines_without_base();
+            let left = catalog.unlisted(&files);
+            // A run whose lock has run out finds the list changed, and cannot list what is removed.
+            let claims = !left.is_empty() && !catalog.store.is_exclusive();
+            if forgets || claims && catalog.written.is_some() {
+                catalog.save()?;
+            }
+            left.iter().try_for_each(|name| catalog.store.remove(name))?;
         }
         Ok(catalog)
     }
@@ -95,56 +115,54 @@ impl Catalog {
     }
 
     /// A run that is killed before its first base is complete leaves a stream behind nothing.
-    fn forget_lines_without_base(&mut self) -> Result<(), String> {
+    /// Returns whether the list had one.
+    fn forget_lines_without_base(&mut self) -> bool {
         let count = self.manifest.segments.len();
         let lines = self.manifest.lines();
         self.manifest.segments.retain(|segment| lines.contains(&segment.line));
-        if self.manifest.segments.len() < count { self.save() } else { Ok(()) }
+        self.manifest.segments.len() < count
     }
 
-    fn remove_unlisted(&self, files: &[String]) -> Result<(), String> {
-        for name in files {
-            let begun = name.strip_suffix(BEGUN);
-            let is_left = match begun {
-                Some(begun) => is_own(begun) || begun == MANIFEST,
-                None => is_own(name) && !self.manifest.files().any(|file| file.name == *name),
-            };
-            if is_left {
-                self.store.remove(name)?;
-            }
-        }
-        Ok(())
+    /// Files of this program that the list does not name.
+    fn unlisted<'f>(&self, files: &'f [String]) -> Vec<&'f String> {
+        let is_left = |name: &&String| match name.strip_suffix(BEGUN) {
+            Some(begun) => is_own(begun) || begun == MANIFEST,
+            None => is_own(name) && !self.manifest.files().any(|file| file.name == **name),
+        };
+        files.iter().filter(is_left).collect()
     }
 
     /// A name for a new base or segment, which no file has had.
     pub(crate) fn new_name(&mut self, kind: &str, extension: &str) -> String {
         let number = self.manifest.next;
         self.manifest.next += 1;
-        format!("{kind}-{number:08}.{extension}")
+        format!("{kind}-{number:08}-{}.{extension}", self.run)
     }
 
     /// Writes a small file under this name, and reads it back.
     pub(crate) fn put(&self, name: String, bytes: &[u8]) -> Result<StoredFile, String> {
         self.store.put(&name, bytes)?;
-        if storage::read_all(&*self.store, &name)?.as_deref() != Some(bytes) {
-            return Err(format!("{name}: what {} gives back differs", self.store.name()));
-        }
+        self.read_back(&name, bytes)?;
         let (bytes, sha256) = (bytes.len() as u64, crate::digest::sha256(bytes));
         Ok(StoredFile { name, bytes, sha256 })
     }
 
+    fn read_back(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        match storage::read_all(&*self.store, name)?.as_deref() == Some(bytes) {
+            true => Ok(()),
+            false => Err(format!("{name}: what {} gives back differs", self.store.name())),
+        }
+    }
+
     /// Writes the list, after everything that it names.
     pub(crate) fn save(&mut self) -> Result<(), String> {
-        if storage::read_all(&*self.store, MANIFEST)? != self.written {
-            return Err(format!(
-                "{}: another backup has written there meanwhile",
-                self.store.name()
-            ));
-        }
         self.manifest.generation += 1;
         self.manifest.written = Moment::now();
         let bytes = self.manifest.format();
-        self.put(MANIFEST.to_owned(), &bytes)?;
+        // No list that the next run refuses: a server may have given an impossible offset.
+        Manifest::parse(&bytes)?;
+        self.store.replace(MANIFEST, self.written.as_deref(), &bytes)?;
+        self.read_back(MANIFEST, &bytes)?;
         self.written = Some(bytes);
         Ok(())
     }
@@ -157,11 +175,109 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::io::Read;
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::manifest::Base;
+    use crate::position::Position;
+    use crate::storage::Upload;
+
+    /// A store whose lock keeps nobody away.
+    #[derive(Default)]
+    struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+
+    impl Store for Memory {
+        fn name(&self) -> String {
+            "memory".to_owned()
+        }
+
+        fn prepare(&self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn is_exclusive(&self) -> bool {
+            false
+        }
+
+        fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
+            let bytes = self.0.lock().unwrap().get(file).cloned();
+            Ok(bytes.map(|bytes| -> Box<dyn Read + Send> { Box::new(std::io::Cursor::new(bytes)) }))
+        }
+
+        fn begin(&self, _: &str) -> Result<Box<dyn Upload>, String> {
+            unreachable!("small files are put")
+        }
+
+        fn put(&self, file: &str, bytes: &[u8]) -> Result<(), String> {
+            self.0.lock().unwrap().insert(file.to_owned(), bytes.to_vec());
+            Ok(())
+        }
+
+        fn replace(&self, file: &str, known: Option<&[u8]>, bytes: &[u8]) -> Result<(), String> {
+            match storage::read_all(self, file)?.as_deref() == known {
+                true => self.put(file, bytes),
+                false => Err("it has changed".to_owned()),
+            }
+        }
+
+        fn remove(&self, file: &str) -> Result<(), String> {
+            self.0.lock().unwrap().remove(file);
+            Ok(())
+        }
+
+        fn files(&self) -> Result<Vec<String>, String> {
+            Ok(self.0.lock().unwrap().keys().cloned().collect())
+        }
+    }
+
+    fn base(file: StoredFile) -> Base {
+        let position = Position::parse(&format!("{}:1", "a".repeat(40))).unwrap();
+        let (time, server) = (Moment::default(), String::new());
+        Base { file, line: 1, position, time, selected: None, keys: 0, server, imported: None }
+    }
+
+    /// It has written a file before another run took the store, and lists the file after that.
+    #[test]
+    fn a_file_that_another_run_has_removed_is_not_listed() {
+        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let mut one = Catalog::open(Arc::clone(&store)).unwrap();
+        let name = one.new_name("base", "rdb");
+        let file = one.put(name, b"of the first run").unwrap();
+        let mut other = Catalog::open(Arc::clone(&store)).unwrap();
+        one.manifest.bases.push(base(file));
+        assert_eq!(one.save(), Err("it has changed".to_owned()));
+        // Both count from the same number.
+        let name = other.new_name("base", "rdb");
+        assert_ne!(name, one.manifest.bases[0].file.name);
+        let file = other.put(name, b"of the other run").unwrap();
+        other.manifest.bases.push(base(file));
+        other.save().unwrap();
+        assert_eq!(Catalog::open(store).unwrap().manifest.bases.len(), 1);
+    }
+
+    #[test]
+    fn a_list_that_the_next_run_would_refuse_is_not_written() {
+        let mut catalog = Catalog::open(Arc::new(Memory::default())).unwrap();
+        let name = catalog.new_name("base", "rdb");
+        let file = catalog.put(name, b"").unwrap();
+        let mut base = base(file);
+        base.position.offset = u64::MAX;
+        catalog.manifest.bases.push(base);
+        assert!(catalog.save().unwrap_err().contains("is no offset"));
+        Catalog::open(catalog.store).unwrap();
+    }
 
     #[test]
     fn only_names_that_this_program_gives_are_its_own() {
-        for name in ["base-00000001.rdb", "stream-00000012.aof", "stream-123456789.aof"] {
+        for name in [
+            "base-00000001-0123abcd.rdb",
+            "stream-123456789-0123abcd.aof",
+            "base-00000001.rdb",
+            "stream-00000012.aof",
+            "stream-123456789.aof",
+        ] {
             assert!(is_own(name), "{name}");
         }
         for name in [
@@ -171,6 +287,10 @@ mod tests {
             "base-00000001.rdb.part",
             "base-00000001.aof",
             "base-0000000x.rdb",
+            "base-00000001-0123abc.rdb",
+            "base-00000001-0123abcx.rdb",
+            "base-00000001-0123abcd-1.rdb",
+            "base-00000001-.rdb",
             "manifest.json.bak",
         ] {
             assert!(!is_own(name), "{name}");

@@ -101,6 +101,11 @@ impl Following {
     pub(crate) fn start(port: u16, to: &Path, log: &Path, rest: &[&str]) -> Following {
         let words = ["backup", "--follow", "--segment-seconds", "1", "--from", &url(port), "--to"];
         let mut command = program(&[&words[..], &[to.to_str().unwrap()], rest].concat());
+        Following::spawn(&mut command, log)
+    }
+
+    /// The same with a command of the test's own.
+    pub(crate) fn spawn(command: &mut Command, log: &Path) -> Following {
         let file = File::options().create(true).append(true).open(log).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file);
         Following { child: command.spawn().unwrap(), log: log.to_owned() }
@@ -123,10 +128,19 @@ impl Following {
 
     /// Ends it as a service manager does.
     pub(crate) fn end(&mut self) {
+        assert_eq!(self.terminate(), Some(0), "{}", self.said());
+    }
+
+    /// Ends it where something is wrong, and returns what it has said.
+    pub(crate) fn end_badly(&mut self) -> String {
+        assert_eq!(self.terminate(), Some(1), "{}", self.said());
+        self.said()
+    }
+
+    fn terminate(&mut self) -> Option<i32> {
         let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
-        let status = self.child.wait().unwrap();
-        assert_eq!(status.code(), Some(0), "{}", self.said());
+        self.child.wait().unwrap().code()
     }
 }
 

@@ -13,7 +13,9 @@ use tests::proxy::Proxy;
 use tests::random::Random;
 use tests::server::{Target, free_port};
 
-use crate::program::{Ended, directory, ended, place, position, program, serve, start, url};
+use crate::program::{
+    Ended, Following, directory, ended, place, position, program, serve, start, url,
+};
 use crate::state::State;
 
 const KEY: &str = "tester";
@@ -82,12 +84,14 @@ impl Drop for Bucket {
 
 /// Runs `dunlin` with a key for the server of S3 at this port.
 fn dunlin_with(port: u16, secret: &str, words: &[&str]) -> Ended {
-    let mut command = program(words);
+    ended(with_key(&mut program(words), port, secret))
+}
+
+fn with_key<'c>(command: &'c mut Command, port: u16, secret: &str) -> &'c mut Command {
     command
         .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"))
         .env("AWS_ACCESS_KEY_ID", KEY)
-        .env("AWS_SECRET_ACCESS_KEY", secret);
-    ended(&mut command)
+        .env("AWS_SECRET_ACCESS_KEY", secret)
 }
 
 fn back_up(server: u16, bucket: u16, to: &str, rest: &[&str]) -> Ended {
@@ -117,6 +121,7 @@ fn a_bucket_is_as_good_as_a_directory() {
     has_what_a_directory_has(&bucket);
     is_asked_again_when_it_does_not_answer(&bucket);
     is_complete_when_the_answer_to_its_end_is_lost(&bucket);
+    is_unharmed_by_a_run_whose_lock_ran_out(&bucket);
     tells_who_may_not(&bucket);
 }
 
@@ -138,7 +143,7 @@ fn has_what_a_directory_has(bucket: &Bucket) {
     let about =
         |rest: &[&str]| dunlin_with(bucket.port, SECRET, &[&["backup", "--to", to], rest].concat());
     assert!(about(&["--verify"]).good().contains("all 4 files are"));
-    assert!(about(&["--list"]).good().contains("base-00000001.rdb"));
+    assert!(about(&["--list"]).good().contains("base-00000001-"));
     for (index, (at, expected)) in rests.iter().enumerate() {
         let to_directory = work.path().join(index.to_string());
         restore(bucket.port, to, &to_directory, &["--at", at]).good();
@@ -147,16 +152,18 @@ fn has_what_a_directory_has(bucket: &Bucket) {
     }
     // What a run that was killed has left goes, and so does what need not be kept.
     let folder = bucket.directory.path().join("data/own/all/of it");
+    let names = bucket.objects("all/of it");
+    let stream = names.iter().find(|name| name.starts_with("stream-")).unwrap();
     // With what the server keeps beside an object.
     let copied = Command::new("cp")
         .arg("-a")
-        .args(["stream-00000002.aof", "stream-00000099.aof"].map(|name| folder.join(name)))
+        .args([stream, "stream-00000099.aof"].map(|name| folder.join(name)))
         .status();
     assert!(copied.unwrap().success());
     back_up(server.port(), bucket.port, to, &["--full", "--keep", "1"]).good();
     let names = bucket.objects("all/of it");
     assert_eq!(names.iter().filter(|name| name.starts_with("base-")).count(), 1, "{names:?}");
-    assert!(!names.iter().any(|name| name.contains("99") || name == "lock"), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("-00000099") || name == "lock"), "{names:?}");
     about(&["--verify"]).good();
     // A byte that has changed at the other side.
     let base = folder.join(names.iter().find(|name| name.starts_with("base-")).unwrap());
@@ -203,6 +210,30 @@ fn is_complete_when_the_answer_to_its_end_is_lost(bucket: &Bucket) {
     let said = back_up(server.port(), proxy.port(), to, &[]).good();
     assert!(!proxy.will_lose_an_answer() && said.contains("trying again"), "{said}");
     restore(proxy.port(), to, &work.path().join("to"), &[]).good();
+}
+
+/// It counts its files from the same number as the run that has the store meanwhile.
+fn is_unharmed_by_a_run_whose_lock_ran_out(bucket: &Bucket) {
+    let (to, work) = ("s3://own/two", directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    client.call_text("SET k 1").unwrap();
+    let words = ["--follow", "--segment-seconds", "600", "--from", &url(server.port()), "--to", to];
+    let mut command = program(&[&["backup"], &words[..]].concat());
+    let mut following =
+        Following::spawn(with_key(&mut command, bucket.port, SECRET), &work.path().join("log"));
+    following.wait_for("is complete");
+    client.call_text("SET k 2").unwrap();
+    fs::remove_file(bucket.directory.path().join("data/own/two/lock")).unwrap();
+    back_up(server.port(), bucket.port, to, &[]).good();
+    let at = place(&position(&mut client));
+    assert!(following.end_badly().contains("another backup has written there meanwhile"));
+    dunlin_with(bucket.port, SECRET, &["backup", "--to", to, "--verify"]).good();
+    restore(bucket.port, to, &work.path().join("to"), &["--at", &at]).good();
+    // Nor does what it has left stay.
+    back_up(server.port(), bucket.port, to, &["--full", "--keep", "1"]).good();
+    let names = bucket.objects("two");
+    assert_eq!(names.iter().filter(|name| name.starts_with("stream-")).count(), 0, "{names:?}");
 }
 
 fn tells_who_may_not(bucket: &Bucket) {

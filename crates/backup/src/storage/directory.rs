@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::interface::{Store, Upload};
+use super::interface::{Store, Upload, has_changed, read_all};
 use crate::files::{create, create_directory, make_durable, sync_names};
 
 /// What the names of files end with that are not complete.
@@ -56,6 +56,10 @@ impl Store for Directory {
         Ok(())
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
     fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
         match File::open(self.path.join(file)) {
             Ok(opened) => Ok(Some(Box::new(opened))),
@@ -76,6 +80,13 @@ impl Store for Directory {
             part.end()
         };
         write().map_err(|error| self.failed(file, &error))
+    }
+
+    fn replace(&self, file: &str, known: Option<&[u8]>, bytes: &[u8]) -> Result<(), String> {
+        match read_all(self, file)?.as_deref() == known {
+            true => self.put(file, bytes),
+            false => Err(has_changed(&self.name())),
+        }
     }
 
     fn remove(&self, file: &str) -> Result<(), String> {

@@ -14,9 +14,12 @@ pub(crate) trait Store: Send + Sync {
     /// What the user calls it.
     fn name(&self) -> String;
 
-    /// Makes sure that it can be written to, and that no other backup on this machine does, as long
-    /// as the store lives.
+    /// Makes sure that it can be written to, and locks it for as long as the store lives.
     fn prepare(&self) -> Result<(), String>;
+
+    /// Whether a lock keeps all others away. Otherwise it may run out while its owner stands still,
+    /// who writes something when it goes on.
+    fn is_exclusive(&self) -> bool;
 
     /// A file from its beginning; none if there is no such file.
     fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String>;
@@ -27,11 +30,20 @@ pub(crate) trait Store: Send + Sync {
     /// Writes a small file, or replaces it, in one step: readers find the old one or the new one.
     fn put(&self, file: &str, bytes: &[u8]) -> Result<(), String>;
 
+    /// Writes a small file as `put` does, if it is `known` still: what this program has read or
+    /// written last, or no file. That is an error otherwise.
+    fn replace(&self, file: &str, known: Option<&[u8]>, bytes: &[u8]) -> Result<(), String>;
+
     /// Removes a file. It is no error if it is gone.
     fn remove(&self, file: &str) -> Result<(), String>;
 
     /// The names of all files, whole and begun.
     fn files(&self) -> Result<Vec<String>, String>;
+}
+
+/// That a file is not what this program knows of it.
+pub(super) fn has_changed(store: &str) -> String {
+    format!("{store}: another backup has written there meanwhile")
 }
 
 /// All of a small file.

@@ -6,6 +6,8 @@ mod interface;
 mod s3;
 
 pub(crate) use access::Access;
+#[cfg(test)]
+pub(crate) use interface::Upload;
 pub(crate) use interface::{Store, read_all, read_listed};
 
 use crate::manifest::{MANIFEST, Manifest};

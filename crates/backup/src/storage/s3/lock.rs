@@ -1,0 +1,138 @@
+//! The object that says which run writes to a prefix, and until when. Its owner renews it by time,
+//! whatever else it does.
+//!
+//! The owner may stand still until the lock has run out, and go on when another run has it. So the
+//! lock is compared before each change of the list, and what keeps two runs apart for sure is that
+//! the list changes only as long as it is what its writer knows.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusty_s3::S3Action;
+use serde::{Deserialize, Serialize};
+
+use super::client::{Client, Found, Method, SIGNED_FOR};
+use crate::moment::Moment;
+
+const LOCK: &str = "lock";
+/// How long a lock is good after it was renewed.
+const LOCKED_MS: u64 = 5 * 60 * 1000;
+pub(super) const RENEWED_EACH: Duration = Duration::from_secs(60);
+
+/// Who writes to the store.
+#[derive(Clone, Serialize, Deserialize)]
+struct Owner {
+    machine: String,
+    process: u32,
+    /// A number that no other run has. Earlier versions have written none.
+    #[serde(default)]
+    run: String,
+    until: Moment,
+}
+
+impl Owner {
+    fn new() -> Owner {
+        Owner {
+            machine: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            process: std::process::id(),
+            run: format!("{:016x}", base::rng::entropy_u64()),
+            until: Moment::default(),
+        }
+    }
+
+    fn of(found: &Found) -> Option<Owner> {
+        serde_json::from_slice(&found.bytes).ok()
+    }
+
+    /// Whether it may be writing: nobody has said that it has ended.
+    fn is_there(&self, own: &Owner) -> bool {
+        let is_gone = self.machine == own.machine
+            && (self.process == own.process
+                || !Path::new(&format!("/proc/{}", self.process)).exists());
+        !is_gone && self.until > Moment::now()
+    }
+
+    /// Writes it into the lock, if that is what was found still.
+    fn write(&self, client: &Arc<Client>, found: Option<&Found>) -> Result<bool, String> {
+        let until = Moment(Moment::now().0 + LOCKED_MS);
+        let owner = Owner { until, ..self.clone() };
+        let text = serde_json::to_vec(&owner).map_err(|error| error.to_string())?;
+        client.put_if(LOCK, found, &text)
+    }
+
+    /// The lock as it is, if no other run has it.
+    fn own_lock(&self, client: &Arc<Client>) -> Result<Option<Found>, String> {
+        let found = client.find(LOCK)?;
+        match found.as_ref().and_then(Owner::of) {
+            Some(other) if other.run != self.run => Err(other.in_words(client)),
+            _ => Ok(found),
+        }
+    }
+
+    fn in_words(&self, client: &Client) -> String {
+        let Owner { machine, process, until, .. } = self;
+        format!(
+            "{}: another backup writes there: process {process} of {machine}, until {until} at least",
+            client.name()
+        )
+    }
+}
+
+/// See the module's text.
+pub(super) struct Lock {
+    client: Arc<Client>,
+    owner: Owner,
+    /// The thread that renews it ends when this is dropped.
+    renewing: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Lock {
+    /// Takes the lock, and renews it from then on.
+    pub(super) fn take(client: &Arc<Client>, renewed_each: Duration) -> Result<Lock, String> {
+        let owner = Owner::new();
+        let found = client.find(LOCK)?;
+        if let Some(other) = found.as_ref().and_then(Owner::of)
+            && other.is_there(&owner)
+        {
+            return Err(other.in_words(client));
+        }
+        if !owner.write(client, found.as_ref())? {
+            return Err(format!("{}: another backup begins there just now", client.name()));
+        }
+        // A server that knows no conditions has let the last one have it.
+        owner.own_lock(client)?;
+        let (stop, stopped) = channel();
+        let (own, theirs) = (owner.clone(), Arc::clone(client));
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(renewed_each) == Err(RecvTimeoutError::Timeout) {
+                // If this fails, the next time may do; and nothing is listed without a comparison.
+                let _ = own.own_lock(&theirs).and_then(|found| own.write(&theirs, found.as_ref()));
+            }
+        });
+        Ok(Lock { client: Arc::clone(client), owner, renewing: Some((stop, thread)) })
+    }
+
+    /// Whether no other run has taken it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.owner.own_lock(&self.client).map(drop)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.renewing.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+        if self.check().is_ok() {
+            let key = self.client.key(LOCK);
+            let action = self.client.bucket.delete_object(self.client.credentials(), &key);
+            // If this fails, the next run sees that this process is gone, or waits.
+            let url = action.sign(SIGNED_FOR);
+            let _ = self.client.send(&Method::Delete, url.as_str(), &[], &[]);
+        }
+    }
+}
