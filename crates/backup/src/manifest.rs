@@ -222,6 +222,15 @@ impl Manifest {
         self.bases_of(line).last().map(|base| self.reach_of(base))
     }
 
+    /// Whether a line has come to a position under this name of its history. A server that was not
+    /// told of a promotion goes on under the old name, with other data.
+    pub(crate) fn has(&self, line: u64, at: Position) -> bool {
+        let mut segments = self.segments_of(line);
+        let leads_to =
+            |segment: &Segment| segment.from.history == at.history && at.offset <= segment.to;
+        segments.any(leads_to) || self.bases_of(line).iter().any(|base| base.position == at)
+    }
+
     /// How far the stream behind a base reaches without a gap, and when that was.
     pub(crate) fn reach_of(&self, base: &Base) -> (Position, Moment) {
         let (mut reached, mut time) = (base.position, base.time);

@@ -338,6 +338,24 @@ mod tests {
     }
 
     #[test]
+    fn a_line_leaves_the_old_name_of_its_history() {
+        let manifest = manifest();
+        for (at, has) in [
+            (position(b'a', 150), true),
+            (position(b'a', 200), true),
+            (position(b'b', 200), true),
+            (position(b'b', 300), true),
+            // The line has other data there.
+            (position(b'a', 201), false),
+            (position(b'b', 301), false),
+            (position(b'c', 10), false),
+        ] {
+            assert_eq!(manifest.has(1, at), has, "{at}");
+        }
+        assert!(manifest.has(2, position(b'c', 10)));
+    }
+
+    #[test]
     fn what_is_not_known_is_an_error() {
         for (point, text) in [
             (Point::Time(Moment(999)), "before the first base"),

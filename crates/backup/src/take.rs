@@ -472,11 +472,8 @@ impl<'r> Run<'r> {
     /// Whether a base is of the data whose stream this line has. It comes over a connection of its
     /// own, and by a name that may lead to another server by then.
     fn is_of_line(&self, at: Position) -> bool {
-        let has_grown = |position: Position| position.history == at.history;
-        let manifest = &self.catalog.manifest;
-        self.reached.is_some_and(has_grown)
-            || manifest.bases_of(self.line).iter().any(|base| has_grown(base.position))
-            || manifest.segments_of(self.line).any(|segment| has_grown(segment.from))
+        self.reached.is_some_and(|reached| reached.history == at.history)
+            || self.catalog.manifest.has(self.line, at)
     }
 
     /// Whether the stream has come to a position.
