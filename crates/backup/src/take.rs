@@ -38,7 +38,9 @@ const MOST_MOVES: u32 = 3;
 /// The pause before another attempt to take a base beside the stream.
 const AFTER_NO_BASE_MS: u64 = 10 * 60 * 1000;
 /// Where the server does not tell how far it is, its stream is over for now after such a silence.
+/// If there is none, what was on its way has arrived after the longer time.
 const QUIET_MS: u64 = 1000;
+const NEVER_QUIET_MS: u64 = 5000;
 
 /// Commands that change no data: signs of life, questions and messages.
 const WITHOUT_EFFECT: [&str; 4] = ["PING", "REPLCONF", "PUBLISH", "SPUBLISH"];
@@ -147,6 +149,14 @@ pub(crate) fn take(
             }
         }
     }
+}
+
+/// Where a run ends that is to end.
+#[derive(Clone, Copy)]
+struct Target {
+    /// None if the server does not tell.
+    offset: Option<u64>,
+    asked_ms: u64,
 }
 
 /// Waits, and returns whether the user has asked for the end meanwhile.
@@ -281,7 +291,7 @@ impl<'r> Run<'r> {
     fn follow(&mut self, link: &mut Link<'_>, told: &ServerState) -> Result<(), Ended> {
         let begin = self.reached.expect("it is known when a link begins");
         let mut stream = Stream::new(begin.offset);
-        let mut target: Option<u64> = None;
+        let mut target: Option<Target> = None;
         let mut heard_ms = base::clock::monotonic_ms();
         loop {
             let arrived = link.receive()?;
@@ -307,11 +317,17 @@ impl<'r> Run<'r> {
                     if let Some(other) = told.history.filter(|history| Some(*history) != own) {
                         return Err(Ended::Moved(other));
                     }
-                    *target.insert(told.offset.unwrap_or(u64::MAX))
+                    *target.insert(Target { offset: told.offset, asked_ms: monotonic })
                 }
             };
-            let is_quiet = wanted == u64::MAX && monotonic >= heard_ms + QUIET_MS;
-            if stream.offset() >= wanted || is_quiet {
+            let is_over = match wanted.offset {
+                Some(offset) => stream.offset() >= offset,
+                None => {
+                    monotonic >= heard_ms + QUIET_MS
+                        || monotonic >= wanted.asked_ms + NEVER_QUIET_MS
+                }
+            };
+            if is_over {
                 return Ok(());
             }
         }

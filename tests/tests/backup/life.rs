@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::spawn;
 
 use tests::certificates::Encryption;
@@ -94,6 +95,27 @@ fn passwords_are_never_shown() {
     all += &fs::read_to_string(store.path().join("manifest.json")).unwrap();
     assert!(!all.contains("s3cret") && !all.contains("wr0ng"), "{all}");
     restore(store.path(), &work.path().join("to"), &[]).good();
+}
+
+/// Its user has no right to ask how far it is.
+#[test]
+fn a_run_at_a_server_that_never_rests_ends() {
+    let store = directory();
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    client.call_text("ACL SETUSER backup on >secret +psync +replconf +ping").unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(SeqCst) {
+                client.call_text("INCR count").unwrap();
+            }
+        });
+        let from = format!("redis://backup:secret@127.0.0.1:{}", server.port());
+        let run = dunlin(&["backup", "--from", &from, "--to", store.path().to_str().unwrap()]);
+        ended.store(true, SeqCst);
+        run.good();
+    });
 }
 
 #[test]
