@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusty_s3::S3Action;
 use rusty_s3::actions::{CreateMultipartUpload, ListObjectsV2};
 
-use self::client::{Answer, Client, MARK, Method, SIGNED_FOR};
+use self::client::{Answer, Client, FIRST_PAUSE, MARK, Method, SIGNED_FOR};
 use self::lock::Lock;
 use super::access::Access;
 use super::interface::{Store, Upload, has_changed};
@@ -20,6 +20,8 @@ use super::interface::{Store, Upload, has_changed};
 /// Bytes of a part of an upload; each thousand parts it doubles, since there are 10 000 at most.
 const PART: usize = 16 << 20;
 const PARTS_OF_A_SIZE: usize = 1000;
+/// How often an object is looked for whose upload may be completed just now. The pauses double.
+const LOOKS: u32 = 4;
 
 /// See the module's text.
 pub(super) struct Bucket {
@@ -98,15 +100,23 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether an upload is not known any more because it was completed before, by a request whose
-    /// answer was lost.
+    /// Whether an upload cannot be completed because it was, by a request whose answer was lost, or
+    /// because that request is just doing it.
     fn was_complete(&self, answer: &Answer) -> Result<bool, String> {
-        // Some call it NoSuchUpload, some NoSuchKey, and some say nothing else.
-        if answer.attempts == 1 || answer.status != 404 {
+        // Some call it NoSuchUpload, some NoSuchKey or InvalidPart, and some say nothing else.
+        if answer.attempts == 1 {
             return Ok(false);
         }
-        let object = self.client.piece(&self.file, 0, None)?;
-        Ok(object.is_some_and(|object| object.mark.as_ref() == Some(&self.mark)))
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..LOOKS {
+            let object = self.client.piece(&self.file, 0, None)?;
+            if object.is_some_and(|object| object.mark.as_ref() == Some(&self.mark)) {
+                return Ok(true);
+            }
+            std::thread::sleep(pause);
+            pause *= 2;
+        }
+        Ok(false)
     }
 }
 

@@ -16,7 +16,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A request is sent so many times at most, with pauses that double from the first one on.
 const ATTEMPTS: u32 = 6;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Bytes that are asked for at once.
 const PIECE: u64 = 8 << 20;
 /// What an object says of the upload that has made it: a number that no other one has.

@@ -10,6 +10,8 @@ use std::time::Duration;
 use super::*;
 use crate::digest::sha256;
 
+const NO_SUCH_KEY: &[u8] = b"<Error><Code>NoSuchKey</Code></Error>";
+
 struct Request {
     method: String,
     path: String,
@@ -58,10 +60,10 @@ fn bucket(mut serve: impl FnMut(Request, TcpStream) + Send + 'static) -> Bucket 
     Bucket::open("own", &Access { endpoint, ..Access::default() }).unwrap()
 }
 
-/// A server that has completed an upload without saying so, and says of it only that it is not
-/// there. The object has the mark of the upload, or this one.
-fn upload(other: Option<&'static str>) -> Result<(), String> {
-    let (mut own, mut ends) = (None, 0);
+/// A server that has completed an upload without saying so, and has this answer when it is asked
+/// again. The object comes after so many questions, with the mark of the upload or this one.
+fn upload(status: &'static str, absent: u32, other: Option<&'static str>) -> Result<(), String> {
+    let (mut own, mut ends, mut questions) = (None, 0, 0);
     let bucket = bucket(move |request, connection| {
         let mark = request.headers.get(MARK).cloned();
         match &*request.method {
@@ -75,8 +77,12 @@ fn upload(other: Option<&'static str>) -> Result<(), String> {
             "POST" => {
                 ends += 1;
                 if ends > 1 {
-                    answer(connection, "404 Not Found", "", b"");
+                    answer(connection, status, "", b"");
                 }
+            }
+            "GET" if questions < absent => {
+                questions += 1;
+                answer(connection, "404 Not Found", "", NO_SUCH_KEY);
             }
             "GET" => {
                 let mark = other.or(own.as_deref()).unwrap();
@@ -100,8 +106,9 @@ fn upload(other: Option<&'static str>) -> Result<(), String> {
 
 #[test]
 fn an_upload_was_completed_if_the_object_is_its_own() {
-    assert_eq!(upload(None), Ok(()));
-    let failed = upload(Some("4567"));
+    assert_eq!(upload("404 Not Found", 0, None), Ok(()));
+    assert_eq!(upload("400 Bad Request", 2, None), Ok(()));
+    let failed = upload("404 Not Found", 0, Some("4567"));
     assert!(failed.as_ref().is_err_and(|problem| problem.contains("404")), "{failed:?}");
 }
 
@@ -146,8 +153,7 @@ impl Shared {
         match &*request.method {
             "GET" => {
                 let Some(tag) = found else {
-                    let body = b"<Error><Code>NoSuchKey</Code></Error>";
-                    return answer(connection, "404 Not Found", "", body);
+                    return answer(connection, "404 Not Found", "", NO_SUCH_KEY);
                 };
                 let header = format!("etag: {tag}\r\n");
                 answer(connection, "200 OK", &header, &objects.all[&name]);
