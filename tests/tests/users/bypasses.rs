@@ -102,6 +102,12 @@ fn the_first_word_keys_of_migrate_counts() -> Result<()> {
         let reply = said(&client.call(&own)?);
         ensure!(reply == "NOKEY", "{rules}: {reply}");
     }
+    // A password is no word of the command.
+    let server = with_user("~own*")?;
+    let mut client = connect_as(&server, "u")?;
+    let command = ["MIGRATE", "127.0.0.1", "1", "", "0", "10", "AUTH", "KEYS", "KEYS", "own8"];
+    let reply = said(&client.call(&command)?);
+    ensure!(reply == "NOKEY", "{reply}");
     Ok(())
 }
 

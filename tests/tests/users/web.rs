@@ -106,6 +106,22 @@ fn requests_have_the_rights_of_their_user() -> Result<()> {
 }
 
 #[test]
+fn metrics_name_keys_only_to_who_may_read_all() -> Result<()> {
+    let (server, port) = with_users()?;
+    let mut admin = server.connect()?;
+    expect(&mut admin, "AUTH root", "OK")?;
+    expect(&mut admin, "ACL SETUSER scraper on >pw ~app:* +@all", "OK")?;
+    for (user, names_keys) in [("reader", true), ("scraper", false)] {
+        let credentials = basic(user, "pw");
+        let answer = ask(&mut Web::connect(port)?, "GET /metrics", &credentials, "")?;
+        ensure!(answer.status == 200, "{user}: {}", answer.status);
+        let has = answer.text().contains("dunlin_hot_key_commands_per_second");
+        ensure!(has == names_keys, "{user}");
+    }
+    Ok(())
+}
+
+#[test]
 fn requests_of_several_users_share_a_connection() -> Result<()> {
     let (_server, port) = with_users()?;
     let mut web = Web::connect(port)?;
