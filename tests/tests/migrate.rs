@@ -369,6 +369,74 @@ fn what_changes_a_key_without_its_name_is_not_lost() {
     }
 }
 
+/// The time of a field may be over while its hash is on its way.
+#[test]
+fn a_field_that_expires_on_the_way_is_no_change() {
+    let (server, mut near) = dunlin();
+    let puppet = Puppet::new();
+    for command in ["HSET k a 1 b 2", "HPEXPIRE k 300 FIELDS 1 a"] {
+        assert!(!near.call_text(command).unwrap().is_error());
+    }
+    let moving = begin(&server, puppet.port, "k 0 60000");
+    puppet.wait_for_key();
+    // Keys that expire later are gone by then.
+    near.call_text("SET later 1 PX 600").unwrap();
+    wait_for("the time is over", || said(&mut near, "DBSIZE") == "1");
+    puppet.answer(b"+OK\r\n");
+    assert_eq!(answer_of(moving), "OK");
+    assert_eq!(said(&mut near, "EXISTS k"), "0");
+}
+
+/// Clients that have gone wait for nothing, however much time they gave.
+#[test]
+fn a_silent_target_keeps_nothing_from_others() {
+    let (server, mut near) = dunlin();
+    let (other, mut far) = dunlin();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let clients: Vec<Client> = (0..12)
+        .map(|number| {
+            near.call_text(&format!("SET k{number} 1")).unwrap();
+            begin(&server, port, &format!("k{number} 0 600000"))
+        })
+        .collect();
+    near.call_text("SET own 1").unwrap();
+    assert_eq!(answer_of(begin(&server, other.port(), "own 0 60000")), "OK");
+    assert_eq!(said(&mut far, "GET own"), "1");
+    drop(clients);
+    // Nobody holds the keys any more.
+    assert_eq!(said(&mut near, "SET k1 2"), "OK");
+    assert_eq!(answer_of(begin(&server, other.port(), "k2 0 60000")), "OK");
+}
+
+#[test]
+fn a_content_type_goes_with_its_key() {
+    for (target, known) in [(Target::Dunlin, "text/html"), (Target::Reference, "")] {
+        let (server, mut near) = dunlin();
+        let other = Server::start(target, &[]).unwrap();
+        let mut far = other.connect().unwrap();
+        for command in ["SET page <p>", "CONTENTTYPE page text/html", "SET plain 1"] {
+            assert!(!near.call_text(command).unwrap().is_error());
+        }
+        let moved = answer_of(begin(&server, other.port(), " 0 60000 KEYS plain page"));
+        assert_eq!(moved, "OK", "{target:?}");
+        assert_eq!(said(&mut near, "DBSIZE"), "0");
+        assert_eq!(said(&mut far, "GET page"), "<p>");
+        if !known.is_empty() {
+            assert_eq!(said(&mut far, "CONTENTTYPE page"), known);
+            assert_eq!(said(&mut far, "CONTENTTYPE plain"), "nil");
+        }
+        // What stays at the target keeps its own.
+        near.call_text("SET page <q>").unwrap();
+        near.call_text("CONTENTTYPE page text/plain").unwrap();
+        let refused = answer_of(begin(&server, other.port(), "page 0 60000"));
+        assert!(refused.contains("BUSYKEY"), "{refused}");
+        if !known.is_empty() {
+            assert_eq!(said(&mut far, "CONTENTTYPE page"), known);
+        }
+    }
+}
+
 /// Clients count up keys while these move. Each key begins anew at the source after that, so both
 /// numbers together are the number of answers.
 #[test]

@@ -129,8 +129,8 @@ pub(super) fn is_secret(argv: Arguments<'_>, wanted: usize) -> bool {
     false
 }
 
-/// The key's version, the time at which it expires or 0, and its value for another server; nothing
-/// if there is no such key.
+/// The key's version, the time at which it expires or 0, its value for another server, and its
+/// content type, which is empty if it has none; nothing if there is no such key.
 pub(super) fn read(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let compress = cx.db.config.rdbcompression;
@@ -140,10 +140,12 @@ pub(super) fn read(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     };
     let payload = rdb::dump_for_others(entry.value(), compress).into();
     let expire_at = entry.expire_at().unwrap_or(0);
-    cx.reply.array(3);
+    let content_type = cx.engine.content_types.name(entry.content_type_id());
+    cx.reply.array(4);
     cx.reply.integer(entry.version().cast_signed());
     cx.reply.integer(expire_at.cast_signed());
     cx.reply.bulk_shared(&payload);
+    cx.reply.bulk(&content_type.unwrap_or_default());
     Ok(())
 }
 

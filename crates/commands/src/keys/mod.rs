@@ -12,8 +12,8 @@ use engine::command::{
     ACCESS, Argument, ArgumentKind, CHANGES, ChangeForm, Countdown, DELETE, DENYOOM,
     DEPENDS_ON_SUBCOMMAND, Docs, FAST, Flags, Group, IN_DANGEROUS, IN_KEYSPACE, INSERT, INTERNAL,
     KeySpec, LOOKS, LOOKS_2, LOOKS_ALL, MOVABLE_KEYS, NO_KEYS, NO_MULTI, NOSCRIPT, OVERWRITES, OW,
-    READONLY, READS, RM, RO, RW, SET_ASIDE, UPDATE, UPDATES, WHOLE_KEYSPACE, WRITE, argument,
-    block, docs, docs_of_help, key, one_of, word,
+    READONLY, READS, RM, RO, RW, SET_ASIDE, SKIP_MONITOR, UPDATE, UPDATES, WHOLE_KEYSPACE, WRITE,
+    argument, block, docs, docs_of_help, key, one_of, word,
 };
 use engine::engine::{Command, Family, row};
 use engine::handler::help::{container, help};
@@ -77,8 +77,8 @@ const MIGRATES: Flags =
 pub(crate) const INTERNALS: Family = Family::new(INTERNAL_COMMANDS, INTERNAL_DOCS);
 
 const INTERNAL_COMMANDS: &[Command] = &Group::Generic.under("moving").rows([
-    row("read", migrate::read, 2, READONLY | INTERNAL, READS),
-    row("remove", migrate::remove, 3, WRITE | INTERNAL, CHANGES),
+    row("read", migrate::read, 2, READONLY | INTERNAL | SKIP_MONITOR, READS),
+    row("remove", migrate::remove, 3, WRITE | INTERNAL | SKIP_MONITOR, CHANGES),
 ]);
 
 const OBJECT: &[Command] = &Group::Generic.under("object").rows([

@@ -229,6 +229,7 @@ impl ExpireCycle {
             let gone = if has_expired { &mut expired } else { &mut *hashes };
             gone.push(entry.key().into());
         });
+        leave_held(engine, hashes);
         self.looked = look.finished;
         self.round.add(look.entries, expired.len() + hashes.len());
         self.visit.add(look.entries, expired.len());
@@ -255,9 +256,18 @@ impl ExpireCycle {
         database: usize,
     ) -> bool {
         let (mut fields, hashes) = (0, &mut self.hashes);
+        leave_held(engine, hashes);
         engine.delete_unasked(turn, locked, database, |db| fields = delete_fields(db, hashes));
         self.visit.add(fields, fields);
         self.looked && self.hashes.is_empty()
+    }
+}
+
+/// Leaves the fields of hashes that MIGRATE holds: it could not tell a hash that has lost one from
+/// a hash that somebody has changed.
+fn leave_held(engine: &Engine, hashes: &mut Vec<Box<[u8]>>) {
+    if engine.held_keys.are_any() {
+        hashes.retain(|key| !engine.held_keys.have_any([&**key].into_iter()));
     }
 }
 

@@ -9,6 +9,9 @@
 //! Keys go out in batches of bounded size, one value of any size among them, and are deleted when
 //! the replies to their batch have come. A value is in memory once more while it is sent.
 //!
+//! A content type is no part of a payload that others understand. The target is told of it when it
+//! has taken the value, and the key is deleted here after that.
+//!
 //! Connections are kept for some seconds: who moves many keys sends many commands.
 
 pub(in crate::threads) mod target;
@@ -34,8 +37,11 @@ use resp::reply::Reply;
 use crate::threads::internal_client::InternalClient;
 use target::{Address, Patience, Target, Trouble};
 
-/// Threads at most. Each sends the keys of one command at a time.
-const THREADS: usize = 8;
+/// Threads at most. Each sends the keys of one command at a time, and waits as long as the command
+/// allows for a target that does not answer.
+const THREADS: usize = 64;
+/// So many stay when there is nothing to do.
+const THREADS_KEPT: usize = 8;
 /// Connections that are kept at most, as in Redis.
 const TARGETS_KEPT: usize = 64;
 /// How long a connection is kept after its use, as in Redis.
@@ -48,6 +54,9 @@ const BATCH_KEYS: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long the deletion of a key that the target has taken is tried.
 const PATIENCE_OF_DELETING: Duration = Duration::from_secs(10);
+
+/// How servers begin their refusal of a command that they do not have: they know no content types.
+const UNKNOWN_COMMAND: &str = "ERR unknown command";
 
 const CHANGED: &str = "ERR Keys were changed while they were moved, by commands that do not name \
                        them: what is here was kept, and the target has earlier values";
@@ -88,8 +97,25 @@ struct Item {
     version: i64,
     /// When it expires, in milliseconds; 0 for never.
     expire_at: u64,
-    /// What the internal command has answered: the payload is in there.
+    /// What the internal command has answered: the payload and the content type are in there.
     reply: Output,
+}
+
+impl Item {
+    fn bytes(&self, index: usize) -> Option<&[u8]> {
+        match Pieces::of(&self.reply).nth(index) {
+            Some(Piece::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn payload(&self) -> Option<&[u8]> {
+        self.bytes(3)
+    }
+
+    fn content_type(&self) -> Option<&[u8]> {
+        self.bytes(4).filter(|name| !name.is_empty())
+    }
 }
 
 /// How a command ends that has not failed.
@@ -148,11 +174,12 @@ impl Shared {
     fn work(&self, name: &str) {
         let mut client: Option<InternalClient> = None;
         loop {
-            let (migration, waiter) = self.next_job();
+            let Some((migration, waiter)) = self.next_job() else { return };
             let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { return };
             let own = || InternalClient::new(Arc::clone(&engine), name);
             let client = client.get_or_insert_with(own);
-            let end = Moving { shared: self, engine: &engine, migration: &migration, client }.run();
+            let (shared, migration, waiter) = (self, &migration, &waiter);
+            let end = Moving { shared, engine: &engine, migration, waiter, client }.run();
             let mut output = Output::new();
             let mut reply = Reply::new(&mut output, false);
             match end {
@@ -164,27 +191,37 @@ impl Shared {
                     reply.error(error.as_bytes());
                 }
             }
-            engine.answer_after(&waiter, output, client.write_offset());
+            engine.answer_after(waiter, output, client.write_offset());
             process::memory::publish();
         }
     }
 
-    /// Waits for work, and lets old connections go meanwhile.
-    fn next_job(&self) -> (Migration, Waiter) {
+    /// Waits for work, and lets old connections go meanwhile. Nothing if the thread is one too many.
+    fn next_job(&self) -> Option<(Migration, Waiter)> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
-                return job;
+                return Some(job);
             }
             queue.idle += 1;
-            self.more.wait_for(&mut queue, KEPT_FOR);
+            let waited = self.more.wait_for(&mut queue, KEPT_FOR);
             queue.idle -= 1;
             self.targets.lock().retain(|_, (_, used_at)| used_at.elapsed() < KEPT_FOR);
+            if waited.timed_out() && queue.jobs.is_empty() && queue.threads > THREADS_KEPT {
+                queue.threads -= 1;
+                return None;
+            }
         }
     }
 
     fn is_stopped(&self) -> bool {
         *self.is_stopped.read()
+    }
+
+    /// Whether the server stops, or nobody waits for the answer any more. What the target was sent
+    /// already is brought to its end all the same.
+    fn is_unwanted(&self, waiter: &Waiter) -> bool {
+        self.is_stopped() || waiter.client.is_killed() || !waiter.wait.is_waiting()
     }
 }
 
@@ -193,6 +230,7 @@ struct Moving<'m> {
     shared: &'m Shared,
     engine: &'m Engine,
     migration: &'m Migration,
+    waiter: &'m Waiter,
     client: &'m mut InternalClient,
 }
 
@@ -221,13 +259,13 @@ impl Moving<'_> {
         problem.map_or(Ok(End::Moved), Err)
     }
 
-    /// Holds the keys, and waits until all threads know it. Nothing if the server stops first.
+    /// Holds the keys, and waits until all threads know it. Nothing if that is not wanted any more.
     fn hold<'e>(&self, keys: &'e OwnedArguments) -> Option<Hold<'e>>
     where
         Self: 'e,
     {
         while !self.engine.held_keys.hold(keys.view()) {
-            if self.shared.is_stopped() {
+            if self.shared.is_unwanted(self.waiter) {
                 return None;
             }
             sleep(PAUSE);
@@ -293,13 +331,14 @@ impl Moving<'_> {
         target: &mut Option<Target>,
         batch: &[Item],
     ) -> Result<Option<String>, String> {
-        let shared = self.shared;
-        let is_stopped = || shared.is_stopped();
-        let patience = Patience { timeout: self.migration.timeout, is_stopped: &is_stopped };
+        let (shared, waiter, timeout) = (self.shared, self.waiter, self.migration.timeout);
+        let (is_stopped, is_unwanted) = (|| shared.is_stopped(), || shared.is_unwanted(waiter));
+        let patience = Patience { timeout, is_stopped: &is_stopped };
+        let before = Patience { timeout, is_stopped: &is_unwanted };
         let is_first = target.is_none();
         let (own, mut is_kept) = match target.take() {
             Some(own) => (own, false),
-            None => self.open(patience).map_err(|trouble| trouble.to_string())?,
+            None => self.open(before).map_err(|trouble| trouble.to_string())?,
         };
         let mut own = own;
         loop {
@@ -311,7 +350,7 @@ impl Moving<'_> {
                 // A connection that was kept may have ended meanwhile: nothing has come of it.
                 Err((0, Trouble::Writing | Trouble::Ended)) if is_first && is_kept => {
                     is_kept = false;
-                    own = self.connect(patience).map_err(|trouble| trouble.to_string())?;
+                    own = self.connect(before).map_err(|trouble| trouble.to_string())?;
                 }
                 Err((_, trouble)) => return Err(trouble.to_string()),
             }
@@ -328,7 +367,7 @@ impl Moving<'_> {
         let keys = self.migration.keys.view();
         let mut waiting = Vec::new();
         for item in batch {
-            let Some(Piece::Bytes(payload)) = Pieces::of(&item.reply).nth(3) else { continue };
+            let Some(payload) = item.payload() else { continue };
             let ttl = match item.expire_at {
                 0 => 0,
                 at => at.saturating_sub(clock::now_us() / 1000).max(1),
@@ -358,17 +397,53 @@ impl Moving<'_> {
             }
         }
         target.send(&waiting, patience).map_err(|trouble| (0, trouble))?;
-        let mut problem = None;
+        let (mut problem, mut typed) = (None, Vec::new());
         for (count, item) in batch.iter().enumerate() {
             let reply = target.receive(patience).map_err(|trouble| (count, trouble))?;
-            let outcome = match reply {
-                Ok(()) if self.migration.copy => Ok(()),
-                Ok(()) => self.delete(item),
-                Err(text) => Err(Trouble::Refused(text).to_string()),
+            let outcome = match (reply, item.content_type()) {
+                (Ok(()), None) => self.finish(item),
+                (Ok(()), Some(name)) => {
+                    typed.push((item, name));
+                    Ok(())
+                }
+                (Err(text), _) => Err(Trouble::Refused(text).to_string()),
+            };
+            problem = problem.or(outcome.err());
+        }
+        let done = self.tell_types(target, &typed, patience);
+        Ok(problem.or(done.map_err(|trouble| (batch.len(), trouble))?))
+    }
+
+    /// Tells the target the content types of what it has taken. Returns the first thing that was
+    /// wrong with a key.
+    fn tell_types(
+        &mut self,
+        target: &mut Target,
+        typed: &[(&Item, &[u8])],
+        patience: Patience<'_>,
+    ) -> Result<Option<String>, Trouble> {
+        let keys = self.migration.keys.view();
+        let (mut waiting, mut problem) = (Vec::new(), None);
+        for (item, name) in typed {
+            let words = [&b"CONTENTTYPE"[..], keys.at(item.index), name];
+            encode_command(words.into_iter(), &mut waiting);
+        }
+        target.send(&waiting, patience)?;
+        for (item, _) in typed {
+            let outcome = match target.receive_number(patience)? {
+                Err(text) if !text.starts_with(UNKNOWN_COMMAND) => {
+                    Err(Trouble::Refused(text).to_string())
+                }
+                _ => self.finish(item),
             };
             problem = problem.or(outcome.err());
         }
         Ok(problem)
+    }
+
+    /// The target has everything of a key.
+    fn finish(&mut self, item: &Item) -> Result<(), String> {
+        if self.migration.copy { Ok(()) } else { self.delete(item) }
     }
 
     /// Deletes a key that the target has taken.

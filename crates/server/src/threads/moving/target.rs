@@ -223,6 +223,22 @@ impl Target {
         &mut self,
         patience: Patience<'_>,
     ) -> Result<Result<(), String>, Trouble> {
+        self.receive_as(understood, patience)
+    }
+
+    /// The next reply to a command that answers with a number.
+    pub(super) fn receive_number(
+        &mut self,
+        patience: Patience<'_>,
+    ) -> Result<Result<(), String>, Trouble> {
+        self.receive_as(understood_number, patience)
+    }
+
+    fn receive_as(
+        &mut self,
+        understood: fn(&[u8]) -> Option<Result<(), String>>,
+        patience: Patience<'_>,
+    ) -> Result<Result<(), String>, Trouble> {
         let begun = Instant::now();
         let mut looked_at = 0;
         loop {
@@ -259,6 +275,14 @@ fn understood(line: &[u8]) -> Option<Result<(), String>> {
     }
 }
 
+/// The same of a reply that is a number.
+fn understood_number(line: &[u8]) -> Option<Result<(), String>> {
+    match line.strip_prefix(b":").and_then(|rest| rest.strip_suffix(b"\r")) {
+        Some(digits) => base::num::parse_i64(digits).map(|_| Ok(())),
+        None => understood(line).filter(Result::is_err),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +293,14 @@ mod tests {
         assert_eq!(understood(b"-ERR no\r"), Some(Err("ERR no".to_owned())));
         for line in [&b"+OK"[..], b"", b"\r", b"+QUEUED\r", b"$5\r", b"HTTP/1.1 400\r", b":1\r"] {
             assert_eq!(understood(line), None, "{}", line.escape_ascii());
+        }
+    }
+    #[test]
+    fn only_lines_with_numbers_are_replies_to_what_answers_so() {
+        assert_eq!(understood_number(b":1\r"), Some(Ok(())));
+        assert_eq!(understood_number(b"-ERR no\r"), Some(Err("ERR no".to_owned())));
+        for line in [&b"+OK\r"[..], b":\r", b":1", b":x\r", b"$1\r", b""] {
+            assert_eq!(understood_number(line), None, "{}", line.escape_ascii());
         }
     }
 }
