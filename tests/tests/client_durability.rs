@@ -175,7 +175,6 @@ fn a_stopped_replica_makes_writes_not_durable() -> Result<()> {
     Ok(())
 }
 
-/// Writes in pipelines until the primary is gone. Returns how many were acknowledged.
 /// Its replica has the stream of the primary, and none of these writes.
 #[test]
 fn what_a_writable_replica_writes_itself_has_no_replica() -> Result<()> {
@@ -207,6 +206,7 @@ fn a_transaction_has_no_position_before_its_end() -> Result<()> {
     Ok(())
 }
 
+/// Writes in pipelines until the primary is gone. Returns how many were acknowledged.
 fn write_until_gone(client: &mut Client, mut kill: impl FnMut(usize)) -> Result<usize> {
     let mut acknowledged = 0;
     for batch in 0.. {
