@@ -195,6 +195,29 @@ fn what_a_writable_replica_writes_itself_has_no_replica() -> Result<()> {
     Ok(())
 }
 
+/// Its file has them beside the stream, and offsets count the stream alone.
+#[test]
+fn what_a_writable_replica_writes_itself_is_never_known_to_be_synced() -> Result<()> {
+    let server = primary(&[])?;
+    let file = [("appendonly", "yes"), ("appendfsync", "no"), ("replica-read-only", "no")];
+    let replica = follower(Target::Dunlin, &file, &server)?;
+    let (mut client, mut other) = (replica.connect()?, replica.connect()?);
+    wait_until("the file is there", || Ok(number(&mut other, "aof_rewrite_in_progress")? == 0))?;
+    expect(&mut client, "CLIENT DURABILITY FSYNC", "OK")?;
+    let told = "NODURABLE the write is done and stays: in memory, not synced here; it was written \
+                on a replica, which does not count its own writes";
+    expect(&mut client, "SET own 1", told)?;
+    expect(&mut client, "EVAL redis.call('set','own','2') 0", told)?;
+    client.send(&["BLPOP", "list", "0"])?;
+    wait_until("it is blocked", || Ok(number(&mut other, "blocked_clients")? == 1))?;
+    expect(&mut other, "RPUSH list x", "1")?;
+    let reply = next(&mut client)?;
+    ensure!(reply == told, "{reply}");
+    expect(&mut client, "GET own", "2")?;
+    expect(&mut client, "REPLICAOF NO ONE", "OK")?;
+    expect(&mut client, "SET own 3", "OK")
+}
+
 #[test]
 fn a_transaction_has_no_position_before_its_end() -> Result<()> {
     let server = primary(&[("appendonly", "yes")])?;

@@ -46,7 +46,8 @@ pub trait Journal: Send + Sync {
     fn append(&self, batch: &EffectBatch) -> u64;
 
     /// Writes a batch into the file alone, if there is one: the stream is another server's, and has
-    /// no room for it. Returns the end of the stream.
+    /// no room for it. Returns the end of the stream, which says nothing of the batch: nobody can
+    /// wait for that.
     fn append_beside(&self, _batch: &EffectBatch) -> u64 {
         self.end()
     }

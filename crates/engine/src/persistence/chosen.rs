@@ -53,7 +53,7 @@ impl Context<'_> {
         let length = usize::try_from(output.end() - from).unwrap_or(usize::MAX);
         let is_answer = !output.begins_at(from, b'-');
         let offset = match has_written {
-            true => self.session.write_offset,
+            true => self.engine.counted(self.session.write_offset),
             false if may_write && is_answer => self.engine.journal.end(),
             // Events have numbers: nobody may see one that a failover could give to another event.
             false if self.row.command.has(OF_TREE) && is_answer => self.engine.nodes.written(),
@@ -91,19 +91,27 @@ impl Engine {
         wait: &Wait,
         (offset, reply): (u64, &Output),
     ) -> Option<Owed> {
-        let writes = match &wait.awaited {
-            Awaited::Key(_, row) => self.commands.rows()[*row].command.has(command::WRITE),
+        let (writes, offset) = match &wait.awaited {
+            Awaited::Key(_, row) => {
+                let writes = self.commands.rows()[*row].command.has(command::WRITE);
+                (writes, self.counted(offset))
+            }
             // It tells of a write of somebody else.
-            Awaited::Event(_) => true,
+            Awaited::Event(_) => (true, offset),
             // A thread of the server has written for it, or has seen what others have.
-            Awaited::Host => offset > 0,
-            Awaited::Changes(_) | Awaited::Refusal(_) | Awaited::Sync(_) => false,
+            Awaited::Host => (offset > 0, offset),
+            Awaited::Changes(_) | Awaited::Refusal(_) | Awaited::Sync(_) => (false, offset),
         };
         let is_served = wait.unblocked().is_none() && !reply.begins_at(0, b'-');
         let durability = session.durability.or_default(&self.config.load());
         let holds = durability.holds_replies() && writes && is_served;
         let sync = || durability.sync(offset, &self.replicas.quorum);
         holds.then(|| Owed { sync: sync(), length: reply.len() })
+    }
+
+    /// The offset of a client's own write, for whoever waits for it.
+    fn counted(&self, write_offset: u64) -> u64 {
+        if self.replication.is_replica() { SyncWait::UNCOUNTED } else { write_offset }
     }
 
     /// How far a write is that a client waits for.
@@ -115,6 +123,11 @@ impl Engine {
         // What its replicas have says nothing of them.
         if sync.replicas > 0 && self.replication.is_replica() {
             return Reached::Never("this server is a replica, whose own writes go nowhere");
+        }
+        if sync.offset == SyncWait::UNCOUNTED {
+            return Reached::Never(
+                "it was written on a replica, which does not count its own writes",
+            );
         }
         if sync.is_over(journal, || self.copies_of(sync)) && !sync.is_in_vain(journal) {
             return Reached::Yes;

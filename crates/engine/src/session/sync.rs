@@ -22,6 +22,10 @@ pub struct SyncWait {
 }
 
 impl SyncWait {
+    /// In place of the offset: the writes are beside the stream of another server, and nothing
+    /// counts how far they are.
+    pub(crate) const UNCOUNTED: u64 = i64::MAX as u64;
+
     /// Whether the writes are durable here.
     pub(crate) fn is_synced(&self, journal: &dyn Journal) -> bool {
         journal.has_file() && !journal.beginning() && journal.synced() >= self.offset
