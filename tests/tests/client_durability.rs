@@ -195,6 +195,25 @@ fn what_a_writable_replica_writes_itself_has_no_replica() -> Result<()> {
     Ok(())
 }
 
+/// There the stream has no byte yet.
+#[test]
+fn what_a_new_writable_replica_writes_itself_has_no_replica() -> Result<()> {
+    let server = primary(&[("repl-ping-replica-period", "3600")])?;
+    let replica = Server::start(Target::Dunlin, &[("replica-read-only", "no")])?;
+    let mut client = replica.connect()?;
+    expect(&mut client, "CLIENT DURABILITY REPLICAS 1", "OK")?;
+    let told = "NODURABLE the write is done and stays: in memory, at 0 of 1 replicas; this server \
+                is a replica, whose own writes go nowhere";
+    // Nobody is there, and nothing reads what it writes.
+    expect(&mut client, "REPLICAOF 127.0.0.1 1", "OK")?;
+    expect(&mut client, "SET own 1", told)?;
+    expect(&mut client, &format!("REPLICAOF 127.0.0.1 {}", server.port()), "OK")?;
+    wait_until("the link is up", || Ok(figure(&mut client, "master_link_status")? == "up"))?;
+    expect(&mut client, "SET own 2", told)?;
+    expect(&mut client, "EVAL return(redis.call('incr','own')) 0", told)?;
+    expect(&mut client, "GET own", "3")
+}
+
 /// Its file has them beside the stream, and offsets count the stream alone.
 #[test]
 fn what_a_writable_replica_writes_itself_is_never_known_to_be_synced() -> Result<()> {

@@ -195,6 +195,7 @@ impl Engine {
         effects.silent = brings_slots;
         let begun = effects.last_end;
         let (from, before) = (output.end(), session.write_offset);
+        let changes = parts.stats.changes.get();
         // A primary's own commands, and those of the server, answer nobody.
         let is_heard = session.link.is_none() && !session.replays;
         let holds = is_heard && session.durability.or_default(parts.config).holds_replies();
@@ -228,7 +229,7 @@ impl Engine {
             self.append_unit(cx.db.effects);
         }
         let appended = self.settle(&mut cx.db);
-        if appended > 0 {
+        if let Some(appended) = appended {
             cx.session.write_offset = appended;
         }
         if cx.db.effects.defers_replies {
@@ -236,7 +237,10 @@ impl Engine {
         }
         if holds && missed.is_none() {
             // What a replica writes beside the stream of its primary moves no offset.
-            let has_written = appended > 0 || cx.session.write_offset > before;
+            let has_changed =
+                || self.replication.is_replica() && cx.db.stats.changes.get() != changes;
+            let has_written =
+                appended.is_some() || cx.session.write_offset > before || has_changed();
             cx.note_owed(from, may_write, has_written);
         }
         // The end of the context unlocks the slots.

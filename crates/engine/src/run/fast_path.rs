@@ -201,8 +201,7 @@ impl Engine {
             debug_assert!(cx.block.is_none(), "it does not wait");
             debug_assert!(cx.db.effects.ready.is_empty(), "nobody waits for its key");
             debug_assert!(cx.db.locked.missed().is_none(), "it has reached no further");
-            let appended = self.settle(&mut cx.db);
-            if appended > 0 {
+            if let Some(appended) = self.settle(&mut cx.db) {
                 cx.session.write_offset = appended;
             }
             next += 1;

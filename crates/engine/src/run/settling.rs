@@ -13,10 +13,10 @@ use crate::wait::blocking;
 
 impl Engine {
     /// The rest of the work under the locks: the journal receives the effects, and the queue of
-    /// publications what other clients hear of them. Returns the journal's offset after them, 0 if
-    /// there were none.
+    /// publications what other clients hear of them. Returns the journal's offset after them, if
+    /// there were any.
     #[inline(always)]
-    pub fn settle(&self, db: &mut Db<'_>) -> u64 {
+    pub fn settle(&self, db: &mut Db<'_>) -> Option<u64> {
         let effects = &mut db.effects;
         // Keys found expired while waiters were served are deleted by the next command that meets
         // them.
@@ -29,7 +29,7 @@ impl Engine {
             }
         }
         let effects = &mut db.effects;
-        let appended = if effects.journal.is_empty() { 0 } else { self.append_effects(db) };
+        let appended = (!effects.journal.is_empty()).then(|| self.append_effects(db));
         if !db.effects.publications.get_mut().is_empty() {
             self.queue_publications(db.effects);
         }

@@ -86,8 +86,8 @@ pub struct Run<'r, 'c> {
     slow: Option<Arc<SlowScript>>,
     /// Whether the effects of its commands go into the journal.
     journals: bool,
-    /// The journal's offset after the effects that are in it already; 0 if there are none.
-    settled_to: u64,
+    /// The journal's offset after the effects that are in it already, if there are any.
+    settled_to: Option<u64>,
     waited_long: bool,
     sees_all: bool,
     /// Its reply is an error, or contains one.
@@ -132,7 +132,7 @@ pub fn run<T>(
             calls: 0,
             slow: None,
             journals: true,
-            settled_to: 0,
+            settled_to: None,
             waited_long: false,
             sees_all: false,
             has_errors: false,
@@ -150,7 +150,7 @@ pub fn run<T>(
     if sees_all {
         cx.depend_on_all();
     }
-    if settled_to > 0 {
+    if let Some(settled_to) = settled_to {
         cx.session.write_offset = settled_to;
     }
     match left.ending {
@@ -243,7 +243,7 @@ struct Ended {
     missed: Option<u16>,
     sees_all: bool,
     stops_the_world: bool,
-    settled_to: u64,
+    settled_to: Option<u64>,
 }
 
 impl Running for Run<'_, '_> {
