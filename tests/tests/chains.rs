@@ -474,6 +474,41 @@ fn what_clients_of_a_writable_replica_have_waited_for_is_gone_from_its_file() ->
 }
 
 #[test]
+fn what_a_writable_replica_has_written_is_everywhere_after_its_promotion() -> Result<()> {
+    for file in ["no", "yes"] {
+        let first = start(Target::Dunlin, &[])?;
+        let options = [("replica-read-only", "no"), ("appendonly", file), ("save", "")];
+        let mut middle = start(Target::Dunlin, &options)?;
+        let last = start(Target::Dunlin, &[])?;
+        follow(&middle, &first)?;
+        check_alike(&first, &[&middle])?;
+        if file == "yes" {
+            wait_for_file(&middle)?;
+        }
+        follow(&last, &middle)?;
+        write_at_random(&first, 7, 100)?;
+        check_alike(&first, &[&last])?;
+        let mut client = middle.connect()?;
+        let added = client.call(&["SADD", "own", "a"])?;
+        ensure!(added == Reply::Integer(1), "{added:?}");
+        lead(&middle)?;
+        // It waits for what was written before it.
+        client.call_text("CLIENT DURABILITY REPLICAS 1")?;
+        let added = client.call(&["SADD", "own", "a"])?;
+        ensure!(added == Reply::Integer(0), "{added:?}");
+        let found = last.connect()?.call(&["SISMEMBER", "own", "a"])?;
+        ensure!(found == Reply::Integer(1), "{found:?}");
+        check_alike(&middle, &[&last])?;
+        if file == "yes" {
+            restart_from_file(&mut middle)?;
+            check_alike(&middle, &[&last])?;
+            ensure!(middle.connect()?.call(&["EXISTS", "own"])? == Reply::Integer(1));
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_writable_replica_keeps_its_own_writes_to_itself() -> Result<()> {
     let primary = start(Target::Reference, &[])?;
     let writable = [("appendonly", "yes"), ("replica-read-only", "no"), ("save", "")];

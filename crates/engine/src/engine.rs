@@ -267,10 +267,9 @@ impl Engine {
             }
             None => {
                 let history = std::mem::replace(&mut *self.replication_id.lock(), own.clone());
-                self.replication.begin_to_lead(history, written);
+                let offset = self.replication.begin_to_lead(history, written);
                 if self.journal.changes().is_some_and(Backlog::is_on) {
-                    // Replicas of the primary go on here.
-                    let offset = self.replication.applied();
+                    // Replicas of the primary go on here, if there is no gap.
                     self.adopt_history(Position { history: own, offset }, None);
                     // The next effect names its database: some may not know which one is selected.
                     self.journal.append_raw(b"", None);

@@ -125,6 +125,8 @@ pub struct Replication {
     incoming: Mutex<Option<Incoming>>,
     /// The end of the journal when data of a primary last took the place of the present data.
     replaced_to: AtomicU64,
+    /// Clients of a replica have changed its data beside the stream of its primary.
+    differs: AtomicBool,
 }
 
 impl Replication {
@@ -240,6 +242,7 @@ impl Replication {
             self.applied.store(offset, Relaxed);
             self.received.store(offset, Relaxed);
             part.resumes = own.map(|own| own.history);
+            self.differs.store(false, Relaxed);
         }
         *part = Part {
             primary: Some(primary),
@@ -253,15 +256,19 @@ impl Replication {
         self.begin_term();
     }
 
-    /// Begins a term as a primary, whose history was `history` so far. The world is stopped.
-    pub(crate) fn begin_to_lead(&self, history: String, written: u64) {
+    /// Begins a term as a primary, whose history was `history` so far. Returns the offset at which
+    /// its own begins: behind a gap if others that are as far lack something. The world is stopped.
+    pub(crate) fn begin_to_lead(&self, history: String, written: u64) -> u64 {
         let mut part = self.part.lock();
-        let offset = self.applied();
-        *part = Part { earlier: Some((history, offset + 1)), ..Part::default() };
+        let differs = self.differs.swap(false, Relaxed);
+        let (applied, offset) = (self.applied(), self.applied() + u64::from(differs));
+        let earlier = (!differs).then_some((history, applied + 1));
+        *part = Part { earlier, ..Part::default() };
         self.ahead.store(offset.wrapping_sub(written), Relaxed);
         self.follows.store(false, Relaxed);
         self.note_break();
         self.begin_term();
+        offset
     }
 
     fn begin_term(&self) {
@@ -382,6 +389,12 @@ impl Replication {
         (at > 0).then(|| monotonic.saturating_sub(at))
     }
 
+    /// A client of this replica has changed its data: a server that is as far in the stream of the
+    /// primary may have others.
+    pub(crate) fn note_difference(&self) {
+        self.differs.store(true, Relaxed);
+    }
+
     /// What the primary of a term sends does not follow on the data: no stream does.
     pub fn forget_stream(&self, term: u64) {
         let mut part = self.part.lock();
@@ -425,6 +438,7 @@ impl Replication {
     /// belongs to this position.
     pub fn note_taken_in(&self, position: Option<&(String, u64)>, written: u64) {
         self.replaced_to.store(written, Relaxed);
+        self.differs.store(false, Relaxed);
         let mut part = self.part.lock();
         part.resumes = position.map(|(history, _)| history.clone());
         (part.earlier, part.end, part.joined) = (None, None, Some(self.term()));
@@ -482,6 +496,10 @@ mod tests {
         let own = Position { history: "own".into(), offset: 1510 };
         replication.begin_to_follow(primary(1), 17, Some(own));
         assert_eq!(replication.resumes_at(), Some((String::from("own"), 1510)));
+        // What it writes itself as a replica is in no stream.
+        replication.note_difference();
+        assert_eq!(replication.begin_to_lead("own".into(), 17), 1511);
+        assert_eq!((replication.offset(17), replication.earlier()), (1511, None));
     }
 
     #[test]

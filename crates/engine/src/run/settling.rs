@@ -42,7 +42,10 @@ impl Engine {
         let appended = match self.replication.is_replica() {
             false => self.journal.append(&effects.journal),
             // Its own clients have written. Its stream is that of its primary.
-            true => self.journal.append_beside(&effects.journal),
+            true => {
+                self.replication.note_difference();
+                self.journal.append_beside(&effects.journal)
+            }
         };
         if std::mem::take(&mut effects.changes_tree) {
             self.nodes.note_written(appended);
