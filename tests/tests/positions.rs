@@ -1,8 +1,9 @@
 //! What a position in the stream promises when the stream breaks off, and a server that becomes a
 //! replica in the middle of a transaction.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
+use tests::observe::{figure, number, wait_until};
 use tests::replication::{catch_up, first_difference, follow};
 use tests::server::{Server, Target};
 
@@ -40,6 +41,65 @@ fn a_position_tells_of_a_write_that_nobody_follows() -> Result<()> {
         ensure!(say(&mut reader, &format!("CLIENT READAFTER {position}"))? == "OK");
         ensure!(say(&mut reader, "GET k")? == "2");
     }
+    Ok(())
+}
+
+/// The file goes on in the history that replicas have followed.
+#[test]
+fn a_position_stays_known_where_a_file_counts_on() -> Result<()> {
+    let backlog = [("repl-backlog-ttl", "1"), ("changes-backlog-ttl", "1")];
+    let file = [("repl-diskless-sync-delay", "0"), ("appendonly", "yes"), ("save", "")];
+    let server = Server::start(Target::Dunlin, &[&file[..], &backlog].concat())?;
+    let replica = start()?;
+    let mut client = server.connect()?;
+    let position = |client: &mut Client| -> Result<String> {
+        let history = figure(client, "master_replid")?;
+        Ok(format!("{history}:{}", number(client, "master_repl_offset")?))
+    };
+    follow(&replica, server.port())?;
+    catch_up(&server, &replica)?;
+    say(&mut client, "SET k 1")?;
+    let mut positions = vec![position(&mut client)?];
+    say(&mut replica.connect()?, "REPLICAOF NO ONE")?;
+    wait_until("nothing is kept", || Ok(number(&mut client, "repl_backlog_active")? == 0))?;
+    for value in 2..4 {
+        say(&mut client, &format!("SET k {value}"))?;
+        positions.push(position(&mut client)?);
+    }
+    let history = positions[0].split_once(':').map(|(history, _)| history.to_owned());
+    let history = history.context("a position")?;
+    ensure!(positions.iter().all(|position| position.starts_with(&history)), "{positions:?}");
+    ensure!(positions[1] != positions[2], "{positions:?}");
+    follow(&replica, server.port())?;
+    catch_up(&server, &replica)?;
+    for server in [&server, &replica] {
+        let mut reader = server.connect()?;
+        for position in &positions {
+            let said = say(&mut reader, &format!("CLIENT READAFTER {position}"))?;
+            ensure!(said == "OK", "{position}: {said}");
+            ensure!(say(&mut reader, "GET k")? == "3");
+        }
+    }
+    // Without the file nothing counts any more.
+    say(&mut replica.connect()?, "REPLICAOF NO ONE")?;
+    wait_until("nothing is kept", || Ok(number(&mut client, "repl_backlog_active")? == 0))?;
+    ensure!(figure(&mut client, "master_replid")? == history);
+    say(&mut client, "CONFIG SET appendonly no")?;
+    ensure!(figure(&mut client, "master_replid")? != history);
+    Ok(())
+}
+
+/// Nobody has followed yet.
+#[test]
+fn no_position_stands_still_where_a_file_has_ended() -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[("appendonly", "yes"), ("save", "")])?;
+    let mut client = server.connect()?;
+    say(&mut client, "SET k 1")?;
+    let history = figure(&mut client, "master_replid")?;
+    ensure!(number(&mut client, "master_repl_offset")? > 0);
+    say(&mut client, "CONFIG SET appendonly no")?;
+    say(&mut client, "SET k 2")?;
+    ensure!(figure(&mut client, "master_replid")? != history);
     Ok(())
 }
 

@@ -346,8 +346,16 @@ impl Engine {
 
     /// The stream of writes, as INFO and ROLE show it: its histories, and what is kept of it.
     pub fn stream(&self) -> Histories {
-        let is_on = |own: &&Backlog| own.is_on();
-        let kept = self.journal.changes().filter(is_on).and_then(Backlog::histories);
+        let kept = self.journal.changes().and_then(|own| {
+            let is_on = own.is_on();
+            let histories = own.histories()?;
+            if is_on {
+                return Some(histories);
+            }
+            // Its file goes on in the history, and nothing is kept for followers.
+            let end = own.in_history(self.journal.end());
+            Some(Histories { oldest: end, newest: end, ..histories })
+        });
         kept.unwrap_or_else(|| {
             let end = self.replication.offset(self.journal.end());
             let earlier = self.replication.earlier();
@@ -361,6 +369,12 @@ impl Engine {
                 }),
             }
         })
+    }
+
+    /// Nobody is going to read the stream, unless its history goes on in a file: what is written
+    /// then is not counted, and is of no history that anybody knows.
+    pub fn leave_history(&self) {
+        *self.replication_id.lock() = random_id();
     }
 
     /// An offset of the journal as replicas count it. One that has said nothing is at 0.

@@ -381,8 +381,7 @@ impl Engine {
         if !self.followers.is_empty() || is_kept {
             backlog.note_use(monotonic);
         } else if backlog.unused_for(monotonic) > patience {
-            // What is written from now on is not counted: it is of no history that anybody knows.
-            *self.replication_id.lock() = random_id();
+            self.leave_history();
             self.journal.let_changes_go();
         }
     }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use config::Config;
 use engine::engine::Engine;
 use engine::files::append_only::{LastStatus, Metrics, RewriteAnswer, Rewrites, Writing};
+use engine::journal::Journal;
+use engine::journal::backlog::Backlog;
 use engine::observe::stats::Durations;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -363,8 +365,20 @@ impl AppendOnly {
         state.rewrites.scheduled = false;
         state.not_before = None;
         self.journal.note_beginning(false);
-        self.journal.end_file();
+        self.end_file();
         self.journal.refuse_writes(None);
+    }
+
+    /// Ends the file. Unless somebody follows, nothing counts what is written from now on.
+    fn end_file(&self) {
+        let is_followed = self.journal.changes().is_some_and(Backlog::is_on);
+        if self.journal.has_file()
+            && !is_followed
+            && let Some(engine) = self.engine()
+        {
+            engine.leave_history();
+        }
+        self.journal.end_file();
     }
 
     /// Ends the file, if there is one, because other data is about to take the place of all data.
@@ -620,7 +634,7 @@ impl AppendOnly {
                 };
                 if current && begun {
                     // A file without its base is worth nothing.
-                    self.journal.end_file();
+                    self.end_file();
                 }
                 if current && state.mode == Mode::Beginning {
                     self.journal.note_no_beginning(reason);
