@@ -268,6 +268,7 @@ impl Engine {
             None => {
                 let history = std::mem::replace(&mut *self.replication_id.lock(), own.clone());
                 let offset = self.replication.begin_to_lead(history, written);
+                self.replicas.leave_behind();
                 if self.journal.changes().is_some_and(Backlog::is_on) {
                     // Replicas of the primary go on here, if there is no gap.
                     self.adopt_history(Position { history: own, offset }, None);
@@ -284,6 +285,7 @@ impl Engine {
             return;
         }
         self.replication.note_renamed(known, &history);
+        self.replicas.leave_behind();
         self.replication_id.lock().clone_from(&history);
         let offset = self.replication.applied();
         self.adopt_history(Position { history, offset }, self.journal.selected());

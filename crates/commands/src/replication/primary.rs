@@ -156,6 +156,7 @@ fn take_in(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.engine.scripts.functions.add(incoming.libraries, Policy::Flush)?;
     replace_all(cx, incoming.keyspace);
     replication.note_taken_in(incoming.position.as_ref(), cx.engine.journal.end());
+    cx.engine.replicas.leave_behind();
     let (history, offset) = incoming.position.unwrap_or_else(|| (random_id(), 0));
     cx.engine.replication_id.lock().clone_from(&history);
     if let Some(changes) = cx.engine.journal.changes() {

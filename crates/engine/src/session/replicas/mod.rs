@@ -73,6 +73,8 @@ pub struct Replica {
     /// It has asked by SYNC, and tells nothing of how far it is.
     pub is_silent: bool,
     standing: AtomicU8,
+    /// The stream that it follows is over.
+    is_left_behind: AtomicBool,
     acknowledged: AtomicU64,
     synced: AtomicU64,
     heard_at: AtomicU64,
@@ -88,6 +90,7 @@ impl Replica {
             introduction,
             is_silent,
             standing: AtomicU8::new(Standing::Waits as u8),
+            is_left_behind: AtomicBool::new(false),
             acknowledged: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             heard_at: AtomicU64::new(0),
@@ -105,9 +108,9 @@ impl Replica {
         self.standing.store(standing as u8, Release);
     }
 
-    /// Whether it follows the stream.
+    /// Whether it follows the present stream.
     pub fn is_online(&self) -> bool {
-        self.standing() == Standing::Online
+        self.standing() == Standing::Online && !self.is_left_behind.load(Relaxed)
     }
 
     /// The offset up to which it has applied the stream, as it said last.
@@ -209,6 +212,14 @@ impl Replicas {
         let mut all = self.all.lock();
         all.retain(|other| !Arc::ptr_eq(other, replica));
         self.count.store(all.len(), Release);
+    }
+
+    /// The stream has broken off, while the world is stopped. What those say that have followed it
+    /// counts no more: they have to ask anew, and may lack what is here now.
+    pub fn leave_behind(&self) {
+        for replica in self.all.lock().iter() {
+            replica.is_left_behind.store(true, Relaxed);
+        }
     }
 
     /// All, in the order in which they came.
@@ -377,6 +388,9 @@ mod tests {
         assert_eq!(replicas.patience(&config), 3_600_000);
         assert!(replicas.are_enough(&config, 11_999));
         assert!(!replicas.are_enough(&config, 12_000));
+        replicas.leave_behind();
+        own.acknowledge(11, Some(11), 1000);
+        assert_eq!((replicas.having(0), replicas.having_synced(0)), (0, 0), "of an older stream");
         replicas.remove(&own);
         assert!(replicas.is_empty() && !replicas.are_enough(&config, 1000));
     }

@@ -36,8 +36,9 @@ impl Serving {
         let SyncRequest { from, introduction } = request;
         let replica = Arc::new(Replica::new(client, introduction, from.is_none()));
         replica.hear(base::clock::monotonic_ms());
-        self.engine.replicas.add(&replica);
+        // In this order: no link stays whose replica was left behind.
         let breaks = self.engine.replication.breaks();
+        self.engine.replicas.add(&replica);
         let is_wrong_here = self.engine.is_wrong_here(&replica);
         let mut link = Link::new(transport, replica, input, breaks);
         self.log(LogLevel::Notice, &format!("Replica {} asks for synchronization", link.name()));

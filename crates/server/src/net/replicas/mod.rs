@@ -190,11 +190,11 @@ impl Serving {
             self.slow_writers(base::clock::monotonic_ms());
             return TICK;
         }
-        self.hear();
         let breaks = self.engine.replication.breaks();
         for link in self.links.iter_mut().flatten().filter(|link| link.breaks != breaks) {
             link.close(STREAM_BROKE);
         }
+        self.hear();
         if asks && !self.engine.replicas.is_empty() {
             self.put(GETACK);
         }
