@@ -104,6 +104,49 @@ fn no_position_stands_still_where_a_file_has_ended() -> Result<()> {
 }
 
 #[test]
+fn replicas_get_what_a_primary_has_loaded_instead_of_its_data() -> Result<()> {
+    for file in ["no", "yes"] {
+        let options = [("repl-diskless-sync-delay", "0"), ("appendonly", file), ("save", "")];
+        let server = Server::start(Target::Dunlin, &options)?;
+        let replica = start()?;
+        let mut client = server.connect()?;
+        say(&mut client, "SET a 1")?;
+        let reload = match file {
+            "no" => ["SAVE", "DEBUG RELOAD NOSAVE"],
+            _ => ["CONFIG SET appendonly no", "DEBUG LOADAOF"],
+        };
+        ensure!(say(&mut client, reload[0])? == "OK");
+        follow(&replica, server.port())?;
+        catch_up(&server, &replica)?;
+        say(&mut client, "SET b 1")?;
+        catch_up(&server, &replica)?;
+        let position = say(&mut client, "CLIENT POSITION")?;
+        // It loads what it has saved.
+        ensure!(say(&mut client, "DEBUG RELOAD")? == "OK");
+        let mut reader = server.connect()?;
+        ensure!(say(&mut reader, &format!("CLIENT READAFTER {position}"))? == "OK");
+        ensure!(say(&mut reader, "GET b")? == "1");
+        if file == "no" {
+            say(&mut client, "DEL b")?;
+            ensure!(say(&mut client, "SAVE")? == "OK");
+            say(&mut client, "SET b 1")?;
+        }
+        ensure!(say(&mut client, reload[1])? == "OK");
+        ensure!(say(&mut client, "GET b")? == "");
+        let said = say(&mut reader, "GET b")?;
+        ensure!(said.starts_with("NOHISTORY"), "{said}");
+        wait_until("the replica has the same", || {
+            Ok(figure(&mut client, "master_replid")?
+                == figure(&mut replica.connect()?, "master_replid")?)
+        })?;
+        catch_up(&server, &replica)?;
+        let difference = first_difference(&mut server.connect()?, &mut replica.connect()?)?;
+        ensure!(difference.is_none(), "{difference:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn reads_are_refused_when_the_data_of_their_position_is_gone() -> Result<()> {
     let (one, other, replica) = (start()?, start()?, start()?);
     for server in [&other, &replica] {

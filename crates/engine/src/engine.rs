@@ -279,6 +279,21 @@ impl Engine {
         }
     }
 
+    /// The data are others now than those to which the stream has led. A primary begins another
+    /// history, behind a gap, so that its replicas get a copy.
+    pub fn begin_anew(&self, _: &StoppedWorld<'_>) {
+        if self.replication.is_replica() {
+            return self.replication.note_difference();
+        }
+        let (written, offset) = (self.journal.end(), self.stream().newest + 1);
+        self.replication.begin_anew(offset, written);
+        self.replicas.leave_behind();
+        let history = random_id();
+        self.replication_id.lock().clone_from(&history);
+        self.adopt_history(Position { history, offset }, None);
+        self.journal.append_raw(b"", None);
+    }
+
     /// The primary of this term has another name for the history of the data, which was `known`.
     pub fn rename_history(&self, _: &StoppedWorld<'_>, term: u64, known: String, history: String) {
         if self.replication.term() != term {

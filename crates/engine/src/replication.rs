@@ -227,6 +227,15 @@ impl Replication {
 
     // ---- The part changes -----------------------------------------------------------------------
 
+    /// The history of a primary begins anew at this offset, with data that its stream has not led
+    /// to. The server has written so much itself. The world is stopped.
+    pub(crate) fn begin_anew(&self, offset: u64, written: u64) {
+        self.replaced_to.store(written, Relaxed);
+        self.part.lock().earlier = None;
+        self.ahead.store(offset.wrapping_sub(written), Relaxed);
+        self.note_break();
+    }
+
     /// Begins a term as the replica of this primary. The server has written so much itself, and
     /// its history is `own`, if its writes were counted: the primary may have grown out of it. The
     /// world is stopped.
