@@ -174,6 +174,29 @@ fn reads_are_refused_when_the_data_of_their_position_is_gone() -> Result<()> {
 }
 
 #[test]
+fn a_write_that_a_copy_of_all_data_has_dropped_has_no_position() -> Result<()> {
+    let (one, other) = (start()?, start()?);
+    let mut client = one.connect()?;
+    // From now on the stream is counted.
+    say(&mut client, "CLIENT POSITION")?;
+    say(&mut client, "SET mine 1")?;
+    say(&mut other.connect()?, "SET k v")?;
+    follow(&one, other.port())?;
+    catch_up(&other, &one)?;
+    say(&mut one.connect()?, "REPLICAOF NO ONE")?;
+    let said = say(&mut client, "CLIENT POSITION")?;
+    ensure!(said.starts_with("NOHISTORY the last write may be lost"), "{said}");
+    // Who has written nothing has lost nothing.
+    let position = say(&mut one.connect()?, "CLIENT POSITION")?;
+    ensure!(say(&mut client, &format!("CLIENT READAFTER {position}"))? == "OK");
+    ensure!(say(&mut client, "GET mine")? == "");
+    ensure!(say(&mut client, "SET mine 2")? == "OK");
+    let position = say(&mut client, "CLIENT POSITION")?;
+    ensure!(say(&mut client, &format!("CLIENT READAFTER {position}"))? == "OK");
+    Ok(())
+}
+
+#[test]
 fn a_transaction_writes_nothing_after_it_has_made_a_replica() -> Result<()> {
     let (one, other) = (start()?, start()?);
     follow(&one, other.port())?;

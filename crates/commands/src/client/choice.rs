@@ -32,7 +32,7 @@ pub(super) fn durability(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
 
 /// CLIENT POSITION
 pub(super) fn position(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let position = cx.engine.position_after(cx.session.write_offset);
+    let position = cx.engine.position_after(cx.session.write_offset)?;
     cx.reply.bulk(position.to_string().as_bytes());
     Ok(())
 }

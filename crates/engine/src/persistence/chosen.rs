@@ -34,6 +34,10 @@ const LOOKS_AT_DATA: command::Flags = command::READONLY
     | command::READS_BY_PATTERN
     | command::SHOWS_LIBRARIES;
 
+const LOST: CommandError = CommandError::text(
+    "NOHISTORY the last write may be lost: other data have taken the place of those it was made to",
+);
+
 /// How far a write is that a client waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reached {
@@ -177,9 +181,27 @@ impl Engine {
         CommandError::owned(text)
     }
 
+    /// The present position, for a client that has written nothing.
+    pub fn position(&self) -> Position {
+        let stream = self.stream();
+        Position { history: stream.present, offset: stream.newest }
+    }
+
     /// The position after this offset of the journal, which is that of a client's last write; the
     /// present position where there is none, and on a replica.
-    pub fn position_after(&self, write_offset: u64) -> Position {
+    ///
+    /// # Errors
+    /// The write may be lost: no position has it.
+    pub fn position_after(&self, write_offset: u64) -> Result<Position, CommandError> {
+        let position = self.position_behind(write_offset);
+        // Also where that has happened meanwhile.
+        match self.replication.may_have_lost(write_offset) {
+            true => Err(LOST),
+            false => Ok(position),
+        }
+    }
+
+    fn position_behind(&self, write_offset: u64) -> Position {
         // In this order: the position may be later than asked for, and never earlier.
         let end = self.journal.end();
         let stream = self.stream();
@@ -239,7 +261,7 @@ impl Engine {
             return Ok(None);
         }
         self.choices.stale.fetch_add(1, Relaxed);
-        let present = self.position_after(0);
+        let present = self.position();
         Err(CommandError::owned(format!(
             "STALE after {} ms this server is at {present}, before {}",
             wanted.timeout, wanted.position

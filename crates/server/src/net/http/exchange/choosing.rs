@@ -90,7 +90,9 @@ impl Exchange {
         written: Option<u64>,
     ) {
         let mut whereabouts = Whereabouts {
-            written: written.map(|offset| engine.position_after(offset).to_string()),
+            // No position has a write that may be lost.
+            written: written
+                .and_then(|offset| Some(engine.position_after(offset).ok()?.to_string())),
             ..Whereabouts::default()
         };
         if let Some(view) = engine.replication.view() {
