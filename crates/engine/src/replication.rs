@@ -385,9 +385,9 @@ impl Replication {
     }
 
     /// All that had come by this millisecond of the monotonic clock is applied.
-    pub fn note_in_step(&self, term: u64, heard_at: u64) {
+    pub fn note_in_step(&self, term: u64, at: u64) {
         if self.term() == term {
-            self.in_step_at.store(heard_at, Relaxed);
+            self.in_step_at.store(at, Relaxed);
         }
     }
 

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use config::{Config, PrimaryAddress};
 use process::paths::reason;
 use replication::LinkError;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 use tls::Stream;
 
@@ -68,6 +70,8 @@ pub(super) struct Wire {
     buffer: Box<[u8]>,
     /// Bytes of the buffer that have arrived and were not taken.
     waiting: std::ops::Range<usize>,
+    /// The last read has filled the buffer: an encrypted stream may hold more.
+    was_filled: bool,
     /// When the last byte came.
     heard: Instant,
     patience: Duration,
@@ -142,7 +146,8 @@ impl Wire {
 
     fn over(stream: Stream, patience: Duration) -> Wire {
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
-        Wire { stream, buffer, waiting: 0..0, heard: Instant::now(), patience, waits: WHILE }
+        let heard = Instant::now();
+        Wire { stream, buffer, waiting: 0..0, was_filled: false, heard, patience, waits: WHILE }
     }
 
     /// Sends bytes: few, which the system takes at once.
@@ -173,6 +178,7 @@ impl Wire {
                 Ok(0) => return Err(Trouble::Lost("the primary has closed it".into())),
                 Ok(read) => {
                     self.waiting = 0..read;
+                    self.was_filled = read == self.buffer.len();
                     self.heard = Instant::now();
                 }
                 Err(error)
@@ -191,6 +197,13 @@ impl Wire {
         Ok(&self.buffer[self.waiting.clone()])
     }
 
+    /// Whether all that has come was taken.
+    pub(super) fn is_all_taken(&self) -> bool {
+        let at_once = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let has_more = || rustix::net::recv(self.stream.socket(), &mut [0; 1][..], at_once);
+        self.waiting.is_empty() && !self.was_filled && has_more() == Err(Errno::AGAIN)
+    }
+
     /// Takes so many of the bytes that have arrived.
     pub(super) fn take(&mut self, count: usize) {
         self.waiting.start += count;
@@ -199,5 +212,35 @@ impl Wire {
     /// The replica was busy: silence is counted from now on.
     pub(super) fn forgive_silence(&mut self) {
         self.heard = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn all_is_taken_when_the_socket_has_nothing_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut primary = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = listener.accept().unwrap().0;
+        let mut wire = Wire::over(Stream::Plain(socket), CONNECT_MAX);
+        assert!(wire.is_all_taken());
+        wire.buffer = vec![0; 16].into_boxed_slice();
+        primary.write_all(&[7; 40]).unwrap();
+        while wire.stream.socket().peek(&mut [0; 64]).unwrap() < 40 {}
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            let count = wire.look().unwrap().len();
+            assert!(!wire.is_all_taken());
+            wire.take(count);
+            found.push((count, wire.is_all_taken()));
+        }
+        assert_eq!(found, [(16, false), (16, false), (8, true)]);
+        drop(primary);
+        assert!(matches!(wire.look(), Err(Trouble::Lost(_))));
+        assert!(!wire.is_all_taken(), "nobody knows what was to come");
     }
 }
