@@ -18,7 +18,7 @@ use replication::line::Lines;
 
 use super::apply::Applier;
 use super::handing_over::{self, HandingOver};
-use super::successor::{STRANGER, Successor, Verdict};
+use super::successor::{OTHER_STREAM, Successor, Verdict};
 use super::sync;
 use super::term::{Means, Term, next_line};
 use super::wire::{Trouble, Wire};
@@ -228,7 +228,7 @@ impl Follower {
                 Verdict::Leads => handing_over.note_answer(true),
                 Verdict::Refuses => handing_over.note_answer(false),
                 Verdict::Open(_) if offer.is_ok() => {
-                    return Err(Trouble::Protocol(LinkError::Malformed(STRANGER.to_owned())));
+                    return Err(Trouble::Protocol(LinkError::Malformed(OTHER_STREAM.to_owned())));
                 }
                 Verdict::Open(successor) => self.successor = successor,
             }

@@ -1,6 +1,6 @@
-//! The replica that FAILOVER asks to lead, as far as its answers tell. If it leads, this server must
-//! not lead again: there would be two primaries. So the failover ends only by an answer that says
-//! which of them leads.
+//! The replica that FAILOVER asks to lead, as far as its answers tell. If it leads, this server
+//! must not lead again: there would be two primaries. So the failover ends only by an answer that
+//! says which of them leads.
 
 use replication::LinkError;
 use replication::handshake::Offer;
@@ -13,7 +13,7 @@ const LEADS_ALREADY: &str = "be sent to a master";
 const HAS_OTHER_DATA: &str = "replid must match";
 
 /// What the log says of a primary that may be any.
-pub(super) const STRANGER: &str = "it leads, and this server cannot go on in its stream. If it is \
+pub(super) const OTHER_STREAM: &str = "it leads, and this server cannot go on in its stream. If it is \
     the one that was asked to lead, send FAILOVER ABORT and REPLICAOF in one transaction";
 
 /// See the module's text.

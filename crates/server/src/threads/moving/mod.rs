@@ -196,7 +196,8 @@ impl Shared {
         }
     }
 
-    /// Waits for work, and lets old connections go meanwhile. Nothing if the thread is one too many.
+    /// Waits for work, and lets old connections go meanwhile. Nothing if the thread is one too
+    /// many.
     fn next_job(&self) -> Option<(Migration, Waiter)> {
         let mut queue = self.queue.lock();
         loop {
