@@ -130,7 +130,12 @@ fn a_promoted_replica_is_followed_without_a_copy() -> Result<()> {
             check_alike(&primary, &[server])?;
         }
         write_at_random(&primary, 1, 500)?;
+        primary.connect()?.call_text("PFADD counted a b c")?;
         check_alike(&primary, &[&heir, &other, &below])?;
+        // What counts as a write to some is none that others would lack.
+        for command in ["PFCOUNT counted", "PUBLISH channel message"] {
+            ensure!(!heir.connect()?.call_text(command)?.is_error(), "{command}");
+        }
         let (id, offset) =
             (shown(&primary, "master_replid")?, shown(&primary, "master_repl_offset")?);
         lead(&heir)?;
@@ -138,6 +143,8 @@ fn a_promoted_replica_is_followed_without_a_copy() -> Result<()> {
         let second_offset: u64 = shown(&heir, "second_repl_offset")?.parse()?;
         ensure!(second_offset == offset.parse::<u64>()? + 1, "{second_offset} {offset}");
         write_at_random(&heir, 2, 300)?;
+        // The count is kept in one copy of the value alone.
+        heir.connect()?.call_text("DEL counted")?;
         check_alike(&heir, &[&below])?;
         // Another replica, and the former primary itself.
         for server in [&other, &primary] {

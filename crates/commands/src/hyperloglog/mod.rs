@@ -127,7 +127,10 @@ fn count_one(cx: &mut Context<'_>, key: &Key<'_>) -> Result<u64, CommandError> {
     }
     if let Some(mut entry) = cx.db.find_mut(key) {
         in_place(&mut entry)?.cache_count(count);
-        cx.db.changed_silently(key, 1);
+        // A client of a replica has changed nothing that others would lack.
+        if cx.session.link.is_some() || !cx.engine.replication.is_replica() {
+            cx.db.changed_silently(key, 1);
+        }
     }
     Ok(count)
 }
