@@ -56,6 +56,8 @@ impl Catalog {
 
     /// The same of a store that has a list.
     pub(crate) fn open_existing(store: Arc<dyn Store>) -> Result<Catalog, String> {
+        // Before anything is written: the place may be a mistake.
+        storage::existing_manifest(&*store)?;
         let catalog = Catalog::find(store)?;
         match catalog.written {
             Some(_) => Ok(catalog),

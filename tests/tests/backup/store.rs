@@ -292,6 +292,9 @@ fn what_is_asked_wrongly_changes_nothing() {
         assert!(ended.text.contains("Usage:"), "{words:?}");
     }
     let empty = directory();
-    let said = about(empty.path(), &["--list"]).bad();
-    assert!(said.contains("has no backup"), "{said}");
+    for rest in [&["--list"][..], &["--verify"], &["--keep", "1"]] {
+        let nowhere = empty.path().join("mistyped");
+        let said = about(&nowhere, rest).bad();
+        assert!(said.contains("has no backup") && !nowhere.exists(), "{said}");
+    }
 }
