@@ -267,7 +267,7 @@ mod tests {
         let mut base = base(file);
         base.position.offset = u64::MAX;
         catalog.manifest.bases.push(base);
-        assert!(catalog.save().unwrap_err().contains("is no offset"));
+        assert!(catalog.save().unwrap_err().contains("is too large a number"));
         Catalog::open(catalog.store).unwrap();
     }
 

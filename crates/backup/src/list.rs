@@ -48,7 +48,7 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
 fn stream_behind(manifest: &Manifest, base: &Base) -> u64 {
     let behind = manifest.segments_of(base.line);
     let behind = behind.filter(|segment| segment.to > base.position.offset);
-    behind.map(|segment| segment.file.bytes).sum()
+    behind.fold(0, |sum: u64, segment| sum.saturating_add(segment.file.bytes))
 }
 
 fn in_json(manifest: &Manifest, line: u64) -> serde_json::Value {

@@ -12,7 +12,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "dunlin-backup";
 /// The version that this program writes, and the newest that it reads.
 const VERSION: u32 = 1;
-/// No offset, and no number of a file, is larger.
+/// No number of a list is larger, so that what is counted on from one is none that is smaller.
 const LARGEST: u64 = i64::MAX as u64;
 
 /// A file of the store.
@@ -136,7 +136,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Names lead nowhere else, and offsets go forward.
+    /// Names lead nowhere else, offsets go forward, and there is room above each number.
     fn check(&self) -> Result<(), String> {
         let is_plain = |name: &str| {
             let known = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
@@ -154,18 +154,33 @@ impl Manifest {
         }
         let number = |name: &&str| name.split(['-', '.']).nth(1)?.parse::<u64>().ok();
         let last = names.iter().filter_map(number).max().unwrap_or(0);
-        if self.next <= last || self.next > LARGEST {
+        if self.next <= last {
             return Err(format!("{} is no number of a next file", self.next));
         }
-        let ends = self.segments.iter().map(|segment| segment.to);
-        let offsets = self.bases.iter().map(|base| base.position.offset).chain(ends);
-        if let Some(offset) = offsets.max().filter(|offset| *offset > LARGEST) {
-            return Err(format!("{offset} is no offset"));
+        if let Some(number) = self.numbers().find(|number| *number > LARGEST) {
+            return Err(format!("{number} is too large a number"));
         }
         match self.segments.iter().find(|segment| segment.to < segment.from.offset) {
             Some(segment) => Err(format!("{} ends before it begins", segment.file.name)),
             None => Ok(()),
         }
+    }
+
+    /// All that it counts.
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        let of_bases = self.bases.iter().flat_map(|base| {
+            let imported = base.imported.unwrap_or_default();
+            [base.line, base.position.offset, base.time.0, imported.0, base.keys]
+        });
+        let of_segments = self.segments.iter().flat_map(|segment| {
+            [segment.line, segment.to, segment.first_time.0, segment.last_time.0]
+        });
+        let of_files = self.files().map(|file| file.bytes);
+        [self.generation, self.written.0, self.next]
+            .into_iter()
+            .chain(of_bases)
+            .chain(of_segments)
+            .chain(of_files)
     }
 
     pub(crate) fn format(&self) -> Vec<u8> {

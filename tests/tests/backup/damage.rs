@@ -154,13 +154,22 @@ fn a_list_that_is_none_is_refused() {
     let list = store.path().join("manifest.json");
     let good = fs::read_to_string(&list).unwrap();
     let to = work.path().join("to");
-    for bad in [
+    let largest = |field: &&str| {
+        let mut list: serde_json::Value = serde_json::from_str(&good).unwrap();
+        let largest =
+            if field.ends_with("time") { u64::MAX.to_string().into() } else { u64::MAX.into() };
+        *list.pointer_mut(field).unwrap() = largest;
+        list.to_string()
+    };
+    let fields = ["/generation", "/segments/0/line", "/bases/0/file/bytes", "/bases/0/time"];
+    let others = [
         good[..good.len() / 2].to_owned(),
         String::new(),
         good.replace("dunlin-backup", "other"),
         good.replace("\"version\": 1", "\"version\": 999"),
         good.replace("base-00000001", "../../base-1"),
-    ] {
+    ];
+    for bad in others.into_iter().chain(fields.iter().map(largest)) {
         assert_ne!(bad, good);
         fs::write(&list, bad).unwrap();
         restore(store.path(), &to, &[]).bad();
