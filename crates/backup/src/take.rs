@@ -274,11 +274,12 @@ impl<'r> Run<'r> {
         self.end_segment()?;
         self.finish_job().map_err(Ended::Failed)?;
         let time = Moment::now().max(self.newest);
-        self.line = self.catalog.manifest.last_line().max(self.line) + 1;
         say(&format!("base at {position} begins"));
         let name = self.catalog.new_name("base", "rdb");
         let file = base_job::receive(link, &self.catalog.store, name)?;
         self.received += file.bytes;
+        // Not before: where it fails, the stream of the line that there is may go on.
+        self.line = self.catalog.manifest.last_line().max(self.line) + 1;
         self.reached = Some(position);
         link.acknowledge(position.offset, true)?;
         self.wants_base = false;

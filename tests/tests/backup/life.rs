@@ -189,6 +189,35 @@ fn a_base_of_another_server_at_the_address_is_no_base_of_the_stream() {
     assert_eq!(restored, Reply::Bulk(b"still one".to_vec()));
 }
 
+/// Its base was cut off, and the stream of the first server goes on in the line of its own base.
+#[test]
+fn a_base_that_is_cut_off_begins_no_line() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let proxy = Proxy::start(server.port()).unwrap();
+    let mut client = server.connect().unwrap();
+    client.call_text("SET k 1").unwrap();
+    let mut following = Following::start(proxy.port(), store.path(), &work.path().join("log"), &[]);
+    following.wait_for("is complete");
+    let cut_off = format!("+FULLRESYNC {HISTORY} 7\r\n$100\r\nREDIS0011").into_bytes();
+    let (other, _) = FalsePrimary::answering(vec![cut_off]).unwrap();
+    proxy.lead_to(other);
+    proxy.cut();
+    following.wait_for(&format!("base at {HISTORY}:7 begins"));
+    proxy.lead_to(server.port());
+    following.wait_for("the stream goes on after");
+    client.call_text("SET k 2").unwrap();
+    let at = position(&mut client);
+    // All that has arrived is written then.
+    wait_for("it has arrived", || {
+        let page = client.call_text("INFO replication").unwrap();
+        let page = String::from_utf8_lossy(page.text().unwrap()).into_owned();
+        page.contains(&format!("offset={}", at.1))
+    });
+    following.end();
+    restore(store.path(), &work.path().join("to"), &["--at", &place(&at)]).good();
+}
+
 /// An address whose connections lead to the ports that `choose` gives for their numbers. It serves
 /// until the process ends.
 fn address_that_moves(choose: impl Fn(usize) -> u16 + Send + 'static) -> u16 {
