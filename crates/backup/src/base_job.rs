@@ -37,7 +37,7 @@ impl BaseJob {
         time: Moment,
     ) -> BaseJob {
         let thread = std::thread::spawn(move || {
-            let contents = verify::check_base(&*store, &file)?;
+            let contents = check(&*store, &file)?;
             Ok(base_of(file, line, position, time, contents, product))
         });
         BaseJob { thread, position: Arc::default(), reached: None, is_beside: false }
@@ -65,7 +65,7 @@ impl BaseJob {
             let time = Moment::now();
             let file = receive(&mut link, &store, name).map_err(text)?;
             drop(link);
-            let contents = verify::check_base(&*store, &file)?;
+            let contents = check(&*store, &file)?;
             Ok(base_of(file, line, position, time, contents, told.product))
         });
         BaseJob { thread, position, reached: None, is_beside: true }
@@ -111,6 +111,14 @@ pub(crate) fn receive(
     let (upload, bytes, sha256) = upload.finish();
     upload.finish().map_err(Ended::Failed)?;
     Ok(StoredFile { name, bytes, sha256 })
+}
+
+/// Checks a file that is to be a base. One that is none does not stay.
+pub(crate) fn check(store: &dyn Store, file: &StoredFile) -> Result<Contents, String> {
+    verify::check_base(store, file).inspect_err(|_| {
+        // If it stays, the next run removes it.
+        let _ = store.remove(&file.name);
+    })
 }
 
 /// A base for the list.

@@ -20,7 +20,6 @@ use crate::position::Position;
 use crate::print::say;
 use crate::segment::Growing;
 use crate::storage::Store;
-use crate::verify;
 
 /// A segment of fewer bytes goes on growing after it was written, and is written anew then.
 const SMALL_SEGMENT: usize = 4 * 1024 * 1024;
@@ -64,11 +63,7 @@ pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> R
     let (upload, bytes, sha256) = upload.finish();
     upload.finish()?;
     let file = StoredFile { name, bytes, sha256 };
-    let contents = verify::check_base(&*store, &file).map_err(|problem| {
-        // If it stays, the next run removes it.
-        let _ = store.remove(&file.name);
-        in_file(problem)
-    })?;
+    let contents = base_job::check(&*store, &file).map_err(in_file)?;
     let now = Moment::now();
     // Any program may have written it, by any clock.
     let time = contents.written.map_or(now, |written| written.min(now));

@@ -298,6 +298,10 @@ fn what_is_no_stream_leaves_what_was_there() {
         let (port, _) = FalsePrimary::answering(vec![answer.clone()]).unwrap();
         let said = back_up(port, store.path(), &[]).bad();
         assert!(!said.is_empty(), "{}", answer.escape_ascii());
+        // A run that goes on for long would fill the store with bases that are none.
+        let names = fs::read_dir(store.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let bases = names.filter(|name| name.to_str().unwrap().starts_with("base-"));
+        assert_eq!(bases.count(), 1, "{}", answer.escape_ascii());
         about(store.path(), &["--verify"]).good();
     }
     let files = fs::read_dir(store.path()).unwrap().count();
