@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::manifest::{MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
+use crate::print::say;
 use crate::storage::{self, Store};
 
 /// How the names of files begin and end that this program writes besides the list. In between there
@@ -23,8 +24,8 @@ pub(crate) struct Catalog {
     /// What the names of this run's files have, and those of no other run: one that believes to
     /// have the store still may write at the same time, and count from the same number.
     run: String,
-    /// Files that the list names, and that are not there.
-    pub(crate) missing: Vec<String>,
+    /// Files that are not there, which no run has missed before.
+    missed: Vec<String>,
 }
 
 /// Whether this program gives such a name to a base or a segment.
@@ -86,14 +87,14 @@ impl Catalog {
             },
         };
         let run = format!("{:0DIGITS_OF_RUN$x}", base::rng::entropy_u64() as u32);
-        let mut catalog = Catalog { store, manifest, written, run, missing: Vec::new() };
-        catalog.forget_missing(&files)?;
-        if catalog.missing.is_empty() {
+        let mut catalog = Catalog { store, manifest, written, run, missed: Vec::new() };
+        let finds = catalog.look_for_files(&files)?;
+        if catalog.missed.is_empty() {
             let forgets = catalog.forget_lines_without_base();
             let left = catalog.unlisted(&files);
             // A run whose lock has run out finds the list changed, and cannot list what is removed.
             let claims = !left.is_empty() && !catalog.store.is_exclusive();
-            if forgets || claims && catalog.written.is_some() {
+            if finds || forgets || claims && catalog.written.is_some() {
                 catalog.save()?;
             }
             left.iter().try_for_each(|name| catalog.store.remove(name))?;
@@ -101,26 +102,42 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Takes those out of the list that are not there. What was behind them stays where it is, for
-    /// this run.
-    fn forget_missing(&mut self, files: &[String]) -> Result<(), String> {
-        let unseen = self.manifest.files().filter(|file| !files.contains(&file.name));
-        for name in unseen.map(|file| file.name.clone()) {
-            if self.store.read(&name)?.is_none() {
-                self.missing.push(name);
+    /// Sets aside what is not there, and takes back what is there again. What was behind it stays
+    /// where it is. Returns whether something was taken back.
+    fn look_for_files(&mut self, files: &[String]) -> Result<bool, String> {
+        let missing = self.manifest.missing_files().count();
+        let mut there = Vec::new();
+        for name in self.manifest.all_files().map(|file| &file.name) {
+            if files.contains(name) || self.store.read(name)?.is_some() {
+                there.push(name.clone());
             }
         }
-        let is_there = |file: &StoredFile| !self.missing.contains(&file.name);
-        self.manifest.bases.retain(|base| is_there(&base.file));
-        self.manifest.segments.retain(|segment| is_there(&segment.file));
-        Ok(())
+        let missed = self.manifest.files().filter(|file| !there.contains(&file.name));
+        self.missed = missed.map(|file| file.name.clone()).collect();
+        for file in &self.missed {
+            say(&format!("{file} is missing, which the list names"));
+        }
+        self.manifest.take_back(&there);
+        let finds = self.manifest.missing_files().count() < missing;
+        self.manifest.set_aside(&self.missed);
+        Ok(finds)
+    }
+
+    /// The end of a run, which is an error if it is the first one that has missed a file.
+    pub(crate) fn report_missed(&mut self) -> Result<(), String> {
+        if self.missed.is_empty() {
+            return Ok(());
+        }
+        self.save()?;
+        Err(format!("{}: missing, and so is each point that needs it", self.missed.join(", ")))
     }
 
     /// A run that is killed before its first base is complete leaves a stream behind nothing.
     /// Returns whether the list had one.
     fn forget_lines_without_base(&mut self) -> bool {
         let count = self.manifest.segments.len();
-        let lines = self.manifest.lines();
+        let mut lines = self.manifest.lines();
+        lines.extend(self.manifest.missing.bases.iter().map(|base| base.line));
         self.manifest.segments.retain(|segment| lines.contains(&segment.line));
         self.manifest.segments.len() < count
     }
@@ -129,7 +146,7 @@ impl Catalog {
     fn unlisted<'f>(&self, files: &'f [String]) -> Vec<&'f String> {
         let is_left = |name: &&String| match name.strip_suffix(BEGUN) {
             Some(begun) => is_own(begun) || begun == MANIFEST,
-            None => is_own(name) && !self.manifest.files().any(|file| file.name == **name),
+            None => is_own(name) && !self.manifest.all_files().any(|file| file.name == **name),
         };
         files.iter().filter(is_left).collect()
     }

@@ -10,6 +10,7 @@
 //! | `digest` | what is the sum of what passes through? |
 //! | `storage` | where do backups lie? |
 //! | `manifest` | what does a store have? |
+//! | `missing` | which of that is not there? |
 //! | `catalog` | how does the list of a store change? |
 //! | `segment` | how does a piece of the stream lie in a file? |
 //! | `link` | how does a server give its data and its stream? |
@@ -28,6 +29,7 @@ mod files;
 mod link;
 mod list;
 mod manifest;
+mod missing;
 mod moment;
 mod options;
 mod plan;
@@ -120,7 +122,7 @@ fn verify(store: &dyn Store) -> Result<(), String> {
     for problem in &problems {
         complain(problem);
     }
-    let count = manifest.files().count();
+    let count = manifest.all_files().count();
     match problems.len() {
         0 => {
             say(&format!("all {count} files are what the list says"));

@@ -9,7 +9,8 @@ use crate::print::say;
 pub(crate) fn show(manifest: &Manifest, as_json: bool) {
     if as_json {
         let lines: Vec<_> = manifest.lines().iter().map(|line| in_json(manifest, *line)).collect();
-        say(&json!({ "lines": lines }).to_string());
+        let missing: Vec<_> = manifest.missing_files().map(|file| &file.name).collect();
+        say(&json!({ "lines": lines, "missing": missing }).to_string());
         return;
     }
     if manifest.bases.is_empty() {
@@ -39,6 +40,7 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         say(cells.collect::<Vec<_>>().join("  ").trim_end());
     }
+    manifest.missing_files().for_each(|file| say(&format!("{} is missing", file.name)));
     for line in manifest.lines() {
         manifest.gaps_of(line).iter().for_each(|gap| say(&gap.to_string()));
     }

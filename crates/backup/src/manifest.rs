@@ -97,6 +97,22 @@ pub(crate) struct Manifest {
     pub(crate) bases: Vec<Base>,
     /// In the order of lines, and in each in the order of offsets.
     pub(crate) segments: Vec<Segment>,
+    /// What was among these until a run did not find the files.
+    #[serde(default, skip_serializing_if = "Missing::is_empty")]
+    pub(crate) missing: Missing,
+}
+
+/// Bases and segments whose files are not there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Missing {
+    pub(crate) bases: Vec<Base>,
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl Missing {
+    fn is_empty(&self) -> bool {
+        self.bases.is_empty() && self.segments.is_empty()
+    }
 }
 
 impl Manifest {
@@ -110,6 +126,7 @@ impl Manifest {
             next: 1,
             bases: Vec::new(),
             segments: Vec::new(),
+            missing: Missing::default(),
         }
     }
 
@@ -142,25 +159,25 @@ impl Manifest {
             let known = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
             !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
         };
-        if let Some(file) = self.files().find(|file| !is_plain(&file.name)) {
+        if let Some(file) = self.all_files().find(|file| !is_plain(&file.name)) {
             return Err(format!("'{}' is no name of a file", file.name));
         }
-        let mut names: Vec<&str> = self.files().map(|file| file.name.as_str()).collect();
+        let mut names: Vec<&str> = self.all_files().map(|file| file.name.as_str()).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         if names.len() < count {
             return Err("it names a file twice".to_owned());
         }
-        let number = |name: &&str| name.split(['-', '.']).nth(1)?.parse::<u64>().ok();
-        let last = names.iter().filter_map(number).max().unwrap_or(0);
+        let last = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
         if self.next <= last {
             return Err(format!("{} is no number of a next file", self.next));
         }
         if let Some(number) = self.numbers().find(|number| *number > LARGEST) {
             return Err(format!("{number} is too large a number"));
         }
-        match self.segments.iter().find(|segment| segment.to < segment.from.offset) {
+        let mut segments = self.segments.iter().chain(&self.missing.segments);
+        match segments.find(|segment| segment.to < segment.from.offset) {
             Some(segment) => Err(format!("{} ends before it begins", segment.file.name)),
             None => Ok(()),
         }
@@ -168,14 +185,15 @@ impl Manifest {
 
     /// All that it counts.
     fn numbers(&self) -> impl Iterator<Item = u64> {
-        let of_bases = self.bases.iter().flat_map(|base| {
+        let Missing { bases, segments } = &self.missing;
+        let of_bases = self.bases.iter().chain(bases).flat_map(|base| {
             let imported = base.imported.unwrap_or_default();
             [base.line, base.position.offset, base.time.0, imported.0, base.keys]
         });
-        let of_segments = self.segments.iter().flat_map(|segment| {
+        let of_segments = self.segments.iter().chain(segments).flat_map(|segment| {
             [segment.line, segment.to, segment.first_time.0, segment.last_time.0]
         });
-        let of_files = self.files().map(|file| file.bytes);
+        let of_files = self.all_files().map(|file| file.bytes);
         [self.generation, self.written.0, self.next]
             .into_iter()
             .chain(of_bases)
@@ -189,7 +207,12 @@ impl Manifest {
         text
     }
 
-    /// All files that it names.
+    /// All files that it names, those too that are missing.
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = &StoredFile> {
+        self.files().chain(self.missing_files())
+    }
+
+    /// The files that a restore may count on.
     pub(crate) fn files(&self) -> impl Iterator<Item = &StoredFile> {
         let bases = self.bases.iter().map(|base| &base.file);
         bases.chain(self.segments.iter().map(|segment| &segment.file))
@@ -228,8 +251,10 @@ impl Manifest {
 
     /// The last line, whether it has a base or not; 0 if there is none.
     pub(crate) fn last_line(&self) -> u64 {
-        let segments = self.segments.iter().map(|segment| segment.line);
-        self.bases.iter().map(|base| base.line).chain(segments).max().unwrap_or(0)
+        let Missing { bases, segments } = &self.missing;
+        let bases = self.bases.iter().chain(bases).map(|base| base.line);
+        let segments = self.segments.iter().chain(segments).map(|segment| segment.line);
+        bases.chain(segments).max().unwrap_or(0)
     }
 
     /// How far a line reaches, and when that was; none if it has no base.
@@ -283,6 +308,11 @@ impl Manifest {
         }
         gaps
     }
+}
+
+/// The number in the name of a file.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    name.split(['-', '.']).nth(1)?.parse().ok()
 }
 
 /// The position of a plain RDB file: its sum names a history that no server has. What the file says

@@ -1,6 +1,6 @@
 //! Which restore points are kept.
 
-use crate::manifest::{Base, Manifest, StoredFile};
+use crate::manifest::{Base, Manifest, Segment, StoredFile};
 use crate::moment::Moment;
 
 /// What the user wants to keep. What one of the two wants is kept; without any, all is.
@@ -35,27 +35,36 @@ impl Retention {
             }
             !is_old
         });
-        let bases = &manifest.bases;
+        // What is missing is waited for as long as it would be kept beside these.
+        let is_forgotten = |gone: &Base| {
+            let bases = manifest.bases.iter().filter(|base| is_import(base) == is_import(gone));
+            let mut bases: Vec<_> = bases.chain([gone]).collect();
+            bases.sort_by_key(|base| age_of(base));
+            let old = self.count_old(bases.iter().copied(), now);
+            bases[..old].contains(&gone)
+        };
+        let forgotten = manifest.missing.bases.extract_if(.., |base| is_forgotten(base));
+        files.extend(forgotten.map(|base| base.file));
+        let bases: Vec<_> = manifest.bases.iter().chain(&manifest.missing.bases).collect();
         let is_needed = |line: u64, to: u64| {
             bases.iter().any(|base| base.line == line && base.position.offset < to)
         };
         let last_line = manifest.last_line();
-        manifest.segments.retain(|segment| {
+        let is_old = |segment: &mut Segment| {
             // A line whose first base is still being written has none yet.
-            let is_kept = is_needed(segment.line, segment.to)
-                || segment.line == last_line && !bases.iter().any(|base| base.line == last_line);
-            if !is_kept {
-                files.push(segment.file.clone());
-            }
-            is_kept
-        });
+            let begins =
+                segment.line == last_line && !bases.iter().any(|base| base.line == last_line);
+            !begins && !is_needed(segment.line, segment.to)
+        };
+        for segments in [&mut manifest.segments, &mut manifest.missing.segments] {
+            files.extend(segments.extract_if(.., is_old).map(|segment| segment.file));
+        }
         files
     }
 
     /// How many of these, the oldest ones, need not be kept.
     fn count_old<'b>(&self, bases: impl Iterator<Item = &'b Base>, now: Moment) -> usize {
-        // The age of a plain file is how long the store has it: its own time may be any.
-        let times: Vec<_> = bases.map(|base| base.imported.unwrap_or(base.time)).collect();
+        let times: Vec<_> = bases.map(age_of).collect();
         let count = times.len();
         let newest = self.bases.unwrap_or(0).max(1);
         // The last one before the earliest point that is kept, and all after it.
@@ -67,12 +76,16 @@ impl Retention {
     }
 }
 
+/// Since when the store has a base. The own time of a plain file may be any.
+fn age_of(base: &Base) -> Moment {
+    base.imported.unwrap_or(base.time)
+}
+
 #[cfg(test)]
 mod tests {
     use replication::id::HistoryId;
 
     use super::*;
-    use crate::manifest::Segment;
     use crate::position::Position;
 
     fn at(offset: u64) -> Position {
@@ -134,6 +147,18 @@ mod tests {
             let names: Vec<_> = files.iter().map(|file| &file.name[..]).collect();
             assert_eq!(names, removed, "{bases:?} {age_ms:?}");
             assert_eq!(manifest.files().count(), 6 - removed.len());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_waited_for_as_long_as_it_would_be_kept() {
+        for (bases, removed) in [(3, &[][..]), (2, &["b1", "s1"]), (1, &["b2", "b1", "s2", "s1"])] {
+            let mut manifest = manifest();
+            manifest.set_aside(&["b1", "s1"].map(str::to_owned));
+            let retention = Retention { bases: Some(bases), age_ms: None };
+            let files = retention.apply(&mut manifest, Moment(40));
+            let names: Vec<_> = files.iter().map(|file| &file.name[..]).collect();
+            assert_eq!(names, removed, "{bases}");
         }
     }
 

@@ -15,7 +15,8 @@ use crate::digest::Hashed;
 use crate::link::{self, Ended, Link, ServerState};
 use crate::manifest::{Base, Segment, StoredFile, position_of_file};
 use crate::moment::Moment;
-use crate::options::Take;
+use crate::options::{Point, Take};
+use crate::plan::Plan;
 use crate::position::Position;
 use crate::print::say;
 use crate::segment::Growing;
@@ -82,7 +83,8 @@ pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> R
     catalog.manifest.bases.push(base);
     let old = options.retention.apply(&mut catalog.manifest, now);
     catalog.save()?;
-    catalog.remove(&old)
+    catalog.remove(&old)?;
+    catalog.report_missed()
 }
 
 /// Removes what need not be kept.
@@ -94,7 +96,7 @@ pub(crate) fn prune(options: &Take, store: Arc<dyn Store>) -> Result<(), String>
     say(&format!("{} files were removed; {} restore points with a base are left", old.len(), {
         catalog.manifest.bases.len()
     }));
-    Ok(())
+    catalog.report_missed()
 }
 
 /// Takes a backup of a server.
@@ -105,9 +107,6 @@ pub(crate) fn take(
     interrupt: &Interrupt,
 ) -> Result<(), String> {
     let catalog = Catalog::open(store)?;
-    for file in &catalog.missing {
-        say(&format!("{file} is missing, which the list names: a new base begins"));
-    }
     let mut run = Run::new(address, options, catalog, interrupt);
     let mut pause = FIRST_PAUSE_MS;
     let mut moves = 0;
@@ -199,11 +198,8 @@ impl<'r> Run<'r> {
         // A plain file that was taken in meanwhile leaves the stream where it was.
         let line = manifest.lines_of_servers().pop().unwrap_or(0);
         let (reached, newest) = manifest.end_of(line).unzip();
-        // What follows a file that is gone is of no use.
-        let is_last = |reached: &Position| {
-            manifest.segments_of(line).all(|segment| segment.to <= reached.offset)
-        };
-        let reached = reached.filter(is_last).filter(|_| catalog.missing.is_empty());
+        // What follows a gap is of no use.
+        let reached = reached.filter(|_| Plan::of(manifest, Point::Newest).is_ok());
         Run {
             address,
             options,
@@ -525,10 +521,7 @@ impl<'r> Run<'r> {
                 self.catalog.remove(&old)?;
             }
         }
-        if !self.catalog.missing.is_empty() {
-            let files = self.catalog.missing.join(", ");
-            return Err(format!("{files}: missing, so that what was before is lost in part"));
-        }
+        self.catalog.report_missed()?;
         let manifest = &self.catalog.manifest;
         match manifest.end_of(self.line) {
             Some((position, time)) => {

@@ -119,6 +119,7 @@ pub(crate) fn check_all(store: &dyn Store, manifest: &Manifest) -> Vec<String> {
     for segment in &manifest.segments {
         problems.extend(check_segment(store, segment).err());
     }
+    problems.extend(manifest.missing_files().map(|file| format!("{} is missing", file.name)));
     for line in manifest.lines() {
         problems.extend(manifest.gaps_of(line).iter().map(ToString::to_string));
     }

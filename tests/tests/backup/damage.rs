@@ -6,12 +6,15 @@ use std::process::Stdio;
 
 use rustix::fs::{FlockOperation, flock};
 use tests::client::Reply;
+use tests::false_primary::EMPTY_FILE;
 use tests::observe::wait_for;
 use tests::random::Random;
 use tests::server::Target;
 use tests::volume::Volume;
 
-use crate::program::{about, back_up, directory, program, restore, serve, start};
+use crate::program::{
+    about, back_up, directory, dunlin, place, position, program, restore, serve, start,
+};
 
 /// A store with a base and a segment.
 fn filled(store: &Path) {
@@ -132,19 +135,82 @@ fn a_gap_before_a_base_is_seen() {
     at(end).good();
 }
 
+/// A file of the store whose name begins in this way.
+fn file_of(store: &Path, kind: &str) -> PathBuf {
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files(store).into_iter().find(|path| name(path).starts_with(kind)).unwrap()
+}
+
+/// Whatever the run was for: none forgets that there is a hole.
 #[test]
 fn a_run_that_misses_a_file_says_so_and_begins_anew() {
+    let dump = directory();
+    let dump = dump.path().join("dump.rdb");
+    fs::write(&dump, EMPTY_FILE).unwrap();
+    for first in ["take", "remove", "import"] {
+        let (store, work) = (directory(), directory());
+        let server = start(Target::Dunlin);
+        let mut client = server.connect().unwrap();
+        let mut places = Vec::new();
+        for value in 0..4 {
+            client.call_text(&format!("SET k {value}")).unwrap();
+            back_up(server.port(), store.path(), &[]).good();
+            places.push(place(&position(&mut client)));
+        }
+        let gone = file_of(store.path(), "stream-");
+        let elsewhere = work.path().join("elsewhere");
+        fs::rename(&gone, &elsewhere).unwrap();
+        let said = match first {
+            "take" => back_up(server.port(), store.path(), &[]).bad(),
+            "remove" => about(store.path(), &["--keep", "9"]).bad(),
+            _ => {
+                let (from, to) = (dump.to_str().unwrap(), store.path().to_str().unwrap());
+                dunlin(&["backup", "--from", from, "--to", to]).bad()
+            }
+        };
+        assert!(said.contains("is missing"), "{said}");
+        client.call_text("SET k 9").unwrap();
+        let said = back_up(server.port(), store.path(), &[]).good();
+        assert_eq!(said.contains("base at"), first != "take", "{said}");
+        let to = |name: &str| work.path().join(name);
+        restore(store.path(), &to("newest"), &[]).good();
+        restore(store.path(), &to("gap"), &["--at", &places[2]]).bad();
+        let name = gone.file_name().unwrap().to_str().unwrap();
+        assert!(about(store.path(), &["--verify"]).bad().contains(&format!("{name} is missing")));
+        // It comes back, and with it the points that need it: before the next run, and after it.
+        fs::rename(&elsewhere, &gone).unwrap();
+        for time in ["before", "after"] {
+            about(store.path(), &["--verify"]).good();
+            restore(store.path(), &to(time), &["--at", &places[2]]).good();
+            back_up(server.port(), store.path(), &[]).good();
+        }
+        assert!(gone.exists());
+    }
+}
+
+#[test]
+fn a_base_that_was_away_for_a_run_has_its_stream_still() {
     let (store, work) = (directory(), directory());
-    filled(store.path());
-    let is_stream = |path: &&PathBuf| path.to_str().unwrap().contains("stream-");
-    fs::remove_file(files(store.path()).iter().find(is_stream).unwrap()).unwrap();
     let server = start(Target::Dunlin);
-    server.connect().unwrap().call(&["SET", "new", "1"]).unwrap();
-    let said = back_up(server.port(), store.path(), &[]).bad();
-    assert!(said.contains("is missing"), "{said}");
-    about(store.path(), &["--verify"]).good();
-    restore(store.path(), &work.path().join("to"), &[]).good();
+    let mut client = server.connect().unwrap();
+    for value in 0..2 {
+        client.call_text(&format!("SET k {value}")).unwrap();
+        back_up(server.port(), store.path(), &[]).good();
+    }
+    let at = place(&position(&mut client));
+    let (gone, elsewhere) = (file_of(store.path(), "base-"), work.path().join("elsewhere"));
+    fs::rename(&gone, &elsewhere).unwrap();
+    back_up(server.port(), store.path(), &[]).bad();
+    back_up(server.port(), store.path(), &["--full"]).good();
+    fs::rename(&elsewhere, &gone).unwrap();
     back_up(server.port(), store.path(), &[]).good();
+    about(store.path(), &["--verify"]).good();
+    restore(store.path(), &work.path().join("to"), &["--at", &at]).good();
+    // Nor is it waited for longer than it would be kept.
+    fs::remove_file(&gone).unwrap();
+    back_up(server.port(), store.path(), &[]).bad();
+    back_up(server.port(), store.path(), &["--keep", "1"]).good();
+    about(store.path(), &["--verify"]).good();
 }
 
 #[test]

@@ -35,5 +35,13 @@ pub(crate) fn manifest(store: &dyn Store) -> Result<Option<Manifest>, String> {
 /// The list of a store from which something is wanted.
 pub(crate) fn existing_manifest(store: &dyn Store) -> Result<Manifest, String> {
     let none = || format!("{} has no backup: there is no {MANIFEST}", store.name());
-    manifest(store)?.ok_or_else(none)
+    let mut manifest = manifest(store)?.ok_or_else(none)?;
+    let mut there = Vec::new();
+    for file in manifest.missing_files() {
+        if store.read(&file.name)?.is_some() {
+            there.push(file.name.clone());
+        }
+    }
+    manifest.take_back(&there);
+    Ok(manifest)
 }
