@@ -12,6 +12,8 @@ use crate::storage::{self, Store};
 const NAMES: [(&str, &str); 2] = [("base-", ".rdb"), ("stream-", ".aof")];
 /// The hexadecimal digits of a run. Files of earlier versions name none.
 const DIGITS_OF_RUN: usize = 8;
+/// So many runs that have not said that they have ended are remembered.
+const RUNS: usize = 8;
 /// What follows where a file was not complete.
 const BEGUN: &str = ".part";
 
@@ -28,20 +30,33 @@ pub(crate) struct Catalog {
     missed: Vec<String>,
 }
 
-/// Whether this program gives such a name to a base or a segment.
-fn is_own(name: &str) -> bool {
-    NAMES.iter().any(|(begin, end)| {
-        let own = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
-        own.is_some_and(|own| {
+/// What the name of a file says, if this program gives such names to bases or segments.
+struct OwnName<'n> {
+    /// What it begins with.
+    kind: &'static str,
+    number: u64,
+    run: Option<&'n str>,
+}
+
+impl OwnName<'_> {
+    fn of(name: &str) -> Option<OwnName<'_>> {
+        NAMES.iter().find_map(|(kind, end)| {
+            let own = name.strip_prefix(kind)?.strip_suffix(end)?;
             let (number, run) = own.split_once('-').map_or((own, None), |(n, run)| (n, Some(run)));
             let is_run = |run: &str| {
                 run.len() == DIGITS_OF_RUN && run.bytes().all(|byte| byte.is_ascii_hexdigit())
             };
-            number.len() >= 8
+            let is_own = number.len() >= 8
                 && number.bytes().all(|byte| byte.is_ascii_digit())
-                && run.is_none_or(is_run)
+                && run.is_none_or(is_run);
+            is_own.then_some(OwnName { kind, number: number.parse().ok()?, run })
         })
-    })
+    }
+}
+
+/// Whether this program gives such a name to a base or a segment.
+fn is_own(name: &str) -> bool {
+    OwnName::of(name).is_some()
 }
 
 impl Catalog {
@@ -79,8 +94,8 @@ impl Catalog {
             None => match files.iter().find(|name| is_own(name) || *name == MANIFEST) {
                 Some(file) => {
                     return Err(in_store(format!(
-                        "{file} is there, but {MANIFEST} cannot be found: put it back, or use \
-                         another place. Nothing was changed"
+                        "{file} is there, but {MANIFEST} cannot be found: put the newest one back, or \
+                         use another place. Nothing was changed"
                     )));
                 }
                 None => Manifest::new(),
@@ -89,9 +104,10 @@ impl Catalog {
         let run = format!("{:0DIGITS_OF_RUN$x}", base::rng::entropy_u64() as u32);
         let mut catalog = Catalog { store, manifest, written, run, missed: Vec::new() };
         let finds = catalog.look_for_files(&files)?;
+        let left = catalog.unlisted(&files);
+        catalog.check_left(&left)?;
         if catalog.missed.is_empty() {
             let forgets = catalog.forget_lines_without_base();
-            let left = catalog.unlisted(&files);
             // A run whose lock has run out finds the list changed, and cannot list what is removed.
             let claims = !left.is_empty() && !catalog.store.is_exclusive();
             if finds || forgets || claims && catalog.written.is_some() {
@@ -123,15 +139,6 @@ impl Catalog {
         Ok(finds)
     }
 
-    /// The end of a run, which is an error if it is the first one that has missed a file.
-    pub(crate) fn report_missed(&mut self) -> Result<(), String> {
-        if self.missed.is_empty() {
-            return Ok(());
-        }
-        self.save()?;
-        Err(format!("{}: missing, and so is each point that needs it", self.missed.join(", ")))
-    }
-
     /// A run that is killed before its first base is complete leaves a stream behind nothing.
     /// Returns whether the list had one.
     fn forget_lines_without_base(&mut self) -> bool {
@@ -151,11 +158,71 @@ impl Catalog {
         files.iter().filter(is_left).collect()
     }
 
+    /// Whether files that the list does not name are what runs have left that were killed. Others
+    /// are newer than the list: it was put in the place of the one that names them.
+    fn check_left(&self, left: &[&String]) -> Result<(), String> {
+        let newer = left
+            .iter()
+            .filter(|name| OwnName::of(name).is_some_and(|own| own.number >= self.manifest.next));
+        let newer: Vec<_> = newer.map(|name| name.as_str()).collect();
+        let running = self.manifest.running.as_ref();
+        let was_running = |own: &OwnName<'_>| {
+            running.is_none_or(|runs| runs.iter().any(|run| own.run == Some(run)))
+        };
+        // Such a run has left one of each kind at most, and has removed nothing that is listed.
+        let runs = running.map_or(1, Vec::len);
+        let is_left = |kind: &str| {
+            let own = newer.iter().filter_map(|name| OwnName::of(name));
+            let own: Vec<_> = own.filter(|own| own.kind == kind).collect();
+            own.len() <= runs && own.iter().all(was_running)
+        };
+        let are_left = self.missed.is_empty() && NAMES.iter().all(|(kind, _)| is_left(kind));
+        match newer.is_empty() || are_left {
+            true => Ok(()),
+            false => Err(format!(
+                "{}: {MANIFEST} is older than {}: put the newest one back, or take away what it \
+                 does not name. Nothing was changed",
+                self.store.name(),
+                newer.join(", ")
+            )),
+        }
+    }
+
     /// A name for a new base or segment, which no file has had.
-    pub(crate) fn new_name(&mut self, kind: &str, extension: &str) -> String {
+    pub(crate) fn new_name(&mut self, kind: &str, extension: &str) -> Result<String, String> {
+        self.begin()?;
         let number = self.manifest.next;
         self.manifest.next += 1;
-        format!("{kind}-{number:08}-{}.{extension}", self.run)
+        Ok(format!("{kind}-{number:08}-{}.{extension}", self.run))
+    }
+
+    /// Says in the list, before the first file, that this run may leave files that it does not name.
+    fn begin(&mut self) -> Result<(), String> {
+        let mut runs = self.manifest.running.take().unwrap_or_default();
+        let is_new = !runs.contains(&self.run);
+        if is_new {
+            // One whose lock has run out may go on to write.
+            let others = if self.store.is_exclusive() { 0 } else { RUNS - 1 };
+            runs.drain(..runs.len().saturating_sub(others));
+            runs.push(self.run.clone());
+        }
+        self.manifest.running = Some(runs);
+        if is_new { self.save() } else { Ok(()) }
+    }
+
+    /// Says in the list that this run leaves nothing. What it has missed is an error, if no run
+    /// has missed it before.
+    pub(crate) fn end(&mut self) -> Result<(), String> {
+        let runs = self.manifest.running.get_or_insert_default();
+        let count = runs.len();
+        runs.retain(|run| *run != self.run);
+        if runs.len() < count || !self.missed.is_empty() {
+            self.save()?;
+        }
+        if self.missed.is_empty() {
+            return Ok(());
+        }
+        Err(format!("{}: missing, and so is each point that needs it", self.missed.join(", ")))
     }
 
     /// Writes a small file under this name, and reads it back.
@@ -262,13 +329,13 @@ mod tests {
     fn a_file_that_another_run_has_removed_is_not_listed() {
         let store: Arc<dyn Store> = Arc::new(Memory::default());
         let mut one = Catalog::open(Arc::clone(&store)).unwrap();
-        let name = one.new_name("base", "rdb");
+        let name = one.new_name("base", "rdb").unwrap();
         let file = one.put(name, b"of the first run").unwrap();
         let mut other = Catalog::open(Arc::clone(&store)).unwrap();
         one.manifest.bases.push(base(file));
         assert_eq!(one.save(), Err("it has changed".to_owned()));
         // Both count from the same number.
-        let name = other.new_name("base", "rdb");
+        let name = other.new_name("base", "rdb").unwrap();
         assert_ne!(name, one.manifest.bases[0].file.name);
         let file = other.put(name, b"of the other run").unwrap();
         other.manifest.bases.push(base(file));
@@ -276,10 +343,60 @@ mod tests {
         assert_eq!(Catalog::open(store).unwrap().manifest.bases.len(), 1);
     }
 
+    fn name_of(number: u64, run: &str) -> String {
+        format!("stream-{number:08}-{run}.aof")
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_goes_and_what_is_newer_than_the_list_stays() {
+        let (killed, other) = ("0123abcd", "4567abcd");
+        let [one, two] = [5, 6].map(|number| name_of(number, killed));
+        for (running, left, may_go) in [
+            (Some(&[killed][..]), vec![one.clone()], true),
+            (Some(&[killed, other]), vec![one.clone(), two.clone()], true),
+            // One run has written them, one after the other: there was a list that named the first.
+            (Some(&[killed]), vec![one.clone(), two.clone()], false),
+            (Some(&[other]), vec![one.clone()], false),
+            (Some(&[]), vec![one.clone()], false),
+            (Some(&[]), vec![name_of(4, killed)], true),
+            // Of an earlier version.
+            (None, vec!["stream-00000005.aof".to_owned()], true),
+            (None, vec![one, two], false),
+        ] {
+            let store = Arc::new(Memory::default());
+            let mut manifest = Manifest::new();
+            manifest.next = 5;
+            manifest.running = running.map(|runs| runs.iter().map(|&run| run.to_owned()).collect());
+            store.put(MANIFEST, &manifest.format()).unwrap();
+            left.iter().for_each(|name| store.put(name, b"").unwrap());
+            let opened = Catalog::open(Arc::clone(&store) as Arc<dyn Store>);
+            assert_eq!(opened.is_ok(), may_go, "{running:?} {left:?}");
+            let there = store.files().unwrap();
+            assert!(left.iter().all(|name| there.contains(name) != may_go), "{running:?} {left:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_in_the_list_until_it_has_ended() {
+        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let running = || storage::existing_manifest(&*store).unwrap().running.unwrap();
+        let mut one = Catalog::open(Arc::clone(&store)).unwrap();
+        assert!(running().is_empty());
+        one.new_name("base", "rdb").unwrap();
+        assert_eq!(running(), [one.run.clone()]);
+        // It may go on to write when others have come and gone.
+        for _ in 0..2 {
+            let mut other = Catalog::open(Arc::clone(&store)).unwrap();
+            other.new_name("base", "rdb").unwrap();
+            other.end().unwrap();
+            assert_eq!(running(), [one.run.clone()]);
+        }
+    }
+
     #[test]
     fn a_list_that_the_next_run_would_refuse_is_not_written() {
         let mut catalog = Catalog::open(Arc::new(Memory::default())).unwrap();
-        let name = catalog.new_name("base", "rdb");
+        let name = catalog.new_name("base", "rdb").unwrap();
         let file = catalog.put(name, b"").unwrap();
         let mut base = base(file);
         base.position.offset = u64::MAX;

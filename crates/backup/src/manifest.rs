@@ -93,6 +93,10 @@ pub(crate) struct Manifest {
     pub(crate) written: Moment,
     /// The number of the next file. None is given twice.
     pub(crate) next: u64,
+    /// The runs that have begun files, and have not said that they have ended. Earlier versions have
+    /// written none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) running: Option<Vec<String>>,
     /// In the order in which they were taken.
     pub(crate) bases: Vec<Base>,
     /// In the order of lines, and in each in the order of offsets.
@@ -124,6 +128,7 @@ impl Manifest {
             generation: 0,
             written: Moment::default(),
             next: 1,
+            running: Some(Vec::new()),
             bases: Vec::new(),
             segments: Vec::new(),
             missing: Missing::default(),

@@ -58,7 +58,7 @@ pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> R
     let in_file = |problem: String| format!("{}: {problem}", path.display());
     let mut input = File::open(path).map_err(|error| in_file(error.to_string()))?;
     let mut catalog = Catalog::open(Arc::clone(&store))?;
-    let name = catalog.new_name("base", "rdb");
+    let name = catalog.new_name("base", "rdb")?;
     let mut upload = Hashed::new(store.begin(&name)?);
     std::io::copy(&mut input, &mut upload).map_err(|error| in_file(error.to_string()))?;
     let (upload, bytes, sha256) = upload.finish();
@@ -84,7 +84,7 @@ pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> R
     let old = options.retention.apply(&mut catalog.manifest, now);
     catalog.save()?;
     catalog.remove(&old)?;
-    catalog.report_missed()
+    catalog.end()
 }
 
 /// Removes what need not be kept.
@@ -96,7 +96,7 @@ pub(crate) fn prune(options: &Take, store: Arc<dyn Store>) -> Result<(), String>
     say(&format!("{} files were removed; {} restore points with a base are left", old.len(), {
         catalog.manifest.bases.len()
     }));
-    catalog.report_missed()
+    catalog.end()
 }
 
 /// Takes a backup of a server.
@@ -175,6 +175,8 @@ struct Run<'r> {
     newest: Moment,
     /// What the list has of the segment that grows.
     listed: Option<StoredFile>,
+    /// Why the store has not taken a segment.
+    refused: Option<String>,
     begun_ms: u64,
     published_ms: u64,
     job: Option<BaseJob>,
@@ -209,6 +211,7 @@ impl<'r> Run<'r> {
             growing: None,
             newest: newest.unwrap_or_default(),
             listed: None,
+            refused: None,
             begun_ms: 0,
             published_ms: base::clock::monotonic_ms(),
             job: None,
@@ -266,7 +269,7 @@ impl<'r> Run<'r> {
         self.finish_job().map_err(Ended::Failed)?;
         let time = Moment::now().max(self.newest);
         say(&format!("base at {position} begins"));
-        let name = self.catalog.new_name("base", "rdb");
+        let name = self.catalog.new_name("base", "rdb").map_err(Ended::Failed)?;
         let file = base_job::receive(link, &self.catalog.store, name)?;
         self.received += file.bytes;
         // Not before: where it fails, the stream of the line that there is may go on.
@@ -375,6 +378,16 @@ impl<'r> Run<'r> {
 
     /// Writes what has arrived into the store. `ends` says that the next units begin a new segment.
     fn publish(&mut self, ends: bool) -> Result<(), String> {
+        // What it has refused may have its file: another attempt would leave another one.
+        if let Some(problem) = &self.refused {
+            return Err(problem.clone());
+        }
+        let written = self.write(ends);
+        self.refused = written.clone().err();
+        written
+    }
+
+    fn write(&mut self, ends: bool) -> Result<(), String> {
         let monotonic = base::clock::monotonic_ms();
         self.published_ms = monotonic;
         let Some(growing) = &mut self.growing else { return Ok(()) };
@@ -385,7 +398,7 @@ impl<'r> Run<'r> {
         if known != Some(growing.to) {
             let (line, from, to) = (growing.line, growing.from, growing.to);
             let (first_time, last_time) = (growing.first_time, growing.last_time);
-            let name = self.catalog.new_name("stream", "aof");
+            let name = self.catalog.new_name("stream", "aof")?;
             let file = self.catalog.put(name, growing.file())?;
             let old = self.listed.replace(file.clone());
             if let Some(index) = listed {
@@ -448,7 +461,7 @@ impl<'r> Run<'r> {
             .is_some_and(|every| newest.is_none_or(|newest| now.0 >= newest.saturating_add(every)));
         if (self.wants_base || is_old) && now >= self.no_base_before {
             self.wants_base = false;
-            let name = self.catalog.new_name("base", "rdb");
+            let name = self.catalog.new_name("base", "rdb").map_err(Ended::Failed)?;
             let store = Arc::clone(&self.catalog.store);
             say(&format!("{now}: a new base begins beside the stream"));
             let job = BaseJob::begin(store, self.address, told, name, self.line, self.interrupt);
@@ -521,7 +534,7 @@ impl<'r> Run<'r> {
                 self.catalog.remove(&old)?;
             }
         }
-        self.catalog.report_missed()?;
+        self.catalog.end()?;
         let manifest = &self.catalog.manifest;
         match manifest.end_of(self.line) {
             Some((position, time)) => {

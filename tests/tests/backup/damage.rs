@@ -13,7 +13,8 @@ use tests::server::Target;
 use tests::volume::Volume;
 
 use crate::program::{
-    about, back_up, directory, dunlin, place, position, program, restore, serve, start,
+    Following, about, back_up, directory, dunlin, place, position, program, restore, serve, start,
+    wait_until_stored,
 };
 
 /// A store with a base and a segment.
@@ -81,6 +82,41 @@ fn a_store_whose_list_cannot_be_found_is_left_alone() {
     fs::rename(&elsewhere, &list).unwrap();
     assert_eq!(files(store.path()), before);
     about(store.path(), &["--verify"]).good();
+}
+
+/// It names nothing of what was taken since.
+#[test]
+fn a_store_with_an_older_list_is_left_alone() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    let (list, newest) = (store.path().join("manifest.json"), work.path().join("newest"));
+    let (between, within) = (work.path().join("between"), work.path().join("within"));
+    client.call_text("SET k 0").unwrap();
+    back_up(server.port(), store.path(), &[]).good();
+    fs::copy(&list, &between).unwrap();
+    let mut following =
+        Following::start(server.port(), store.path(), &work.path().join("log"), &[]);
+    for value in 1..4 {
+        client.call_text(&format!("SET k {value}")).unwrap();
+        wait_until_stored(store.path(), position(&mut client).1);
+        if value == 1 {
+            fs::copy(&list, &within).unwrap();
+        }
+    }
+    following.end();
+    fs::rename(&list, &newest).unwrap();
+    for older in [between, within] {
+        fs::copy(older, &list).unwrap();
+        let before = files(store.path());
+        let said = back_up(server.port(), store.path(), &[]).bad();
+        assert!(said.contains("put the newest one back"), "{said}");
+        about(store.path(), &["--keep", "1"]).bad();
+        assert_eq!(files(store.path()), before);
+    }
+    fs::rename(&newest, &list).unwrap();
+    about(store.path(), &["--verify"]).good();
+    back_up(server.port(), store.path(), &[]).good();
 }
 
 #[test]
