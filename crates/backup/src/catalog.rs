@@ -268,28 +268,30 @@ mod tests {
     use super::*;
     use crate::manifest::Base;
     use crate::position::Position;
-    use crate::storage::Upload;
+    use crate::storage::{Source, Upload};
 
     /// A store whose lock keeps nobody away.
     #[derive(Default)]
     struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 
-    impl Store for Memory {
+    impl Source for Memory {
         fn name(&self) -> String {
             "memory".to_owned()
         }
 
+        fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
+            let bytes = self.0.lock().unwrap().get(file).cloned();
+            Ok(bytes.map(|bytes| -> Box<dyn Read + Send> { Box::new(std::io::Cursor::new(bytes)) }))
+        }
+    }
+
+    impl Store for Memory {
         fn prepare(&self) -> Result<(), String> {
             Ok(())
         }
 
         fn is_exclusive(&self) -> bool {
             false
-        }
-
-        fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
-            let bytes = self.0.lock().unwrap().get(file).cloned();
-            Ok(bytes.map(|bytes| -> Box<dyn Read + Send> { Box::new(std::io::Cursor::new(bytes)) }))
         }
 
         fn begin(&self, _: &str) -> Result<Box<dyn Upload>, String> {

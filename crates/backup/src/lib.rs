@@ -48,7 +48,7 @@ use std::sync::Arc;
 use lab::targets::Interrupt;
 use options::{BackupOptions, RestoreOptions, Source, Task};
 use print::{complain, say};
-use storage::Store;
+use storage::{Reading, Store};
 
 /// What `dunlin backup --help` prints.
 pub const BACKUP_USAGE: &str = options::BACKUP_USAGE;
@@ -117,8 +117,9 @@ fn back_up(options: BackupOptions) -> Result<(), String> {
 }
 
 fn verify(store: &dyn Store) -> Result<(), String> {
-    let manifest = storage::existing_manifest(store)?;
-    let problems = verify::check_all(store, &manifest);
+    let reading = Reading::begin(store)?;
+    let manifest = &reading.manifest;
+    let problems = verify::check_all(&reading, manifest);
     for problem in &problems {
         complain(problem);
     }

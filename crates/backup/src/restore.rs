@@ -20,7 +20,7 @@ use crate::plan::{Cut, Plan};
 use crate::position::Position;
 use crate::print::say;
 use crate::segment::{Block, Blocks, TIMESTAMP};
-use crate::storage::{self, Store, read_listed};
+use crate::storage::{Reading, Source, read_listed};
 use crate::take::is_without_effect;
 use crate::verify;
 
@@ -35,10 +35,10 @@ struct Reached {
 }
 
 /// Carries out `dunlin restore`.
-pub(crate) fn restore(store: &dyn Store, options: &RestoreOptions) -> Result<(), String> {
-    let manifest = storage::existing_manifest(store)?;
+pub(crate) fn restore(store: &dyn Source, options: &RestoreOptions) -> Result<(), String> {
+    let store = &Reading::begin(store)?;
     let in_store = |problem| format!("{}: {problem}", store.name());
-    let plan = Plan::of(&manifest, options.at).map_err(in_store)?;
+    let plan = Plan::of(&store.manifest, options.at).map_err(in_store)?;
     match &options.to {
         Destination::Rdb(file) => write_rdb(store, &plan, file),
         Destination::Directory { path, folder, prefix } => {
@@ -47,7 +47,7 @@ pub(crate) fn restore(store: &dyn Store, options: &RestoreOptions) -> Result<(),
     }
 }
 
-fn write_rdb(store: &dyn Store, plan: &Plan<'_>, path: &Path) -> Result<(), String> {
+fn write_rdb(store: &dyn Source, plan: &Plan<'_>, path: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     verify::check_base(store, &plan.base.file)?;
     let file = create(path, false).map_err(failed)?;
@@ -71,7 +71,7 @@ fn write_rdb(store: &dyn Store, plan: &Plan<'_>, path: &Path) -> Result<(), Stri
 }
 
 /// Copies a file of the store, and compares its sum.
-fn copy(store: &dyn Store, file: &StoredFile, to: &File) -> Result<(), String> {
+fn copy(store: &dyn Source, file: &StoredFile, to: &File) -> Result<(), String> {
     let mut reader = Hashed::new(read_listed(store, &file.name)?);
     let mut to = to;
     io::copy(&mut reader, &mut to).map_err(|error| format!("{}: {error}", file.name))?;
@@ -80,7 +80,7 @@ fn copy(store: &dyn Store, file: &StoredFile, to: &File) -> Result<(), String> {
 }
 
 fn write_directory(
-    store: &dyn Store,
+    store: &dyn Source,
     plan: &Plan<'_>,
     path: &Path,
     folder: &str,
@@ -182,7 +182,7 @@ impl Names {
 }
 
 fn write_files(
-    store: &dyn Store,
+    store: &dyn Source,
     plan: &Plan<'_>,
     inner: &Path,
     names: &Names,

@@ -9,7 +9,7 @@ use crate::digest::Hashed;
 use crate::manifest::{Manifest, Segment, StoredFile};
 use crate::moment::Moment;
 use crate::segment::Blocks;
-use crate::storage::{Store, read_listed};
+use crate::storage::{Source, read_listed};
 
 /// What an RDB file says of itself.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ pub(crate) fn compare(file: &StoredFile, bytes: u64, sha256: &str) -> Result<(),
 }
 
 /// Checks a base: its sum, and whether it is a whole RDB file.
-pub(crate) fn check_base(store: &dyn Store, file: &StoredFile) -> Result<Contents, String> {
+pub(crate) fn check_base(store: &dyn Source, file: &StoredFile) -> Result<Contents, String> {
     let mut reader = Hashed::new(read_listed(store, &file.name)?);
     let contents = read_rdb(&mut reader);
     let drained = io::copy(&mut reader, &mut io::sink());
@@ -92,7 +92,7 @@ pub(crate) fn check_base(store: &dyn Store, file: &StoredFile) -> Result<Content
 }
 
 /// Checks a segment: its sum, and whether its blocks follow each other.
-pub(crate) fn check_segment(store: &dyn Store, segment: &Segment) -> Result<(), String> {
+pub(crate) fn check_segment(store: &dyn Source, segment: &Segment) -> Result<(), String> {
     let name = &segment.file.name;
     let mut reader = Hashed::new(read_listed(store, name)?);
     let mut blocks = Blocks::new(&mut reader, segment.from.offset, segment.to);
@@ -111,7 +111,7 @@ pub(crate) fn check_segment(store: &dyn Store, segment: &Segment) -> Result<(), 
 }
 
 /// Checks everything. Returns what is wrong.
-pub(crate) fn check_all(store: &dyn Store, manifest: &Manifest) -> Vec<String> {
+pub(crate) fn check_all(store: &dyn Source, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     for base in &manifest.bases {
         problems.extend(check_base(store, &base.file).err());

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::interface::{Store, Upload, has_changed, read_all};
+use super::interface::{Source, Store, Upload, has_changed, read_all};
 use crate::files::{create, create_directory, make_durable, sync_names};
 
 /// What the names of files end with that are not complete.
@@ -37,11 +37,21 @@ impl Directory {
     }
 }
 
-impl Store for Directory {
+impl Source for Directory {
     fn name(&self) -> String {
         self.path.display().to_string()
     }
 
+    fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
+        match File::open(self.path.join(file)) {
+            Ok(opened) => Ok(Some(Box::new(opened))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(file, &error)),
+        }
+    }
+}
+
+impl Store for Directory {
     fn prepare(&self) -> Result<(), String> {
         create_directory(&self.path).map_err(|error| self.failed("", &error))?;
         let lock =
@@ -58,14 +68,6 @@ impl Store for Directory {
 
     fn is_exclusive(&self) -> bool {
         true
-    }
-
-    fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
-        match File::open(self.path.join(file)) {
-            Ok(opened) => Ok(Some(Box::new(opened))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed(file, &error)),
-        }
     }
 
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String> {

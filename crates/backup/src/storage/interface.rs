@@ -9,20 +9,23 @@ pub(crate) trait Upload: Write + Send {
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-/// A store. Errors are texts for the user, which name the file.
-pub(crate) trait Store: Send + Sync {
+/// What files are read from. Errors are texts for the user, which name the file.
+pub(crate) trait Source: Send + Sync {
     /// What the user calls it.
     fn name(&self) -> String;
 
+    /// A file from its beginning; none if there is no such file.
+    fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String>;
+}
+
+/// A store.
+pub(crate) trait Store: Source {
     /// Makes sure that it can be written to, and locks it for as long as the store lives.
     fn prepare(&self) -> Result<(), String>;
 
     /// Whether a lock keeps all others away. Otherwise it may run out while its owner stands still,
     /// who writes something when it goes on.
     fn is_exclusive(&self) -> bool;
-
-    /// A file from its beginning; none if there is no such file.
-    fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String>;
 
     /// Begins a file that may be large.
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String>;
@@ -47,7 +50,7 @@ pub(super) fn has_changed(store: &str) -> String {
 }
 
 /// All of a small file.
-pub(crate) fn read_all(store: &dyn Store, file: &str) -> Result<Option<Vec<u8>>, String> {
+pub(crate) fn read_all(store: &dyn Source, file: &str) -> Result<Option<Vec<u8>>, String> {
     let Some(mut reader) = store.read(file)? else { return Ok(None) };
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|error| format!("{file}: {error}"))?;
@@ -55,6 +58,6 @@ pub(crate) fn read_all(store: &dyn Store, file: &str) -> Result<Option<Vec<u8>>,
 }
 
 /// A file that the manifest names.
-pub(crate) fn read_listed(store: &dyn Store, file: &str) -> Result<Box<dyn Read + Send>, String> {
+pub(crate) fn read_listed(store: &dyn Source, file: &str) -> Result<Box<dyn Read + Send>, String> {
     store.read(file)?.ok_or_else(|| format!("{file} is missing in {}", store.name()))
 }

@@ -3,12 +3,14 @@
 mod access;
 mod directory;
 mod interface;
+mod reading;
 mod s3;
 
 pub(crate) use access::Access;
 #[cfg(test)]
 pub(crate) use interface::Upload;
-pub(crate) use interface::{Store, read_all, read_listed};
+pub(crate) use interface::{Source, Store, read_all, read_listed};
+pub(crate) use reading::Reading;
 
 use crate::manifest::{MANIFEST, Manifest};
 
@@ -24,7 +26,7 @@ pub(crate) fn open(place: &str, access: &Access) -> Result<Box<dyn Store>, Strin
 }
 
 /// The list of a store; none if it has none.
-pub(crate) fn manifest(store: &dyn Store) -> Result<Option<Manifest>, String> {
+pub(crate) fn manifest(store: &dyn Source) -> Result<Option<Manifest>, String> {
     let in_store = |problem| format!("{}: {problem}", store.name());
     match read_all(store, MANIFEST).map_err(in_store)? {
         Some(bytes) => Manifest::parse(&bytes).map(Some).map_err(in_store),
@@ -33,7 +35,7 @@ pub(crate) fn manifest(store: &dyn Store) -> Result<Option<Manifest>, String> {
 }
 
 /// The list of a store from which something is wanted.
-pub(crate) fn existing_manifest(store: &dyn Store) -> Result<Manifest, String> {
+pub(crate) fn existing_manifest(store: &dyn Source) -> Result<Manifest, String> {
     let none = || format!("{} has no backup: there is no {MANIFEST}", store.name());
     let mut manifest = manifest(store)?.ok_or_else(none)?;
     let mut there = Vec::new();

@@ -15,7 +15,7 @@ use rusty_s3::actions::{CreateMultipartUpload, ListObjectsV2};
 use self::client::{Answer, Client, FIRST_PAUSE, MARK, Method, SIGNED_FOR};
 use self::lock::Lock;
 use super::access::Access;
-use super::interface::{Store, Upload, has_changed};
+use super::interface::{Source, Store, Upload, has_changed};
 
 /// Bytes of a part of an upload; each thousand parts it doubles, since there are 10 000 at most.
 const PART: usize = 16 << 20;
@@ -154,11 +154,18 @@ impl Drop for Parts {
     }
 }
 
-impl Store for Bucket {
+impl Source for Bucket {
     fn name(&self) -> String {
         self.client.name()
     }
 
+    fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
+        let reader = self.client.reader(file)?;
+        Ok(reader.map(|reader| -> Box<dyn Read + Send> { Box::new(reader) }))
+    }
+}
+
+impl Store for Bucket {
     fn prepare(&self) -> Result<(), String> {
         let lock = Lock::take(&self.client, lock::RENEWED_EACH)?;
         *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
@@ -167,11 +174,6 @@ impl Store for Bucket {
 
     fn is_exclusive(&self) -> bool {
         false
-    }
-
-    fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
-        let reader = self.client.reader(file)?;
-        Ok(reader.map(|reader| -> Box<dyn Read + Send> { Box::new(reader) }))
     }
 
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String> {
