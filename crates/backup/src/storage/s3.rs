@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusty_s3::S3Action;
 use rusty_s3::actions::{CreateMultipartUpload, ListObjectsV2};
 
-use self::client::{Answer, Client, FIRST_PAUSE, MARK, Method, SIGNED_FOR};
+use self::client::{Answer, Client, MARK, Method, SIGNED_FOR};
 use self::lock::Lock;
 use super::access::Access;
 use super::interface::{Source, Store, Upload, has_changed};
@@ -20,8 +20,6 @@ use super::interface::{Source, Store, Upload, has_changed};
 /// Bytes of a part of an upload; each thousand parts it doubles, since there are 10 000 at most.
 const PART: usize = 16 << 20;
 const PARTS_OF_A_SIZE: usize = 1000;
-/// How often an object is looked for whose upload may be completed just now. The pauses double.
-const LOOKS: u32 = 4;
 
 /// See the module's text.
 pub(super) struct Bucket {
@@ -107,16 +105,10 @@ impl Parts {
         if answer.attempts == 1 {
             return Ok(false);
         }
-        let mut pause = FIRST_PAUSE;
-        for _ in 0..LOOKS {
+        self.client.look_for(|| {
             let object = self.client.piece(&self.file, 0, None)?;
-            if object.is_some_and(|object| object.mark.as_ref() == Some(&self.mark)) {
-                return Ok(true);
-            }
-            std::thread::sleep(pause);
-            pause *= 2;
-        }
-        Ok(false)
+            Ok(object.is_some_and(|object| object.mark.as_ref() == Some(&self.mark)))
+        })
     }
 }
 

@@ -16,7 +16,9 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A request is sent so many times at most, with pauses that double from the first one on.
 const ATTEMPTS: u32 = 6;
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// How often an object is looked for that a request may write just now. The pauses double.
+const LOOKS: u32 = 4;
 /// Bytes that are asked for at once.
 const PIECE: u64 = 8 << 20;
 /// What an object says of the upload that has made it: a number that no other one has.
@@ -196,15 +198,31 @@ impl Client {
         let answer = self.call(&Method::Put, &action, bytes, condition.as_slice());
         let answer = answer.map_err(failed)?;
         match answer.status {
-            // The request was done before, and its answer was lost.
+            // The request was done before, or is just being done, and its answer was lost.
             404 | 409 | 412 if answer.attempts > 1 => {
-                Ok(self.find(file)?.is_some_and(|found| found.bytes == bytes))
+                self.look_for(|| Ok(self.find(file)?.is_some_and(|found| found.bytes == bytes)))
             }
             409 | 412 => Ok(false),
             404 if answer.code() == Some("NoSuchKey") => Ok(false),
             501 => self.put(file, bytes).map(|_| true),
             _ => answer.good().map(|_| true).map_err(failed),
         }
+    }
+
+    /// Whether an object is there, which may take a moment.
+    pub(super) fn look_for(
+        &self,
+        is_there: impl Fn() -> Result<bool, String>,
+    ) -> Result<bool, String> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..LOOKS {
+            if is_there()? {
+                return Ok(true);
+            }
+            std::thread::sleep(pause);
+            pause *= 2;
+        }
+        Ok(false)
     }
 
     /// A small object; none if there is no such object.

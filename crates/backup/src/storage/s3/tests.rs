@@ -128,6 +128,10 @@ struct Objects {
     after_read: Option<(&'static str, &'static [u8])>,
     /// The answer to the next write with a condition is lost.
     loses_answer: bool,
+    /// The next write with a condition is not answered, and done after so many reads. Until then
+    /// others are refused.
+    delayed_by: Option<u32>,
+    delayed: Option<Vec<u8>>,
     locked: usize,
 }
 
@@ -152,13 +156,21 @@ impl Shared {
         let found = objects.all.get(&name).map(tag);
         match &*request.method {
             "GET" => {
+                if objects.delayed.is_some() {
+                    objects.delayed_by = objects.delayed_by.map(|reads| reads - 1);
+                }
                 let Some(tag) = found else {
                     return answer(connection, "404 Not Found", "", NO_SUCH_KEY);
                 };
                 let header = format!("etag: {tag}\r\n");
                 answer(connection, "200 OK", &header, &objects.all[&name]);
                 if let Some((_, bytes)) = objects.after_read.take_if(|(own, _)| *own == name) {
-                    objects.all.insert(name, bytes.to_vec());
+                    objects.all.insert(name.clone(), bytes.to_vec());
+                }
+                if objects.delayed_by == Some(0) {
+                    objects.delayed_by = None;
+                    let bytes = objects.delayed.take().unwrap();
+                    objects.all.insert(name, bytes);
                 }
             }
             "PUT" => {
@@ -174,6 +186,13 @@ impl Shared {
                         return answer(connection, "412 Precondition Failed", "", b"");
                     }
                     _ => {}
+                }
+                if has_condition && objects.delayed_by.is_some() {
+                    match objects.delayed {
+                        None => objects.delayed = Some(request.body.clone()),
+                        Some(_) => answer(connection, "409 Conflict", "", b""),
+                    }
+                    return;
                 }
                 objects.locked += usize::from(name == "lock");
                 objects.all.insert(name, request.body.clone());
@@ -218,6 +237,16 @@ fn an_object_was_replaced_if_it_is_what_was_sent() {
     let bucket = shared.bucket(Conditions::Obeyed);
     bucket.replace("list", None, b"1").unwrap();
     shared.objects().loses_answer = true;
+    bucket.replace("list", Some(b"1"), b"2").unwrap();
+    assert_eq!(shared.objects().all["list"], b"2");
+}
+
+#[test]
+fn an_object_that_is_just_being_replaced_is_waited_for() {
+    let shared = Shared::default();
+    let bucket = shared.bucket(Conditions::Obeyed);
+    bucket.replace("list", None, b"1").unwrap();
+    shared.objects().delayed_by = Some(2);
     bucket.replace("list", Some(b"1"), b"2").unwrap();
     assert_eq!(shared.objects().all["list"], b"2");
 }
