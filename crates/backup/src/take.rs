@@ -537,6 +537,9 @@ impl<'r> Run<'r> {
         self.catalog.end()?;
         let manifest = &self.catalog.manifest;
         match manifest.end_of(self.line) {
+            Some(_) if self.options.full && self.new_bases == 0 => {
+                Err("the new base is not complete".to_owned())
+            }
             Some((position, time)) => {
                 say(&format!("the backup reaches {position}, of {time}"));
                 Ok(())

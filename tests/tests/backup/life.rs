@@ -269,6 +269,22 @@ fn a_run_whose_address_has_moved_takes_the_other_server() {
     assert_eq!(reply, Reply::Bulk(b"other".to_vec()));
 }
 
+/// Nothing that was asked for is given up in silence.
+#[test]
+fn a_run_that_has_not_taken_its_base_says_so() {
+    let (store, work) = (directory(), directory());
+    let (one, other) = two_servers();
+    back_up(one.port(), store.path(), &[]).good();
+    let ports = (one.port(), other.port());
+    // The base comes over the third connection.
+    let address = address_that_moves(move |number| if number == 2 { ports.1 } else { ports.0 });
+    let mut following =
+        Following::start(address, store.path(), &work.path().join("log"), &["--full"]);
+    following.wait_for("is not of the history of the stream");
+    assert!(following.end_badly().contains("the new base is not complete"));
+    about(store.path(), &["--verify"]).good();
+}
+
 #[test]
 fn a_run_whose_address_moves_each_time_ends() {
     let store = directory();
