@@ -1,5 +1,6 @@
 //! The list of a store that is being written to.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::manifest::{MANIFEST, Manifest, StoredFile};
@@ -107,10 +108,14 @@ impl Catalog {
         let left = catalog.unlisted(&files);
         catalog.check_left(&left)?;
         if catalog.missed.is_empty() {
+            // Nobody lists one that is not complete, and a disk that it has filled has room again.
+            let (begun, left): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|name| name.ends_with(BEGUN));
+            begun.iter().try_for_each(|name| catalog.store.remove(name))?;
             let forgets = catalog.forget_lines_without_base();
             // A run whose lock has run out finds the list changed, and cannot list what is removed.
-            let claims = !left.is_empty() && !catalog.store.is_exclusive();
-            if finds || forgets || claims && catalog.written.is_some() {
+            let claims = !left.is_empty() && catalog.written.is_some();
+            if finds || forgets || claims {
                 catalog.save()?;
             }
             left.iter().try_for_each(|name| catalog.store.remove(name))?;
@@ -169,15 +174,12 @@ impl Catalog {
         let was_running = |own: &OwnName<'_>| {
             running.is_none_or(|runs| runs.iter().any(|run| own.run == Some(run)))
         };
-        // Such a run has left one of each kind at most, and has removed nothing that is listed.
-        let runs = running.map_or(1, Vec::len);
-        let is_left = |kind: &str| {
-            let own = newer.iter().filter_map(|name| OwnName::of(name));
-            let own: Vec<_> = own.filter(|own| own.kind == kind).collect();
-            own.len() <= runs && own.iter().all(was_running)
-        };
-        let are_left = self.missed.is_empty() && NAMES.iter().all(|(kind, _)| is_left(kind));
-        match newer.is_empty() || are_left {
+        // Each has left one of a kind at most, and has removed nothing that is listed.
+        let mut seen = BTreeSet::new();
+        let are_left = newer.iter().filter_map(|name| OwnName::of(name)).all(|own| {
+            self.missed.is_empty() && was_running(&own) && seen.insert((own.kind, own.run))
+        });
+        match are_left {
             true => Ok(()),
             false => Err(format!(
                 "{}: {MANIFEST} is older than {}: put the newest one back, or take away what it \
@@ -196,14 +198,13 @@ impl Catalog {
         Ok(format!("{kind}-{number:08}-{}.{extension}", self.run))
     }
 
-    /// Says in the list, before the first file, that this run may leave files that it does not name.
+    /// Says in the list, before the first file, that this run may leave some that it does not name.
     fn begin(&mut self) -> Result<(), String> {
         let mut runs = self.manifest.running.take().unwrap_or_default();
         let is_new = !runs.contains(&self.run);
         if is_new {
             // One whose lock has run out may go on to write.
-            let others = if self.store.is_exclusive() { 0 } else { RUNS - 1 };
-            runs.drain(..runs.len().saturating_sub(others));
+            runs.drain(..runs.len().saturating_sub(RUNS - 1));
             runs.push(self.run.clone());
         }
         self.manifest.running = Some(runs);
@@ -290,10 +291,6 @@ mod tests {
             Ok(())
         }
 
-        fn is_exclusive(&self) -> bool {
-            false
-        }
-
         fn begin(&self, _: &str) -> Result<Box<dyn Upload>, String> {
             unreachable!("small files are put")
         }
@@ -327,22 +324,33 @@ mod tests {
     }
 
     /// It has written a file before another run took the store, and lists the file after that.
-    #[test]
-    fn a_file_that_another_run_has_removed_is_not_listed() {
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let mut one = Catalog::open(Arc::clone(&store)).unwrap();
+    fn check_removed_file(open: impl Fn() -> Arc<dyn Store>, lose_lock: impl Fn()) {
+        let mut one = Catalog::open(open()).unwrap();
         let name = one.new_name("base", "rdb").unwrap();
         let file = one.put(name, b"of the first run").unwrap();
-        let mut other = Catalog::open(Arc::clone(&store)).unwrap();
+        lose_lock();
+        let mut other = Catalog::open(open()).unwrap();
         one.manifest.bases.push(base(file));
-        assert_eq!(one.save(), Err("it has changed".to_owned()));
+        one.save().unwrap_err();
         // Both count from the same number.
         let name = other.new_name("base", "rdb").unwrap();
         assert_ne!(name, one.manifest.bases[0].file.name);
         let file = other.put(name, b"of the other run").unwrap();
         other.manifest.bases.push(base(file));
         other.save().unwrap();
-        assert_eq!(Catalog::open(store).unwrap().manifest.bases.len(), 1);
+        lose_lock();
+        assert_eq!(Catalog::open(open()).unwrap().manifest.bases.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_another_run_has_removed_is_not_listed() {
+        let memory = Arc::new(Memory::default());
+        check_removed_file(|| Arc::clone(&memory) as Arc<dyn Store>, || {});
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        // As on a network's file system that does not tell other machines of locks.
+        let lose_lock = || std::fs::remove_file(directory.path().join("lock")).unwrap();
+        check_removed_file(|| storage::open(path, &Default::default()).unwrap().into(), lose_lock);
     }
 
     fn name_of(number: u64, run: &str) -> String {
@@ -355,7 +363,7 @@ mod tests {
         let [one, two] = [5, 6].map(|number| name_of(number, killed));
         for (running, left, may_go) in [
             (Some(&[killed][..]), vec![one.clone()], true),
-            (Some(&[killed, other]), vec![one.clone(), two.clone()], true),
+            (Some(&[killed, other]), vec![one.clone(), name_of(6, other)], true),
             // One run has written them, one after the other: there was a list that named the first.
             (Some(&[killed]), vec![one.clone(), two.clone()], false),
             (Some(&[other]), vec![one.clone()], false),

@@ -93,8 +93,8 @@ pub(crate) struct Manifest {
     pub(crate) written: Moment,
     /// The number of the next file. None is given twice.
     pub(crate) next: u64,
-    /// The runs that have begun files, and have not said that they have ended. Earlier versions have
-    /// written none.
+    /// The runs that have begun files, and have not said that they have ended. Earlier versions
+    /// have written none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) running: Option<Vec<String>>,
     /// In the order in which they were taken.

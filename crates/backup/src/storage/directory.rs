@@ -66,10 +66,6 @@ impl Store for Directory {
         Ok(())
     }
 
-    fn is_exclusive(&self) -> bool {
-        true
-    }
-
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String> {
         let part = self.start(file).map_err(|error| self.failed(file, &error))?;
         Ok(Box::new(part))

@@ -20,12 +20,9 @@ pub(crate) trait Source: Send + Sync {
 
 /// A store.
 pub(crate) trait Store: Source {
-    /// Makes sure that it can be written to, and locks it for as long as the store lives.
+    /// Makes sure that it can be written to, and locks it for as long as the store lives. A lock
+    /// may run out or get lost while its owner stands still, who writes when it goes on.
     fn prepare(&self) -> Result<(), String>;
-
-    /// Whether a lock keeps all others away. Otherwise it may run out while its owner stands still,
-    /// who writes something when it goes on.
-    fn is_exclusive(&self) -> bool;
 
     /// Begins a file that may be large.
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String>;

@@ -164,10 +164,6 @@ impl Store for Bucket {
         Ok(())
     }
 
-    fn is_exclusive(&self) -> bool {
-        false
-    }
-
     fn begin(&self, file: &str) -> Result<Box<dyn Upload>, String> {
         let (client, file) = (Arc::clone(&self.client), file.to_owned());
         Ok(Box::new(Parts {
