@@ -516,6 +516,71 @@ fn a_move_is_finished_although_other_replicas_were_asked_meanwhile_whether_they_
     }
 }
 
+/// The name that the tool says for the data of the new server.
+fn name_of_data(text: &str) -> &str {
+    let (_, rest) = text.split_once("--replace ").unwrap_or_else(|| panic!("{text}"));
+    rest.split_whitespace().next().unwrap()
+}
+
+#[test]
+fn the_same_command_never_destroys_what_clients_have_written_to_a_server_that_it_has_promoted() {
+    let options =
+        [("repl-diskless-sync-delay", "0"), ("appendonly", "yes"), ("appendfsync", "always")];
+    for (case, stop) in [
+        ("the new server is started anew", "STOP the new server has 3 keys"),
+        ("the old server is started anew", "STOP the new server has 3 keys"),
+        ("the old server refuses writes", "STOP the old server does not tell whether it holds"),
+        ("the old server goes on", "STOP the new server has 3 keys"),
+    ] {
+        for to in [Target::Dunlin, Target::Reference] {
+            let mut old = Server::start(Target::Reference, &options).unwrap();
+            let mut new = Server::start(to, &options).unwrap();
+            new.connect().unwrap().call_text("SET stale data").unwrap();
+            old.connect().unwrap().call_text("MSET k v l w").unwrap();
+            let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+            assert_eq!(code, Some(3), "{text}");
+            let name = name_of_data(&text).to_owned();
+            let same = ["--yes", "--replace", name.as_str()];
+            let (code, text) = move_all(&url(&old), &url(&new), &["--check", "--replace", &name]);
+            assert_eq!(code, Some(0), "{text}");
+            follow(&new, old.port()).unwrap();
+            catch_up(&old, &new).unwrap();
+            promote(&mut old.connect().unwrap(), &mut new.connect().unwrap());
+            let mut second = new.connect().unwrap();
+            wait_for("the files are written anew", || {
+                let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+                fields.map(|field| number(&mut second, field).unwrap()) == [0, 0]
+            });
+            assert_eq!(said(&mut second, "SET acknowledged yes"), "OK");
+            match case {
+                "the new server is started anew" => new.start_again().unwrap(),
+                "the old server is started anew" => old.start_again().unwrap(),
+                "the old server refuses writes" => {
+                    let refuses = "CONFIG SET min-replicas-to-write 1";
+                    assert_eq!(said(&mut old.connect().unwrap(), refuses), "OK");
+                }
+                _ => assert_eq!(said(&mut old.connect().unwrap(), "CLIENT UNPAUSE"), "OK"),
+            }
+            let (code, text) = move_all(&url(&old), &url(&new), &same);
+            assert_eq!(code, Some(3), "{case}: {text}");
+            assert!(text.contains(stop), "{case}: {text}");
+            assert_eq!(said(&mut new.connect().unwrap(), "GET acknowledged"), "yes", "{case}");
+            let first = |command: &str| said(&mut old.connect().unwrap(), command);
+            if case == "the old server refuses writes" {
+                assert_eq!(first("CONFIG SET min-replicas-to-write 0"), "OK");
+                let (code, text) = move_all(&url(&old), &url(&new), &same);
+                assert_eq!(code, Some(0), "{case}: {text}");
+                wait_for("it follows", || first("GET acknowledged") == "yes");
+            } else {
+                // Who wants that can have it.
+                let name = name_of_data(&text);
+                let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--replace", name]);
+                assert_eq!(code, Some(0), "{case}: {text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_old_server_whose_replicas_take_writes_refuses_those_that_it_has_held() {
     let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
@@ -667,6 +732,13 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
     let hidden = Server::start(Target::Dunlin, &options).unwrap();
     checked(&old, &hidden, &["STOP the new server does not allow REPLICAOF"]);
     // A user that may not.
+    let rule = "ACL SETUSER bob on >pw ~* +@all -unlink";
+    let bobs = Server::start(Target::Reference, &[]).unwrap();
+    assert_eq!(said(&mut bobs.connect().unwrap(), rule), "OK");
+    let (code, text) =
+        move_all(&url(&bobs).replace("redis://", "redis://bob:pw@"), &url(&new), &["--check"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("STOP the old server does not allow UNLINK"), "{text}");
     let old = Server::start(Target::Reference, &[]).unwrap();
     for (server, part) in [(&old, "old"), (&new, "new")] {
         let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync";

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::options::{After, Options};
-use crate::server::{Info, Server, number, text};
+use crate::server::{Info, PROBE_KEY, Server, Writes, number, text};
 use resp::client::Value;
 
 /// Something that the user should know.
@@ -64,6 +64,9 @@ const OF_THE_SERVER: &[&str] = &[
 /// Settings whose values nobody is shown.
 const SECRETS: &[&str] = &["requirepass", "masterauth", "masteruser", "tls-key-file-pass"];
 
+/// So many digits of a history are enough to tell two of them apart.
+pub(crate) const LENGTH_OF_NAME: usize = 12;
+
 /// Unknown directives are named up to this many.
 const NAMED: usize = 30;
 
@@ -93,11 +96,16 @@ pub(crate) fn all(
     if let Some(problem) = unreadable(from, to)? {
         findings.stop(problem);
     }
-    if from.holds_writes()? {
-        findings.note(
+    match from.writes()? {
+        Writes::Taken => {}
+        Writes::Held => findings.note(
             "writes are held at the old server, as an earlier move has left them, or somebody else: \
              they go on when this one begins",
-        );
+        ),
+        Writes::Unknown(answer) => findings.stop(format!(
+            "the old server does not tell whether it holds writes, as a move does that has ended \
+             after the promotion: it answers {answer}"
+        )),
     }
     data(from, to, &mut findings)?;
     users(from, to, &mut findings);
@@ -148,7 +156,8 @@ fn parts(
     if server.get("run_id") == to.info("server")?.get("run_id") {
         found.stop("both are the same server");
     }
-    if is_promoted_from(&there, &replication) && !follows {
+    let is_promoted = is_promoted_from(&there, &replication) && !follows;
+    if is_promoted {
         found.note(
             "the new server has left the old one's stream, and the old one has taken writes since, \
              or takes them: what clients have written at the new one since would be lost",
@@ -158,9 +167,13 @@ fn parts(
         found.note("replica-read-only becomes 'yes' at the old server, so that it refuses writes");
     }
     let sizes = to.sizes()?;
-    if !sizes.is_empty() && !options.replace && !follows {
-        let keys: u64 = sizes.values().sum();
-        found.stop(format!("the new server has {keys} keys, which would be lost: --replace"));
+    let keys: u64 = sizes.values().sum();
+    let name = name_of_data(&there);
+    if (keys > 0 || is_promoted) && !follows && options.replace.as_deref() != Some(name) {
+        found.stop(format!(
+            "the new server has {keys} keys, which would be lost, with all that clients have \
+             written there if a move has promoted it: --replace {name} says that they may be"
+        ));
     }
     let clients = number(&from.info("clients")?, "pubsub_clients");
     if clients > 0 {
@@ -179,6 +192,13 @@ pub(crate) fn follows(replication: &Info, (host, port): &(String, u16)) -> bool 
 pub(crate) fn is_promoted_from(new: &Info, old: &Info) -> bool {
     let name = old.get("master_replid");
     name.is_some() && name == new.get("master_replid2")
+}
+
+/// A name of the data that a primary has. It is another one after each promotion and each restart,
+/// so it never stands for what clients have written since.
+fn name_of_data(replication: &Info) -> &str {
+    let history = replication.get("master_replid").map_or("", String::as_str);
+    history.get(..LENGTH_OF_NAME).unwrap_or(history)
 }
 
 fn major(version: &str) -> u32 {
@@ -212,6 +232,7 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
     let mut old = vec![
         &["CLIENT", "PAUSE", "1", "WRITE"][..],
         &["CLIENT", "UNPAUSE"],
+        &["UNLINK", PROBE_KEY],
         &["REPLCONF", "capa", "psync2"],
         &["PSYNC", "?", "-1"],
         &["SCAN", "0"],

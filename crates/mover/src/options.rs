@@ -5,6 +5,8 @@ use std::time::Duration;
 use lab::bench::redis_address;
 use lab::load::{Address, Encryption};
 
+use crate::check::LENGTH_OF_NAME;
+
 pub(crate) const USAGE: &str = "\
 Moves all data from one server to another while clients go on, and then promotes the new one.
 
@@ -14,7 +16,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --to URL            the new one; redis://127.0.0.1:6379 if not given
   --check             only says what will not move, and changes nothing
   --yes               does not ask
-  --replace           the new server may have data, which is lost
+  --replace NAME      the new server may have data, which is lost: those of this name, as the check
+                      says it. They have another one after a promotion or a restart
   --after replica     makes the old server a replica of the new one, which is the way back (default)
   --after paused      leaves its writes paused, for an hour
   --compare all       compares all data before the promotion, while clients go on (default)
@@ -54,7 +57,8 @@ pub(crate) struct Options {
     pub(crate) seen_to: (String, u16),
     pub(crate) check_only: bool,
     pub(crate) yes: bool,
-    pub(crate) replace: bool,
+    /// The name of the data at the new server that may be lost.
+    pub(crate) replace: Option<String>,
     pub(crate) after: After,
     pub(crate) compared: Compared,
     pub(crate) pause: Duration,
@@ -64,7 +68,7 @@ impl Options {
     pub(crate) fn parse(words: &[String]) -> Result<Options, String> {
         let (mut from, mut to) = (None, Address::default());
         let (mut seen_from, mut seen_to) = (None, None);
-        let (mut check_only, mut yes, mut replace) = (false, false, false);
+        let (mut check_only, mut yes, mut replace) = (false, false, None);
         let mut compared = Compared::All;
         let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
         let mut encryption = Encryption::default();
@@ -74,7 +78,7 @@ impl Options {
             match word.as_str() {
                 "--check" => check_only = true,
                 "--yes" => yes = true,
-                "--replace" => replace = true,
+                "--replace" => replace = Some(name_of_data(words.next())?),
                 option if encryption.take_option(option, &mut value)? => {}
                 _ => {
                     let value = value()?;
@@ -128,6 +132,14 @@ impl Options {
     }
 }
 
+fn name_of_data(word: Option<&String>) -> Result<String, String> {
+    let is_name = |word: &&String| {
+        word.len() == LENGTH_OF_NAME && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let name = word.filter(is_name).ok_or("--replace takes the name that the check says")?;
+    Ok(name.clone())
+}
+
 fn place(text: &str) -> Result<(String, u16), String> {
     let wrong = || format!("'{text}' is no HOST:PORT");
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -154,7 +166,7 @@ mod tests {
         assert_eq!(options.compared, Compared::All);
         let some = parse("--from redis://h:1 --compare sample").map(|options| options.compared);
         assert_eq!(some, Ok(Compared::Sample));
-        assert!(!options.yes && !options.check_only && !options.replace);
+        assert!(!options.yes && !options.check_only && options.replace.is_none());
         let options = parse("--from rediss://h --cacert ca.pem").expect("it is right");
         let encryption = options.from.encryption.expect("it is encrypted");
         assert_eq!(encryption.authority.as_deref(), Some("ca.pem"));
@@ -169,6 +181,8 @@ mod tests {
             "--from redis://h --compare nothing",
             "--from redis://h --to-address h",
             "--from redis://h --other",
+            "--from redis://h --replace",
+            "--from redis://h --replace --yes",
             "--from redis://h --cacert ca.pem",
             "--from redis://h/3",
             "--from redis://h --to redis://i/1",

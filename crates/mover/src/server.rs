@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "dunlin-move";
 /// What a primary sends to its replicas in an hour without writes is far less than this.
 const MOST_IDLE_BYTES: i64 = 64 * 1024;
 /// A key that nobody has.
-const PROBE_KEY: &str = "dunlin-move:f3b1c6f0-7f0e-4c5c-9d5a-0d9f2c1e8a47";
+pub(crate) const PROBE_KEY: &str = "dunlin-move:f3b1c6f0-7f0e-4c5c-9d5a-0d9f2c1e8a47";
 
 /// See the module's text.
 pub(crate) struct Server {
@@ -28,6 +28,15 @@ pub(crate) struct Server {
     part: &'static str,
     pub(crate) address: Address,
     connection: Connection,
+}
+
+/// What becomes of a write.
+pub(crate) enum Writes {
+    Taken,
+    /// Who writes has to wait.
+    Held,
+    /// The server answers with this error, and would whether it holds writes or not.
+    Unknown(String),
 }
 
 /// The words of a command.
@@ -106,17 +115,19 @@ impl Server {
     }
 
     /// Whether clients that write have to wait. Asked by a write that changes nothing.
-    pub(crate) fn holds_writes(&mut self) -> Result<bool, String> {
+    pub(crate) fn writes(&mut self) -> Result<Writes, String> {
         // A server that is slow answers the second time, or not to PING either.
         for _ in 0..2 {
             let mut probe = Server::open_for(self.part, &self.address, PROBE_PATIENCE)?;
             match probe.connection.call(&["UNLINK", PROBE_KEY]) {
-                Ok(_) => return Ok(false),
+                Ok(Value::Integer(_)) => return Ok(Writes::Taken),
+                // Servers refuse a write for other reasons before they would hold it.
+                Ok(refused) => return Ok(Writes::Unknown(in_words(&refused))),
                 Err(error) if is_timeout(&error) => self.call(&["PING"]).map(drop)?,
                 Err(error) => return Err(format!("{}: {error}", self.part)),
             }
         }
-        Ok(true)
+        Ok(Writes::Held)
     }
 
     /// Whether so many bytes of its stream, from this offset on, change nothing: a primary that has

@@ -16,7 +16,7 @@ use crate::compare::{Comparison, copies};
 use crate::options::{After, Options};
 use crate::print::say;
 use crate::resume::Missing;
-use crate::server::{Info, LINK_SETTINGS, Server, is_up, number};
+use crate::server::{Info, LINK_SETTINGS, Server, Writes, is_up, number};
 
 /// The pause between two looks at the copy.
 const LOOK: Duration = Duration::from_millis(200);
@@ -48,7 +48,7 @@ pub(crate) fn move_all(
     options: &Options,
     interrupt: &Interrupt,
 ) -> Result<(), String> {
-    if from.holds_writes()? {
+    if matches!(from.writes()?, Writes::Held) {
         // An earlier move that was killed right before the promotion has left that for an hour.
         from.call(&["CLIENT", "UNPAUSE"])?;
         say("writes were held at the old server: they go on until this move holds them");
@@ -305,6 +305,7 @@ fn change_over(
     // Somebody else may have ended the first one, and clients may have written before this one.
     Written::by(from)?.wait_for(to, &|| begun.elapsed() >= options.pause)?;
     promote(to)?;
+    say("the new server leads");
     Ok(begun.elapsed())
 }
 
