@@ -604,6 +604,38 @@ fn an_old_server_whose_replicas_take_writes_refuses_those_that_it_has_held() {
 }
 
 #[test]
+fn an_old_server_that_does_not_tell_whether_its_replicas_take_writes_loses_none() {
+    let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
+    for from in [Target::Reference, Target::Dunlin] {
+        for (rights, ends, answer) in
+            [("-config|get", Some(0), &b"READONLY"[..]), ("-config|get -config|set", Some(1), b"")]
+        {
+            let old = Server::start(from, &options).unwrap();
+            let new = Server::start(Target::Dunlin, &options).unwrap();
+            let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+            first.call_text("SET k v").unwrap();
+            let rule = format!("ACL SETUSER ann on >pw ~* &* +@all {rights}");
+            assert_eq!(said(&mut first, &rule), "OK");
+            follow(&new, old.port()).unwrap();
+            catch_up(&old, &new).unwrap();
+            promote(&mut first, &mut second);
+            let mut waiting = old.connect().unwrap();
+            waiting.send(&["SET", "k", "lost"]).unwrap();
+            let address = url(&old).replace("redis://", "redis://ann:pw@");
+            let (code, text) = move_all(&address, &url(&new), &["--yes"]);
+            assert_eq!(code, ends, "{from:?} {rights}: {text}");
+            if answer.is_empty() {
+                assert!(!waiting.has_input(Duration::from_millis(200)).unwrap(), "it waits on");
+                continue;
+            }
+            let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
+            assert!(reply.text().unwrap_or_default().starts_with(answer), "{from:?} {reply:?}");
+            assert_eq!(said(&mut first, "GET k"), "v");
+        }
+    }
+}
+
+#[test]
 fn the_old_server_follows_although_it_had_the_password_of_another_primary() {
     let options =
         [("requirepass", "own"), ("masterauth", "own"), ("repl-diskless-sync-delay", "0")];
@@ -739,6 +771,15 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
         move_all(&url(&bobs).replace("redis://", "redis://bob:pw@"), &url(&new), &["--check"]);
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("STOP the old server does not allow UNLINK"), "{text}");
+    let config = "ACL SETUSER bob -config +unlink";
+    assert_eq!(said(&mut bobs.connect().unwrap(), config), "OK");
+    let (code, text) =
+        move_all(&url(&bobs).replace("redis://", "redis://bob:pw@"), &url(&new), &["--check"]);
+    assert_eq!(code, Some(3), "{text}");
+    for name in ["CONFIG GET", "CONFIG SET"] {
+        let told = format!("STOP the old server does not allow {name}: User bob");
+        assert!(text.contains(&told), "{text}");
+    }
     let old = Server::start(Target::Reference, &[]).unwrap();
     for (server, part) in [(&old, "old"), (&new, "new")] {
         let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync";

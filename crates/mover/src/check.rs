@@ -239,16 +239,27 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
     ];
     let mut new = vec![&["REPLICAOF", "NO", "ONE"][..]];
     if options.after == After::Replica {
-        old.push(&["REPLICAOF", "NO", "ONE"]);
+        old.extend([
+            &["REPLICAOF", "NO", "ONE"][..],
+            &["CONFIG", "GET", "replica-read-only"],
+            &["CONFIG", "SET", "replica-read-only", "yes"],
+        ]);
         new.extend([&["REPLCONF", "capa", "psync2"][..], &["PSYNC", "?", "-1"]]);
     }
     for (part, server, needed) in [("old", from, old), ("new", to, new)] {
         for words in needed {
             if let Some(reason) = server.refuses(words) {
-                found.stop(format!("the {part} server does not allow {}: {reason}", words[0]));
+                let name = name_of_command(words);
+                found.stop(format!("the {part} server does not allow {name}: {reason}"));
             }
         }
     }
+}
+
+/// The name of a command, with that of its part where users may have a right to parts alone.
+fn name_of_command(words: &[&str]) -> String {
+    let has_parts = ["CLIENT", "CONFIG", "FUNCTION"].contains(&words[0]);
+    words[..if has_parts { 2 } else { 1 }].join(" ")
 }
 
 /// Sentinels see the old server lead no more, and choose another of its replicas.

@@ -329,6 +329,7 @@ pub(crate) fn finish(
     match missing {
         Missing::Turn => after(from, to, options)?,
         Missing::Unpause => {
+            refuse_writes(from)?;
             from.call(&["CLIENT", "UNPAUSE"])?;
             say("the old server is a replica of the new one: nothing is missing");
         }
@@ -359,12 +360,19 @@ fn after(from: &mut Server, to: &Server, options: &Options) -> Result<(), String
 
 /// Makes the old server a replica, and lets the writes go on that it holds: it refuses them.
 fn turn(from: &mut Server, to: &Server, options: &Options) -> Result<(), String> {
-    if from.setting("replica-read-only") == "no" {
-        // It would take them, and lose them with its next copy.
-        from.call(&["CONFIG", "SET", "replica-read-only", "yes"])?;
-    }
+    refuse_writes(from)?;
     from.follow(&options.seen_to, &to.address)?;
     from.call(&["CLIENT", "UNPAUSE"]).map(drop)
+}
+
+/// Lets a server refuse writes as soon as it is a replica. It would take them otherwise, and lose
+/// them with its next copy.
+fn refuse_writes(server: &mut Server) -> Result<(), String> {
+    // Nobody knows what one has that does not show it.
+    if server.setting("replica-read-only") == "yes" {
+        return Ok(());
+    }
+    server.call(&["CONFIG", "SET", "replica-read-only", "yes"]).map(drop)
 }
 
 /// Tells whether the old server follows the new one, after a while at most.
