@@ -604,6 +604,43 @@ fn an_old_server_whose_replicas_take_writes_refuses_those_that_it_has_held() {
 }
 
 #[test]
+fn the_way_back_to_a_server_that_was_left_paused_ends_with_one_that_takes_writes() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let new = Server::start(Target::Dunlin, &options).unwrap();
+        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        first.call_text("SET k v").unwrap();
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--after", "paused"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert_eq!(said(&mut second, "SET k w"), "OK");
+        let mut waiting = old.connect().unwrap();
+        waiting.send(&["SET", "k", "lost"]).unwrap();
+        let (code, text) = move_all(&url(&new), &url(&old), &["--check"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains("note writes are held at the new server"), "{text}");
+        let name = name_of_data(&text).to_owned();
+        // A move that fails leaves it paused.
+        let child = begin_in_vain(&url(&new), &url(&old), "127.0.0.1:1", &["--replace", &name]);
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(ended(child).0, Some(1));
+        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
+        assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{from:?} {reply:?}");
+        let (_, text) = move_all(&url(&new), &url(&old), &["--check"]);
+        assert!(text.contains("note writes are held at the new server"), "{text}");
+        let name = name_of_data(&text).to_owned();
+        let (code, text) = move_all(&url(&new), &url(&old), &["--yes", "--replace", &name]);
+        assert_eq!(code, Some(0), "{from:?}: {text}");
+        first.send(&["SET", "k", "x"]).unwrap();
+        assert!(first.has_input(Duration::from_secs(5)).unwrap(), "{from:?}: it holds writes");
+        let Received::Reply(reply) = first.receive().unwrap() else { panic!("closed") };
+        assert_eq!(reply.text(), Some(&b"OK"[..]));
+        wait_for("the other one follows", || said(&mut second, "GET k") == "x");
+    }
+}
+
+#[test]
 fn an_old_server_that_does_not_tell_whether_its_replicas_take_writes_loses_none() {
     let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
     for from in [Target::Reference, Target::Dunlin] {
@@ -654,8 +691,8 @@ fn the_old_server_follows_although_it_had_the_password_of_another_primary() {
 }
 
 /// Begins a move whose new server does not find the old one, and waits until that is told.
-fn begin_in_vain(from: &str, to: &str, place: &str) -> Child {
-    let mut child = begin(from, to, &["--yes", "--from-address", place]);
+fn begin_in_vain(from: &str, to: &str, place: &str, rest: &[&str]) -> Child {
+    let mut child = begin(from, to, &[&["--yes", "--from-address", place], rest].concat());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("waiting for the copy")));
     // Who reads no further would be in its way at most when it says that the move is done.
@@ -679,7 +716,8 @@ fn an_old_server_that_is_made_a_replica_meanwhile_moves_nothing() {
         let way = Proxy::start(old.port()).unwrap();
         way.hold(true);
         leader.connect().unwrap().call_text("SET k v").unwrap();
-        let child = begin_in_vain(&url(&old), &url(&new), &format!("127.0.0.1:{}", way.port()));
+        let child =
+            begin_in_vain(&url(&old), &url(&new), &format!("127.0.0.1:{}", way.port()), &[]);
         // Its clients write to the other server from now on, and nobody holds their writes.
         follow(&old, leader.port()).unwrap();
         catch_up(&leader, &old).unwrap();
@@ -716,7 +754,7 @@ fn one_move_at_a_time() {
     let options = [("repl-diskless-sync-delay", "0")];
     let [old, new, third] = [Target::Reference, Target::Dunlin, Target::Dunlin]
         .map(|target| Server::start(target, &options).unwrap());
-    let mut child = begin_in_vain(&url(&old), &url(&new), "127.0.0.1:1");
+    let mut child = begin_in_vain(&url(&old), &url(&new), "127.0.0.1:1", &[]);
     for (from, to) in [(&old, &new), (&new, &old), (&old, &third), (&third, &new)] {
         let (code, text) = move_all(&url(from), &url(to), &["--yes"]);
         assert_eq!(code, Some(3), "{text}");
@@ -782,14 +820,15 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
     }
     let old = Server::start(Target::Reference, &[]).unwrap();
     for (server, part) in [(&old, "old"), (&new, "new")] {
-        let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync";
+        let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync -unlink";
         assert_eq!(said(&mut server.connect().unwrap(), rule), "OK");
         let mut urls = [url(&old), url(&new)];
         let own = usize::from(part == "new");
         urls[own] = urls[own].replace("redis://", "redis://ann:pw@");
         let (code, text) = move_all(&urls[0], &urls[1], &["--check"]);
         assert_eq!(code, Some(3), "{text}");
-        for name in ["REPLICAOF: User ann has no permissions", "PSYNC: User ann has no"] {
+        for name in ["REPLICAOF: User ann has no permissions", "PSYNC: User ann has no", "UNLINK: "]
+        {
             let told = format!("STOP the {part} server does not allow {name}");
             assert!(text.contains(&told), "{told}: {text}");
         }
@@ -801,7 +840,7 @@ fn settings_are_put_back_although_a_connection_is_lost() {
     let old = Server::start(Target::Reference, &[("requirepass", "own")]).unwrap();
     let new = Server::start(Target::Dunlin, &[("masterauth", "before")]).unwrap();
     let from = format!("redis://:own@127.0.0.1:{}", old.port());
-    let child = begin_in_vain(&from, &url(&new), "127.0.0.1:1");
+    let child = begin_in_vain(&from, &url(&new), "127.0.0.1:1", &[]);
     let mut second = new.connect().unwrap();
     let setting = |second: &mut Client| {
         let reply = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();

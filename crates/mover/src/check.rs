@@ -107,6 +107,12 @@ pub(crate) fn all(
              after the promotion: it answers {answer}"
         )),
     }
+    if matches!(to.writes()?, Writes::Held) {
+        findings.note(
+            "writes are held at the new server, as an earlier move has left them, or somebody \
+             else: it refuses them while it is a replica, and takes them after that",
+        );
+    }
     data(from, to, &mut findings)?;
     users(from, to, &mut findings);
     settings(from, to, &mut findings);
@@ -237,7 +243,12 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
         &["PSYNC", "?", "-1"],
         &["SCAN", "0"],
     ];
-    let mut new = vec![&["REPLICAOF", "NO", "ONE"][..]];
+    let mut new = vec![
+        &["REPLICAOF", "NO", "ONE"][..],
+        &["CLIENT", "PAUSE", "1", "WRITE"],
+        &["CLIENT", "UNPAUSE"],
+        &["UNLINK", PROBE_KEY],
+    ];
     if options.after == After::Replica {
         old.extend([
             &["REPLICAOF", "NO", "ONE"][..],

@@ -89,7 +89,7 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
         }
         // An interrupt would leave a step out again.
         let _catches = interrupts()?;
-        steps::finish(&mut from, &to, options, missing)?;
+        steps::finish(&mut from, &mut to, options, missing)?;
         return Ok(ExitCode::SUCCESS);
     }
     let findings = check::all(&mut from, &mut to, options)?;

@@ -56,9 +56,14 @@ pub(crate) fn move_all(
     let settings = to.link_settings();
     let begun = Instant::now();
     let follows = check::follows(&to.info("replication")?, &options.seen_from);
-    let begin = |to: &mut Server| match follows {
-        true => Ok(()),
-        false => to.follow(&options.seen_from, &from.address),
+    let was_held = matches!(to.writes()?, Writes::Held);
+    let begin = |to: &mut Server| {
+        if !follows {
+            to.follow(&options.seen_from, &from.address)?;
+        }
+        // A pause of its own, as `--after paused` leaves it, would hold the stream back, and later
+        // all clients. What it has held it refuses as a replica.
+        to.call(&["CLIENT", "UNPAUSE"]).map(drop)
     };
     let compared = begin(to).and_then(|()| compare_all(from, to, options, interrupt));
     let pauses = compared.is_ok();
@@ -66,10 +71,11 @@ pub(crate) fn move_all(
         compared.and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
     match result {
         Ok(held) => {
+            let taken = let_write(to);
             let turned = after(from, to, options);
             // They are of no use to a primary.
             let put_back = put_back(to, &settings);
-            turned?;
+            turned.and(taken)?;
             say(&format!(
                 "done in {:.1} s; writes were held for {} ms",
                 begun.elapsed().as_secs_f64(),
@@ -86,7 +92,12 @@ pub(crate) fn move_all(
             Ok(())
         }
         Err(problem) => {
-            let undone = undo((from, pauses), to, follows.then_some(&options.seen_from));
+            let was = if follows {
+                Was::Replica(&options.seen_from)
+            } else {
+                Was::Primary { held: was_held }
+            };
+            let undone = undo((from, pauses), to, &was);
             let put_back = if follows { Ok(()) } else { put_back(to, &settings) };
             match undone.and(put_back) {
                 Ok(()) => Err(format!("{problem}\nEverything is as it was before.")),
@@ -96,23 +107,49 @@ pub(crate) fn move_all(
     }
 }
 
+/// What the new server was.
+enum Was<'o> {
+    /// A replica of the server at this address.
+    Replica(&'o (String, u16)),
+    Primary {
+        held: bool,
+    },
+}
+
 /// Lets the old server's writes go on, if this tool has paused them, and makes the new one what it
-/// was: a primary that follows nobody, or a replica of this address.
-fn undo(
-    (from, pauses): (&Server, bool),
-    to: &Server,
-    followed: Option<&(String, u16)>,
-) -> Result<(), String> {
+/// was.
+fn undo((from, pauses): (&Server, bool), to: &Server, was: &Was<'_>) -> Result<(), String> {
     // The old connections may wait for replies that never come.
     let unpause = |mut from: Server| from.call(&["CLIENT", "UNPAUSE"]).map(drop);
     let unpaused = if pauses { from.again().and_then(unpause) } else { Ok(()) };
-    let port = followed.map(|(_, port)| port.to_string());
-    let words = match (followed, &port) {
-        (Some((host, _)), Some(port)) => ["REPLICAOF", host, port],
-        _ => ["REPLICAOF", "NO", "ONE"],
-    };
-    let freed = to.again().and_then(|mut to| to.call(&words).map(drop));
-    unpaused.and(freed)
+    let freed = to.again().and_then(|mut to| match was {
+        Was::Replica((host, port)) => to.call(&["REPLICAOF", host, &port.to_string()]),
+        Was::Primary { held } => {
+            if *held {
+                to.call(&["CLIENT", "PAUSE", &LONG_PAUSE.as_millis().to_string(), "WRITE"])?;
+            }
+            to.call(&["REPLICAOF", "NO", "ONE"])
+        }
+    });
+    unpaused.and(freed.map(drop))
+}
+
+/// Lets clients write to the new server, should somebody have paused it while it was a replica.
+fn let_write(to: &mut Server) -> Result<(), String> {
+    let mut writes = to.writes()?;
+    if matches!(writes, Writes::Held) {
+        to.call(&["CLIENT", "UNPAUSE"])?;
+        writes = to.writes()?;
+    }
+    match writes {
+        Writes::Taken => Ok(()),
+        Writes::Held => Err("the data has moved, but the new server holds writes".to_owned()),
+        // It may be waiting for its replica, which the old server is going to be.
+        Writes::Unknown(answer) => {
+            say(&format!("note the new server answers to a write: {answer}"));
+            Ok(())
+        }
+    }
 }
 
 /// Gives the new server the settings back with which it has followed.
@@ -322,10 +359,11 @@ fn promote(to: &mut Server) -> Result<(), String> {
 /// Takes the steps that an earlier move has left out.
 pub(crate) fn finish(
     from: &mut Server,
-    to: &Server,
+    to: &mut Server,
     options: &Options,
     missing: Missing,
 ) -> Result<(), String> {
+    let_write(to)?;
     match missing {
         Missing::Turn => after(from, to, options)?,
         Missing::Unpause => {
