@@ -645,7 +645,7 @@ fn an_old_server_that_does_not_tell_whether_its_replicas_take_writes_loses_none(
     let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
     for from in [Target::Reference, Target::Dunlin] {
         for (rights, ends, answer) in
-            [("-config|get", Some(0), &b"READONLY"[..]), ("-config|get -config|set", Some(1), b"")]
+            [("-config|get", Some(0), &b"READONLY"[..]), ("-config|get -config|set", Some(4), b"")]
         {
             let old = Server::start(from, &options).unwrap();
             let new = Server::start(Target::Dunlin, &options).unwrap();
@@ -820,15 +820,19 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
     }
     let old = Server::start(Target::Reference, &[]).unwrap();
     for (server, part) in [(&old, "old"), (&new, "new")] {
-        let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync -unlink";
+        let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync -unlink -config|set";
         assert_eq!(said(&mut server.connect().unwrap(), rule), "OK");
         let mut urls = [url(&old), url(&new)];
         let own = usize::from(part == "new");
         urls[own] = urls[own].replace("redis://", "redis://ann:pw@");
         let (code, text) = move_all(&urls[0], &urls[1], &["--check"]);
         assert_eq!(code, Some(3), "{text}");
-        for name in ["REPLICAOF: User ann has no permissions", "PSYNC: User ann has no", "UNLINK: "]
-        {
+        for name in [
+            "REPLICAOF: User ann has no permissions",
+            "PSYNC: User ann has no",
+            "UNLINK: ",
+            "CONFIG SET: ",
+        ] {
             let told = format!("STOP the {part} server does not allow {name}");
             assert!(text.contains(&told), "{told}: {text}");
         }

@@ -245,6 +245,8 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
     ];
     let mut new = vec![
         &["REPLICAOF", "NO", "ONE"][..],
+        &["CONFIG", "GET", "masterauth"],
+        &["CONFIG", "SET", "masterauth", ""],
         &["CLIENT", "PAUSE", "1", "WRITE"],
         &["CLIENT", "UNPAUSE"],
         &["UNLINK", PROBE_KEY],

@@ -31,6 +31,7 @@ use lab::targets::Interrupt;
 use options::{Options, USAGE};
 use print::say;
 use server::{NAME, Server};
+use steps::Failure;
 
 /// The exit code after a failure: everything is as it was before.
 const FAILED: u8 = 1;
@@ -38,6 +39,8 @@ const FAILED: u8 = 1;
 const MISTAKE: u8 = 2;
 /// The exit code when something stands in the way.
 const PREVENTED: u8 = 3;
+/// The exit code when the new server leads, and a last step is missing.
+const UNFINISHED: u8 = 4;
 
 /// How often others of this tool are looked for again, and the pause in between.
 const LOOKS_FOR_OTHERS: usize = 10;
@@ -58,14 +61,18 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     match carry_out(&options) {
         Ok(code) => code,
-        Err(problem) => {
+        Err(Failure::Unmoved(problem)) => {
             complain(&problem);
             ExitCode::from(FAILED)
+        }
+        Err(Failure::Unfinished(problem)) => {
+            complain(&problem);
+            ExitCode::from(UNFINISHED)
         }
     }
 }
 
-fn carry_out(options: &Options) -> Result<ExitCode, String> {
+fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
     let mut from = Server::open("the old server", &options.from)?;
     let mut to = Server::open("the new server", &options.to)?;
     say(&format!("from {}, {}", from.name(), from.product()?));
@@ -89,7 +96,7 @@ fn carry_out(options: &Options) -> Result<ExitCode, String> {
         }
         // An interrupt would leave a step out again.
         let _catches = interrupts()?;
-        steps::finish(&mut from, &mut to, options, missing)?;
+        steps::finish(&mut from, &mut to, options, missing).map_err(Failure::Unfinished)?;
         return Ok(ExitCode::SUCCESS);
     }
     let findings = check::all(&mut from, &mut to, options)?;

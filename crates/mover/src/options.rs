@@ -31,7 +31,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
                       server
 
 The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, which leaves
-everything as it was, 2 if an option is wrong, and 3 if something stands in the way.
+everything as it was, 2 if an option is wrong, 3 if something stands in the way, and 4 if the new server
+leads, or may lead, and a last step is missing: the same command, given again, takes it.
 ";
 
 /// What becomes of the old server.

@@ -40,6 +40,21 @@ const PATIENCE_OF_LINK: Duration = Duration::from_secs(10);
 /// long because a write would be lost that the old server takes after the promotion. If nobody ends
 /// it, since this tool was killed there, the next one does ([`crate::resume`]).
 const LONG_PAUSE: Duration = Duration::from_secs(3600);
+const STAYS_PAUSED: &str = "the old server stays paused for an hour";
+
+/// Where a move has failed.
+pub(crate) enum Failure {
+    /// Before the promotion.
+    Unmoved(String),
+    /// After it, or where nobody knows that: a last step is missing.
+    Unfinished(String),
+}
+
+impl From<String> for Failure {
+    fn from(problem: String) -> Failure {
+        Failure::Unmoved(problem)
+    }
+}
 
 /// Moves everything.
 pub(crate) fn move_all(
@@ -47,7 +62,7 @@ pub(crate) fn move_all(
     to: &mut Server,
     options: &Options,
     interrupt: &Interrupt,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     if matches!(from.writes()?, Writes::Held) {
         // An earlier move that was killed right before the promotion has left that for an hour.
         from.call(&["CLIENT", "UNPAUSE"])?;
@@ -67,15 +82,16 @@ pub(crate) fn move_all(
     };
     let compared = begin(to).and_then(|()| compare_all(from, to, options, interrupt));
     let pauses = compared.is_ok();
-    let result =
-        compared.and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
+    let result = compared
+        .map_err(Failure::Unmoved)
+        .and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
     match result {
         Ok(held) => {
             let taken = let_write(to);
             let turned = after(from, to, options);
             // They are of no use to a primary.
             let put_back = put_back(to, &settings);
-            turned.and(taken)?;
+            turned.and(taken).map_err(Failure::Unfinished)?;
             say(&format!(
                 "done in {:.1} s; writes were held for {} ms",
                 begun.elapsed().as_secs_f64(),
@@ -91,7 +107,8 @@ pub(crate) fn move_all(
             }
             Ok(())
         }
-        Err(problem) => {
+        Err(unfinished @ Failure::Unfinished(_)) => Err(unfinished),
+        Err(Failure::Unmoved(problem)) => {
             let was = if follows {
                 Was::Replica(&options.seen_from)
             } else {
@@ -99,10 +116,11 @@ pub(crate) fn move_all(
             };
             let undone = undo((from, pauses), to, &was);
             let put_back = if follows { Ok(()) } else { put_back(to, &settings) };
-            match undone.and(put_back) {
-                Ok(()) => Err(format!("{problem}\nEverything is as it was before.")),
-                Err(other) => Err(format!("{problem}\nThis could not be put back: {other}")),
-            }
+            let outcome = match undone.and(put_back) {
+                Ok(()) => "Everything is as it was before.".to_owned(),
+                Err(other) => format!("This could not be put back: {other}"),
+            };
+            Err(Failure::Unmoved(format!("{problem}\n{outcome}")))
         }
     }
 }
@@ -300,9 +318,9 @@ fn change_over(
     options: &Options,
     comparison: &Comparison,
     interrupt: &Interrupt,
-) -> Result<Duration, String> {
+) -> Result<Duration, Failure> {
     if interrupt.is_set() {
-        return Err("interrupted".to_owned());
+        return Err("interrupted".to_owned().into());
     }
     let limit = options.pause.as_millis().to_string();
     let begun = Instant::now();
@@ -311,7 +329,9 @@ fn change_over(
     let is_late = || begun.elapsed() * 2 > options.pause;
     Written::by(from)?.wait_for(to, &is_late)?;
     if comparison.is_outdated(from)? {
-        return Err("the new server has got all data once more, which is not compared".to_owned());
+        return Err("the new server has got all data once more, which is not compared"
+            .to_owned()
+            .into());
     }
     let in_time = || match is_late() {
         true => Err("the comparison takes too long while writes are held".to_owned()),
@@ -328,16 +348,16 @@ fn change_over(
         }
     }
     if let Some(problem) = problem {
-        return Err(format!("the servers differ: {problem}"));
+        return Err(format!("the servers differ: {problem}").into());
     }
     if is_late() || interrupt.is_set() {
-        return Err("writes were held for too long, or somebody has interrupted".to_owned());
+        return Err("writes were held for too long, or somebody has interrupted".to_owned().into());
     }
     // From here on a write at the old server would be lost, so its pause must not end by itself.
     let long = LONG_PAUSE.as_millis().to_string();
     from.call(&["CLIENT", "PAUSE", &long, "WRITE"])?;
     if begun.elapsed() >= options.pause {
-        return Err("the pause of writes may have ended too early".to_owned());
+        return Err("the pause of writes may have ended too early".to_owned().into());
     }
     // Somebody else may have ended the first one, and clients may have written before this one.
     Written::by(from)?.wait_for(to, &|| begun.elapsed() >= options.pause)?;
@@ -346,13 +366,20 @@ fn change_over(
     Ok(begun.elapsed())
 }
 
-/// Makes the new server a primary. When the reply is lost, its role tells.
-fn promote(to: &mut Server) -> Result<(), String> {
+/// Makes the new server a primary. When the reply is lost, its role tells. Where nobody knows that,
+/// the old one must not take writes.
+fn promote(to: &mut Server) -> Result<(), Failure> {
     let Err(problem) = to.call(&["REPLICAOF", "NO", "ONE"]) else { return Ok(()) };
-    *to = to.again().map_err(|other| format!("{problem}; {other}"))?;
-    match to.info("replication")?.get("role") {
+    let unknown = |other: String| {
+        Failure::Unfinished(format!(
+            "{problem}; {other}\nNobody knows whether the new server leads: {STAYS_PAUSED}, and the \
+             same command, given again, finds that out"
+        ))
+    };
+    *to = to.again().map_err(unknown)?;
+    match to.info("replication").map_err(unknown)?.get("role") {
         Some(role) if role == "master" => Ok(()),
-        _ => Err(problem),
+        _ => Err(problem.into()),
     }
 }
 
@@ -382,9 +409,8 @@ pub(crate) fn finish(
 
 /// What becomes of the old server. It takes no write any more, whatever fails here.
 fn after(from: &mut Server, to: &Server, options: &Options) -> Result<(), String> {
-    let stays = "the old server stays paused for an hour";
     if options.after == After::Paused {
-        say(&format!("{stays}; SHUTDOWN ends it, and CLIENT UNPAUSE lets it write again"));
+        say(&format!("{STAYS_PAUSED}; SHUTDOWN ends it, and CLIENT UNPAUSE lets it write again"));
         return Ok(());
     }
     let turned = turn(from, to, options).or_else(|_| {
@@ -392,7 +418,7 @@ fn after(from: &mut Server, to: &Server, options: &Options) -> Result<(), String
         turn(from, to, options)
     });
     turned.map_err(|problem| {
-        format!("the data has moved, but the old server is no replica: {problem}\n{stays}")
+        format!("the data has moved, but the old server is no replica: {problem}\n{STAYS_PAUSED}")
     })
 }
 
