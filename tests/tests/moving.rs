@@ -641,6 +641,42 @@ fn the_way_back_to_a_server_that_was_left_paused_ends_with_one_that_takes_writes
 }
 
 #[test]
+fn nobody_writes_to_the_new_server_while_it_follows() {
+    for to in [Target::Dunlin, Target::Reference] {
+        for follows in [false, true] {
+            let old =
+                Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+            let new = Server::start(to, &[("replica-read-only", "no")]).unwrap();
+            let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+            first.call_text("SET k v").unwrap();
+            let way = Proxy::start(old.port()).unwrap();
+            if follows {
+                follow(&new, way.port()).unwrap();
+                catch_up(&old, &new).unwrap();
+                way.refuse(true);
+                way.cut();
+                wait_for("the link breaks", || {
+                    said(&mut second, "INFO replication").contains("master_link_status:down")
+                });
+            } else {
+                way.hold(true);
+            }
+            let child =
+                begin_in_vain(&url(&old), &url(&new), &format!("127.0.0.1:{}", way.port()), &[]);
+            let reply = said(&mut second, "SET k other");
+            assert!(reply.starts_with("READONLY"), "{to:?} {follows}: {reply}");
+            way.refuse(false);
+            way.hold(false);
+            let (code, text) = ended(child);
+            assert_eq!(code, Some(0), "{text}");
+            assert_eq!(said(&mut second, "GET k"), "v");
+            let setting = second.call_text("CONFIG GET replica-read-only").unwrap();
+            assert_eq!(setting.elements().unwrap()[1].text(), Some(&b"no"[..]), "as it was");
+        }
+    }
+}
+
+#[test]
 fn an_old_server_that_does_not_tell_whether_its_replicas_take_writes_loses_none() {
     let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
     for from in [Target::Reference, Target::Dunlin] {

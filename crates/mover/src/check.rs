@@ -172,6 +172,9 @@ fn parts(
     if options.after == After::Replica && from.setting("replica-read-only") == "no" {
         found.note("replica-read-only becomes 'yes' at the old server, so that it refuses writes");
     }
+    if to.setting("replica-read-only") == "no" {
+        found.note("replica-read-only is 'yes' at the new server while it follows");
+    }
     let sizes = to.sizes()?;
     let keys: u64 = sizes.values().sum();
     let name = name_of_data(&there);

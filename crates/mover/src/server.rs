@@ -8,8 +8,9 @@ use lab::load::Address;
 use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use resp::client::{Value, encode_command};
 
-/// What a replica goes by when it connects to its primary.
-pub(crate) const LINK_SETTINGS: [&str; 3] = ["masterauth", "masteruser", "tls-replication"];
+/// What a replica goes by when it connects to its primary, and when clients write to it.
+pub(crate) const REPLICA_SETTINGS: [&str; 4] =
+    ["masterauth", "masteruser", "tls-replication", "replica-read-only"];
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a write may take where writes are not held.
@@ -253,12 +254,13 @@ impl Server {
         self.settings(name).remove(name).unwrap_or_default()
     }
 
-    /// What it has of [`LINK_SETTINGS`], as far as it tells.
-    pub(crate) fn link_settings(&mut self) -> [Option<String>; 3] {
-        LINK_SETTINGS.map(|name| self.settings(name).remove(name))
+    /// What it has of [`REPLICA_SETTINGS`], as far as it tells.
+    pub(crate) fn replica_settings(&mut self) -> [Option<String>; 4] {
+        REPLICA_SETTINGS.map(|name| self.settings(name).remove(name))
     }
 
-    /// Makes it a replica of a server with this address, which needs these credentials.
+    /// Makes it a replica, which refuses writes, of a server with this address, which needs these
+    /// credentials.
     pub(crate) fn follow(
         &mut self,
         (host, port): &(String, u16),
@@ -267,13 +269,14 @@ impl Server {
         // The link is encrypted if this tool's own connections to that server are. A password that
         // is of another time is in the way as much as one that is missing.
         let encrypted = if address.encryption.is_some() { "yes" } else { "no" };
-        let present = self.link_settings();
+        let present = self.replica_settings();
         let wanted = [
             address.password.as_deref().unwrap_or(""),
             address.user.as_deref().unwrap_or(""),
             encrypted,
+            "yes",
         ];
-        for ((name, present), wanted) in LINK_SETTINGS.iter().zip(present).zip(wanted) {
+        for ((name, present), wanted) in REPLICA_SETTINGS.iter().zip(present).zip(wanted) {
             let is_so = match present {
                 Some(present) => present == wanted,
                 // It cannot be asked, or knows no TLS.
@@ -284,6 +287,16 @@ impl Server {
             }
         }
         self.call(&["REPLICAOF", host, &port.to_string()]).map(drop)
+    }
+
+    /// Lets it refuse writes while it is a replica. It would take them otherwise, and lose them with
+    /// its next copy.
+    pub(crate) fn refuse_writes(&mut self) -> Result<(), String> {
+        // Nobody knows what one has that does not show it.
+        if self.setting("replica-read-only") == "yes" {
+            return Ok(());
+        }
+        self.call(&["CONFIG", "SET", "replica-read-only", "yes"]).map(drop)
     }
 
     /// How many keys each database has.

@@ -16,7 +16,7 @@ use crate::compare::{Comparison, copies};
 use crate::options::{After, Options};
 use crate::print::say;
 use crate::resume::Missing;
-use crate::server::{Info, LINK_SETTINGS, Server, Writes, is_up, number};
+use crate::server::{Info, REPLICA_SETTINGS, Server, Writes, is_up, number};
 
 /// The pause between two looks at the copy.
 const LOOK: Duration = Duration::from_millis(200);
@@ -68,12 +68,14 @@ pub(crate) fn move_all(
         from.call(&["CLIENT", "UNPAUSE"])?;
         say("writes were held at the old server: they go on until this move holds them");
     }
-    let settings = to.link_settings();
+    let settings = to.replica_settings();
     let begun = Instant::now();
     let follows = check::follows(&to.info("replication")?, &options.seen_from);
     let was_held = matches!(to.writes()?, Writes::Held);
     let begin = |to: &mut Server| {
-        if !follows {
+        if follows {
+            to.refuse_writes()?;
+        } else {
             to.follow(&options.seen_from, &from.address)?;
         }
         // A pause of its own, as `--after paused` leaves it, would hold the stream back, and later
@@ -115,8 +117,7 @@ pub(crate) fn move_all(
                 Was::Primary { held: was_held }
             };
             let undone = undo((from, pauses), to, &was);
-            let put_back = if follows { Ok(()) } else { put_back(to, &settings) };
-            let outcome = match undone.and(put_back) {
+            let outcome = match undone.and(put_back(to, &settings)) {
                 Ok(()) => "Everything is as it was before.".to_owned(),
                 Err(other) => format!("This could not be put back: {other}"),
             };
@@ -171,10 +172,10 @@ fn let_write(to: &mut Server) -> Result<(), String> {
 }
 
 /// Gives the new server the settings back with which it has followed.
-fn put_back(to: &Server, settings: &[Option<String>; 3]) -> Result<(), String> {
+fn put_back(to: &Server, settings: &[Option<String>; 4]) -> Result<(), String> {
     let mut to = to.again()?;
-    let present = to.link_settings();
-    for ((name, value), present) in LINK_SETTINGS.iter().zip(settings).zip(&present) {
+    let present = to.replica_settings();
+    for ((name, value), present) in REPLICA_SETTINGS.iter().zip(settings).zip(&present) {
         // A server that has refused to be asked has not been changed either.
         if let Some(value) = value
             && Some(value) != present.as_ref()
@@ -394,7 +395,7 @@ pub(crate) fn finish(
     match missing {
         Missing::Turn => after(from, to, options)?,
         Missing::Unpause => {
-            refuse_writes(from)?;
+            from.refuse_writes()?;
             from.call(&["CLIENT", "UNPAUSE"])?;
             say("the old server is a replica of the new one: nothing is missing");
         }
@@ -424,19 +425,8 @@ fn after(from: &mut Server, to: &Server, options: &Options) -> Result<(), String
 
 /// Makes the old server a replica, and lets the writes go on that it holds: it refuses them.
 fn turn(from: &mut Server, to: &Server, options: &Options) -> Result<(), String> {
-    refuse_writes(from)?;
     from.follow(&options.seen_to, &to.address)?;
     from.call(&["CLIENT", "UNPAUSE"]).map(drop)
-}
-
-/// Lets a server refuse writes as soon as it is a replica. It would take them otherwise, and lose
-/// them with its next copy.
-fn refuse_writes(server: &mut Server) -> Result<(), String> {
-    // Nobody knows what one has that does not show it.
-    if server.setting("replica-read-only") == "yes" {
-        return Ok(());
-    }
-    server.call(&["CONFIG", "SET", "replica-read-only", "yes"]).map(drop)
 }
 
 /// Tells whether the old server follows the new one, after a while at most.
