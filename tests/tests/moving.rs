@@ -394,7 +394,7 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
         assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("the old server is a replica of the new one"), "{text}");
+        assert!(text.contains("the old server has become a replica already"), "{text}");
         // Without a pause nobody has ended in between: the old server may have what others lack.
         assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
         assert_eq!(said(&mut first, "SET k v"), "OK", "its writes go on");
@@ -637,6 +637,26 @@ fn the_way_back_to_a_server_that_was_left_paused_ends_with_one_that_takes_writes
         let Received::Reply(reply) = first.receive().unwrap() else { panic!("closed") };
         assert_eq!(reply.text(), Some(&b"OK"[..]));
         wait_for("the other one follows", || said(&mut second, "GET k") == "x");
+    }
+}
+
+#[test]
+fn an_old_server_that_follows_another_one_than_the_new_one_is_no_way_back() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let [old, new, third] = [from, Target::Dunlin, Target::Reference]
+            .map(|target| Server::start(target, &options).unwrap());
+        old.connect().unwrap().call_text("SET k v").unwrap();
+        third.connect().unwrap().call_text("SET other data").unwrap();
+        let place = format!("127.0.0.1:{}", third.port());
+        let rest = ["--yes", "--to-address", &place];
+        let (code, text) = move_all(&url(&old), &url(&new), &rest);
+        assert_eq!(code, Some(4), "{from:?}: {text}");
+        assert!(text.contains("follows another one than the new one"), "{text}");
+        // Nor is nothing missing when the command is given again.
+        let (code, text) = move_all(&url(&old), &url(&new), &rest);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        assert_eq!(said(&mut new.connect().unwrap(), "GET k"), "v");
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use crate::options::{After, Options};
 use crate::server::{Info, PROBE_KEY, Server, Writes, number, text};
+use lab::load::Address;
 use resp::client::Value;
 
 /// Something that the user should know.
@@ -90,7 +91,7 @@ pub(crate) fn all(
 ) -> Result<Vec<Finding>, String> {
     let mut findings = Findings(Vec::new());
     parts(from, to, options, &mut findings)?;
-    addresses(from, to, options, &mut findings);
+    addresses(options, &mut findings);
     commands(from, to, options, &mut findings);
     sentinels(from, to, &mut findings);
     if let Some(problem) = unreadable(from, to)? {
@@ -197,6 +198,12 @@ pub(crate) fn follows(replication: &Info, (host, port): &(String, u16)) -> bool 
     is("role", "slave") && is("master_host", host) && is("master_port", &port.to_string())
 }
 
+/// Whether two servers are in the same stream, by their INFO.
+pub(crate) fn are_of_one_stream(one: &Info, other: &Info) -> bool {
+    let name = one.get("master_replid");
+    name.is_some() && name == other.get("master_replid")
+}
+
 /// Whether a server has left the stream of another one, by their INFO.
 pub(crate) fn is_promoted_from(new: &Info, old: &Info) -> bool {
     let name = old.get("master_replid");
@@ -215,18 +222,27 @@ fn major(version: &str) -> u32 {
 }
 
 /// Where the servers look for each other: an address of this machine is another server there.
-fn addresses(from: &Server, to: &Server, options: &Options, found: &mut Findings) {
-    if is_loopback(&from.address.host) && is_loopback(&to.address.host) {
+fn addresses(options: &Options, found: &mut Findings) {
+    let own = |address: &Address| (address.host.clone(), address.port);
+    let (from, to) = (own(&options.from), own(&options.to));
+    if is_loopback(&from.0) && is_loopback(&to.0) {
         return;
     }
-    for (part, option, (host, port)) in
-        [("new", "--from-address", &options.seen_from), ("old", "--to-address", &options.seen_to)]
-    {
-        if is_loopback(host) {
-            found.note(format!(
-                "the {part} server looks for the other one at {host}:{port}, on its own machine: \
-                 {option} says another address"
-            ));
+    let mut looks = vec![("new", "--from-address", &options.seen_from, from)];
+    if options.after == After::Replica {
+        looks.push(("old", "--to-address", &options.seen_to, to));
+    }
+    for (part, option, seen, own) in looks {
+        let (host, port) = seen;
+        let text =
+            format!("the {part} server looks for the other one at {host}:{port}, on its own");
+        // There may be a tunnel to it, of which the user knows.
+        match is_loopback(host) {
+            true if *seen == own => {
+                found.stop(format!("{text} machine: {option} says another address"));
+            }
+            true => found.note(format!("{text} machine")),
+            false => {}
         }
     }
 }
@@ -430,5 +446,30 @@ fn settings(from: &mut Server, to: &mut Server, found: &mut Findings) {
         {
             found.note(format!("{name} is '{old}' at the old server, and '{new}' at the new one"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_is_told_before_another_machine_looks_for_it() {
+        let found = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let options = Options::parse(&words).expect("it is right");
+            let mut found = Findings(Vec::new());
+            addresses(&options, &mut found);
+            found.0.into_iter().map(|own| own.prevents).collect::<Vec<_>>()
+        };
+        assert_eq!(found("--from redis://127.0.0.1:1 --to redis://localhost:2"), []);
+        assert_eq!(found("--from redis://old --to redis://new"), []);
+        assert_eq!(found("--from redis://localhost --to redis://new"), [true]);
+        assert_eq!(found("--from redis://old --to redis://[::1]"), [true]);
+        assert_eq!(found("--from redis://old --to redis://[::1] --after paused"), []);
+        let tunnel = "--from redis://localhost --to redis://new --from-address localhost:7000";
+        assert_eq!(found(tunnel), [false], "the user says so");
+        let named = "--from redis://localhost --to redis://new --from-address old:6379";
+        assert_eq!(found(named), []);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::check;
 use crate::options::Options;
-use crate::server::{Info, Server, Writes, number};
+use crate::server::{Info, Server, Writes, is_up, number};
 
 /// What is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,10 @@ pub(crate) fn missing(
     }
     // A replica refuses writes whether it holds them or not, so nobody can see that.
     if check::follows(&old, &options.seen_to) {
+        if is_up(&old) && !check::are_of_one_stream(&old, &new) {
+            // The same address is another server for it.
+            return Ok(None);
+        }
         return Ok(Some(Missing::Unpause));
     }
     if !leads(&old) || !check::is_promoted_from(&new, &old) {

@@ -105,7 +105,7 @@ pub(crate) fn move_all(
                 say(&format!("note settings of a replica are left over: {problem}"));
             }
             if options.after == After::Replica {
-                tell_of_link(from);
+                tell_of_link(from, to).map_err(Failure::Unfinished)?;
             }
             Ok(())
         }
@@ -397,15 +397,14 @@ pub(crate) fn finish(
         Missing::Unpause => {
             from.refuse_writes()?;
             from.call(&["CLIENT", "UNPAUSE"])?;
-            say("the old server is a replica of the new one: nothing is missing");
+            say("the old server has become a replica already");
         }
     }
     say(&format!("clients connect to {} from now on", to.name()));
     match missing {
-        Missing::Turn if options.after == After::Replica => tell_of_link(from),
-        _ => {}
+        Missing::Turn if options.after == After::Paused => Ok(()),
+        _ => tell_of_link(from, to),
     }
-    Ok(())
 }
 
 /// What becomes of the old server. It takes no write any more, whatever fails here.
@@ -429,8 +428,9 @@ fn turn(from: &mut Server, to: &Server, options: &Options) -> Result<(), String>
     from.call(&["CLIENT", "UNPAUSE"]).map(drop)
 }
 
-/// Tells whether the old server follows the new one, after a while at most.
-fn tell_of_link(from: &mut Server) {
+/// Tells whether the old server follows the new one, after a while at most. Fails if it follows
+/// another one, which it sees under the same address.
+fn tell_of_link(from: &mut Server, to: &mut Server) -> Result<(), String> {
     let begun = Instant::now();
     let trouble = loop {
         let state = match from.info("replication") {
@@ -438,8 +438,17 @@ fn tell_of_link(from: &mut Server) {
             Err(problem) => break problem,
         };
         if is_up(&state) {
-            let way_back = "a move in the other direction is the way back";
-            return say(&format!("the old server follows the new one: {way_back}"));
+            if !check::are_of_one_stream(&state, &to.info("replication")?) {
+                return Err(format!(
+                    "the data has moved, but the old server follows another one than the new one, \
+                     and has its data: REPLICAOF there names {}, as the old server sees it",
+                    to.name()
+                ));
+            }
+            say(
+                "the old server follows the new one: a move in the other direction is the way back",
+            );
+            return Ok(());
         }
         if begun.elapsed() >= PATIENCE_OF_LINK {
             let trouble = state.get("master_link_trouble").cloned();
@@ -448,4 +457,5 @@ fn tell_of_link(from: &mut Server) {
         sleep(LOOK);
     };
     say(&format!("note the old server does not follow the new one yet: {trouble}"));
+    Ok(())
 }
