@@ -234,6 +234,8 @@ const VALUES: &[&str] = &[
     "ZADD zset 1 a 2.5 b",
     "XADD stream 1-1 f v",
     "XGROUP CREATE stream group 0",
+    "XGROUP CREATE stream taken 0",
+    "XREADGROUP GROUP taken owner STREAMS stream >",
     "SELECT 5",
     "SET five 5",
 ];
@@ -294,8 +296,24 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
         "ZADD large-zset 1300 m1300",
         r#""large-zset" of database 0 (value)"#,
     ),
-    ("XSETID stream 5-1", "XSETID stream 1-1", r#""stream" of database 0 (last id)"#),
+    ("XSETID stream 5-1", "XSETID stream 1-1", r#""stream" of database 0 (last id, or counters)"#),
+    (
+        "XSETID stream 1-1 ENTRIESADDED 9 MAXDELETEDID 0-0",
+        "XSETID stream 1-1 ENTRIESADDED 1 MAXDELETEDID 0-0",
+        r#""stream" of database 0 (last id, or counters)"#,
+    ),
+    (
+        "XCLAIM stream taken other 0 1-1 JUSTID",
+        "XCLAIM stream taken owner 0 1-1 JUSTID",
+        r#""stream" of database 0 (pending entries)"#,
+    ),
     ("XDEL large-stream 900-1", "DEL large-stream", r#""large-stream" of database 0 (length)"#),
+    // Nothing takes that back.
+    (
+        "XSETID stream 1-1 ENTRIESADDED 1 MAXDELETEDID 0-7",
+        "PING",
+        r#""stream" of database 0 (last id, or counters)"#,
+    ),
 ];
 
 #[test]
@@ -342,6 +360,27 @@ fn what_differs_is_found_before_the_promotion() {
         assert_eq!(said(&mut first, "SET more data"), "OK", "its writes go on");
         assert!(said(&mut second, "INFO replication").contains("role:slave"));
     }
+}
+
+#[test]
+fn what_replicas_of_redis_do_not_hear_of_consumers_is_in_nobodys_way() {
+    let old = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let new = Server::start(Target::Dunlin, &[]).unwrap();
+    let mut first = old.connect().unwrap();
+    for line in ["XADD stream 1-1 f v", "XGROUP CREATE stream group 0"] {
+        assert!(!first.call_text(line).unwrap().is_error(), "{line}");
+    }
+    follow(&new, old.port()).unwrap();
+    catch_up(&old, &new).unwrap();
+    for line in [
+        "XREADGROUP GROUP group one STREAMS stream >",
+        "XREADGROUP GROUP group one STREAMS stream 0",
+        "XREADGROUP GROUP group idle STREAMS stream >",
+    ] {
+        assert!(!first.call_text(line).unwrap().is_error(), "{line}");
+    }
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
 }
 
 #[test]

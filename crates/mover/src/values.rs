@@ -26,6 +26,7 @@ pub(crate) type Difference = &'static str;
 /// A server has answered with an error, so nobody knows.
 const REFUSED: Difference = "a server refuses to show it";
 const VALUE: Difference = "value";
+const GROUPS: Difference = "consumer groups";
 
 /// Whether a value is the same, of a key, with its length, by pieces of so many elements.
 type ComparePieces = fn(&mut Pair<'_>, &[u8], (i64, i64)) -> Result<bool, String>;
@@ -386,23 +387,54 @@ impl<'s> Pair<'s> {
         for (place, key) in keys.iter().enumerate() {
             let is_stream = kinds[place].is_some_and(|kind| kind.name == b"stream");
             if is_stream && found[place].is_none() {
-                parts.push((place, Part { seen: groups, name: "consumer groups" }));
+                parts.push((place, Part { seen: groups, name: GROUPS }));
                 commands.push(command(&[b"XINFO", b"GROUPS", key]));
-                parts.push((place, Part { seen: last_id, name: "last id" }));
+                parts.push((place, Part { seen: counters, name: "last id, or counters" }));
                 commands.push(command(&[b"XINFO", b"STREAM", key]));
             }
         }
         let (one, other) = self.ask(commands)?;
+        let mut with_groups = Vec::new();
         for ((place, Part { seen, name }), (one, other)) in
             parts.into_iter().zip(one.into_iter().zip(other))
         {
             if has_failed(&one, &other) {
                 found[place] = Some(REFUSED);
-            } else if seen(one) != seen(other) {
+                continue;
+            }
+            if name == GROUPS {
+                with_groups.push((place, names_of_groups(&one)));
+            }
+            if seen(one) != seen(other) {
                 found[place] = Some(name);
             }
         }
+        for (place, names) in with_groups {
+            for name in names {
+                if found[place].is_none() && !self.has_same_pending(&keys[place], &name)? {
+                    found[place] = Some("pending entries");
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Whether a group has given the same entries to the same consumers. How often and when is not
+    /// compared: a consumer that reads its entries again changes that, and replicas of Redis do not
+    /// hear of it, nor of a consumer that has got nothing yet.
+    fn has_same_pending(&mut self, key: &[u8], group: &[u8]) -> Result<bool, String> {
+        let count = PIECE.to_string();
+        let mut first = b"-".to_vec();
+        loop {
+            (self.go_on)()?;
+            let asked = command(&[b"XPENDING", key, group, &first, b"+", count.as_bytes()]);
+            let (one, other) = self.ask(vec![asked])?;
+            if has_failed(&one[0], &other[0]) || owners(&one[0]) != owners(&other[0]) {
+                return Ok(false);
+            }
+            let Some((last, _)) = owners(&one[0]).pop() else { return Ok(true) };
+            first = [b"(", &last[..]].concat();
+        }
     }
 
     /// Goes through a collection of the old server, and ends when `same` is not so of a page of
@@ -524,15 +556,36 @@ fn streams(pair: &mut Pair<'_>, key: &[u8], (_, piece): (i64, i64)) -> Result<bo
     }
 }
 
-/// The parts of groups that are the same at servers of all versions.
+/// The parts of groups that are the same at servers of all versions, and at replicas.
 fn groups(value: Value) -> Seen {
-    const FIELDS: [&[u8]; 4] = [b"name", b"consumers", b"pending", b"last-delivered-id"];
+    const FIELDS: [&[u8]; 3] = [b"name", b"pending", b"last-delivered-id"];
     let Value::Array(groups) = value else { return Seen(vec![value]) };
     Seen(groups.into_iter().map(|group| Value::Array(fields_of(group, &FIELDS))).collect())
 }
 
-fn last_id(value: Value) -> Seen {
-    Seen(fields_of(value, &[b"last-generated-id"]))
+fn names_of_groups(groups: &Value) -> Vec<Vec<u8>> {
+    let Value::Array(groups) = groups else { return Vec::new() };
+    let name =
+        |group: &Value| fields_of(group.clone(), &[b"name"]).pop()?.as_bytes().map(Vec::from);
+    groups.iter().filter_map(name).collect()
+}
+
+/// The ids of pending entries, with the names of the consumers that have got them.
+fn owners(pending: &Value) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Value::Array(entries) = pending else { return Vec::new() };
+    let owner = |entry: &Value| match entry {
+        Value::Array(words) => match &words[..] {
+            [id, consumer, ..] => Some((id.as_bytes()?.to_vec(), consumer.as_bytes()?.to_vec())),
+            _ => None,
+        },
+        _ => None,
+    };
+    entries.iter().filter_map(owner).collect()
+}
+
+/// What a stream counts: the id that comes next is greater than the last one.
+fn counters(value: Value) -> Seen {
+    Seen(fields_of(value, &[b"last-generated-id", b"entries-added", b"max-deleted-entry-id"]))
 }
 
 /// Fields that are wanted of a reply that has names and values in turn, with their names.
