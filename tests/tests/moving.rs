@@ -199,6 +199,17 @@ fn the_check_says_what_does_not_move() {
 }
 
 #[test]
+fn no_password_of_a_link_is_printed() {
+    let [old, new] = ["first-secret", "second-secret"].map(|password| {
+        let options = [("primaryauth", password), ("primaryuser", password)];
+        Server::start(Target::Valkey, &options).unwrap()
+    });
+    let (code, text) = move_all(&url(&old), &url(&new), &["--check"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
 fn an_interrupt_puts_everything_back() {
     let old = Server::start(Target::Reference, &[]).unwrap();
     let new = Server::start(Target::Dunlin, &[("masterauth", "before")]).unwrap();

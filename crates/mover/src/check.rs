@@ -62,8 +62,12 @@ const OF_THE_SERVER: &[&str] = &[
     "slave-",
 ];
 
-/// Settings whose values nobody is shown.
-const SECRETS: &[&str] = &["requirepass", "masterauth", "masteruser", "tls-key-file-pass"];
+/// What a server is asked for, and asks others for: it differs on purpose, under both names.
+const OF_LINKS: &[&str] =
+    &["requirepass", "masterauth", "masteruser", "primaryauth", "primaryuser"];
+
+/// Parts of the names of settings whose values nobody is shown.
+const SECRETS: &[&str] = &["auth", "pass", "secret"];
 
 /// So many digits of a history are enough to tell two of them apart.
 pub(crate) const LENGTH_OF_NAME: usize = 12;
@@ -431,7 +435,7 @@ fn settings(from: &mut Server, to: &mut Server, found: &mut Findings) {
         return found.note("CONFIG GET is not allowed: settings were not compared");
     }
     let concerns_data = |name: &&String| {
-        !OF_THE_SERVER.iter().any(|own| name.starts_with(own)) && !SECRETS.contains(&name.as_str())
+        !OF_THE_SERVER.iter().any(|own| name.starts_with(own)) && !OF_LINKS.contains(&name.as_str())
     };
     let names = || here.keys().filter(concerns_data);
     let unknown: Vec<&str> =
@@ -444,14 +448,33 @@ fn settings(from: &mut Server, to: &mut Server, found: &mut Findings) {
         if let (Some(old), Some(new)) = (here.get(name), there.get(name))
             && old != new
         {
+            if is_secret(name) {
+                found.note(format!("{name} is not the same at both servers"));
+                continue;
+            }
             found.note(format!("{name} is '{old}' at the old server, and '{new}' at the new one"));
         }
     }
 }
 
+/// Whether nobody is shown the value of a setting: a word of its name may end as "key" does, and
+/// "keyspace" does not.
+fn is_secret(name: &str) -> bool {
+    SECRETS.iter().any(|part| name.contains(part))
+        || name.split('-').any(|word| word.ends_with("key"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_secrets_are_known_by_their_names() {
+        for name in ["primaryauth", "tls-key-file-pass", "s3-secret", "s3-access-key", "apikey"] {
+            assert!(is_secret(name), "{name}");
+        }
+        assert!(!is_secret("notify-keyspace-events") && !is_secret("maxmemory-policy"));
+    }
 
     #[test]
     fn an_address_of_this_machine_is_told_before_another_machine_looks_for_it() {
