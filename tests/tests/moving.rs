@@ -395,6 +395,22 @@ fn what_replicas_of_redis_do_not_hear_of_consumers_is_in_nobodys_way() {
 }
 
 #[test]
+fn a_hash_whose_fields_have_all_expired_is_in_nobodys_way() {
+    let old = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let new = Server::start(Target::Reference, &[]).unwrap();
+    let mut first = old.connect().unwrap();
+    // It stays until somebody removes it.
+    for line in ["DEBUG SET-ACTIVE-EXPIRE 0", "HSET hash f v", "HPEXPIRE hash 100 FIELDS 1 f"] {
+        assert!(!first.call_text(line).unwrap().is_error(), "{line}");
+    }
+    wait_for("its fields expire", || said(&mut first, "HGET hash f") == "nil");
+    let mut second = new.connect().unwrap();
+    assert_eq!(said(&mut second, "DEBUG SET-ACTIVE-EXPIRE 0"), "OK");
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
 fn data_that_is_not_understood_is_told_to_who_moves_it() {
     let old = Server::start(Target::Reference, &[]).unwrap();
     let other = Server::start(Target::Reference, &[]).unwrap();
