@@ -923,6 +923,14 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
     assert_eq!(code, Some(0), "{text}");
     let hidden = Server::start(Target::Dunlin, &options).unwrap();
     checked(&old, &hidden, &["STOP the new server does not allow REPLICAOF"]);
+    let blind = Server::start(Target::Reference, &[]).unwrap();
+    let rule = "ACL SETUSER bob on >pw ~* &* +@all -client|list -acl";
+    assert_eq!(said(&mut blind.connect().unwrap(), rule), "OK");
+    let (code, text) =
+        move_all(&url(&blind).replace("redis://", "redis://bob:pw@"), &url(&new), &["--check"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("Sentinels and other moves would not be seen"), "{text}");
+    assert!(text.contains("note the old server does not tell what this user may do"), "{text}");
     // A user that may not.
     let rule = "ACL SETUSER bob on >pw ~* +@all -unlink";
     let bobs = Server::start(Target::Reference, &[]).unwrap();

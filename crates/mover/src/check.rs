@@ -283,6 +283,16 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
         new.extend([&["REPLCONF", "capa", "psync2"][..], &["PSYNC", "?", "-1"]]);
     }
     for (part, server, needed) in [("old", from, old), ("new", to, new)] {
+        if !server.tells_rights() {
+            found.note(format!(
+                "the {part} server does not tell what this user may do (ACL DRYRUN): a right that \
+                 is missing shows when it is needed"
+            ));
+        }
+        // Who sees no clients sees no Sentinel, and no other move either.
+        if let Err(reason) = server.call(&["CLIENT", "LIST"]) {
+            found.stop(format!("{reason}: Sentinels and other moves would not be seen"));
+        }
         for words in needed {
             if let Some(reason) = server.refuses(words) {
                 let name = name_of_command(words);

@@ -200,6 +200,12 @@ impl Server {
         list.lines().filter_map(address).collect()
     }
 
+    /// Whether it says what this tool's user may do.
+    pub(crate) fn tells_rights(&mut self) -> bool {
+        let Ok(user) = self.call(&["ACL", "WHOAMI"]) else { return false };
+        self.call(&["ACL", "DRYRUN", &text(&user), "PING"]).is_ok()
+    }
+
     /// Why it would not run this command for this tool's user, as far as it tells.
     pub(crate) fn refuses(&mut self, words: &[&str]) -> Option<String> {
         if let Ok(Value::Array(known)) = self.call(&["COMMAND", "INFO", words[0]])
