@@ -1,5 +1,6 @@
 //! What the user wants.
 
+use std::fs;
 use std::time::Duration;
 
 use lab::bench::redis_address;
@@ -14,6 +15,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
 
   --from URL          the old server, as redis://user:password@host:port; rediss:// encrypts
   --to URL            the new one; redis://127.0.0.1:6379 if not given
+  --from-password-file FILE, --to-password-file FILE   the password, which others of the machine could
+                      see in a URL
   --check             only says what will not move, and changes nothing
   --yes               does not ask
   --replace NAME      the new server may have data, which is lost: those of this name, as the check
@@ -72,6 +75,7 @@ impl Options {
         let (mut check_only, mut yes, mut replace) = (false, false, None);
         let mut compared = Compared::All;
         let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
+        let (mut from_password, mut to_password) = (None, None);
         let mut encryption = Encryption::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -86,6 +90,8 @@ impl Options {
                     match word.as_str() {
                         "--from" => from = Some(redis_address(value)?),
                         "--to" => to = redis_address(value)?,
+                        "--from-password-file" => from_password = Some(password(value)?),
+                        "--to-password-file" => to_password = Some(password(value)?),
                         "--from-address" => seen_from = Some(place(value)?),
                         "--to-address" => seen_to = Some(place(value)?),
                         "--after" if value == "replica" => after = After::Replica,
@@ -97,12 +103,21 @@ impl Options {
                             let seconds = seconds.ok_or("--pause takes whole seconds")?;
                             pause = Duration::from_secs(seconds);
                         }
-                        _ => return Err(format!("there is no option '{word} {value}'")),
+                        // The value may be a secret.
+                        _ => {
+                            let name = word.split('=').next().filter(|own| own.starts_with('-'));
+                            let name = name.unwrap_or("without a name");
+                            return Err(format!(
+                                "there is no option {name}, or not with this value"
+                            ));
+                        }
                     }
                 }
             }
         }
         let mut from: Address = from.ok_or("--from is missing")?;
+        from.password = from_password.or(from.password);
+        to.password = to_password.or(to.password);
         if [&from, &to].iter().any(|end| end.database != 0) {
             return Err("a move takes all databases: a URL names none".to_owned());
         }
@@ -139,6 +154,11 @@ fn name_of_data(word: Option<&String>) -> Result<String, String> {
     };
     let name = word.filter(is_name).ok_or("--replace takes the name that the check says")?;
     Ok(name.clone())
+}
+
+fn password(file: &str) -> Result<String, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn place(text: &str) -> Result<(String, u16), String> {
