@@ -228,6 +228,22 @@ fn passwords_are_read_from_files_and_not_repeated() {
 }
 
 #[test]
+fn a_copy_that_never_begins_is_not_waited_for() {
+    let old = Server::start(Target::Reference, &[]).unwrap();
+    for to in [Target::Dunlin, Target::Valkey] {
+        let new = Server::start(to, &[]).unwrap();
+        let place = format!("127.0.0.1:{}", tests::server::free_port().unwrap());
+        let valkey = Server::start(Target::Valkey, &[]).unwrap();
+        let from = if to == Target::Valkey { &valkey } else { &old };
+        let rest = ["--yes", "--begin", "1", "--from-address", &place];
+        let (code, text) = move_all(&url(from), &url(&new), &rest);
+        assert_eq!(code, Some(1), "{to:?}: {text}");
+        assert!(text.contains("the new server does not begin to follow"), "{to:?}: {text}");
+        assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
+    }
+}
+
+#[test]
 fn an_interrupt_puts_everything_back() {
     let old = Server::start(Target::Reference, &[]).unwrap();
     let new = Server::start(Target::Dunlin, &[("masterauth", "before")]).unwrap();

@@ -26,6 +26,7 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --compare all       compares all data before the promotion, while clients go on (default)
   --compare sample    compares the numbers of keys, and 200 keys of each database
   --pause SECONDS     how long writes may be held at most; 10 if not given
+  --begin SECONDS     how long the new server may take to begin to follow; 60 if not given
   --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
   --to-address HOST:PORT     where the old server finds the new one, if not as in the URL
   --cacert FILE       the authorities that are believed where a URL is rediss://; --cert FILE and
@@ -66,6 +67,8 @@ pub(crate) struct Options {
     pub(crate) after: After,
     pub(crate) compared: Compared,
     pub(crate) pause: Duration,
+    /// How long the new server may take to begin.
+    pub(crate) begin: Duration,
 }
 
 impl Options {
@@ -75,6 +78,7 @@ impl Options {
         let (mut check_only, mut yes, mut replace) = (false, false, None);
         let mut compared = Compared::All;
         let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
+        let mut begin = Duration::from_secs(60);
         let (mut from_password, mut to_password) = (None, None);
         let mut encryption = Encryption::default();
         let mut words = words.iter();
@@ -98,11 +102,8 @@ impl Options {
                         "--after" if value == "paused" => after = After::Paused,
                         "--compare" if value == "all" => compared = Compared::All,
                         "--compare" if value == "sample" => compared = Compared::Sample,
-                        "--pause" => {
-                            let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
-                            let seconds = seconds.ok_or("--pause takes whole seconds")?;
-                            pause = Duration::from_secs(seconds);
-                        }
+                        "--pause" => pause = seconds(word, value)?,
+                        "--begin" => begin = seconds(word, value)?,
                         // The value may be a secret.
                         _ => {
                             let name = word.split('=').next().filter(|own| own.starts_with('-'));
@@ -143,6 +144,7 @@ impl Options {
             after,
             compared,
             pause,
+            begin,
         };
         Ok(own)
     }
@@ -154,6 +156,11 @@ fn name_of_data(word: Option<&String>) -> Result<String, String> {
     };
     let name = word.filter(is_name).ok_or("--replace takes the name that the check says")?;
     Ok(name.clone())
+}
+
+fn seconds(option: &str, value: &str) -> Result<Duration, String> {
+    let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| format!("{option} takes whole seconds"))
 }
 
 fn password(file: &str) -> Result<String, String> {

@@ -237,10 +237,10 @@ fn compare_all(
     interrupt: &Interrupt,
 ) -> Result<Comparison, String> {
     loop {
-        wait_for_copy(from, to, interrupt)?;
+        wait_for_copy(from, to, options, interrupt)?;
         let comparison = Comparison::before(from, to, options.compared, interrupt)?;
         // Clients have written meanwhile.
-        wait_for_copy(from, to, interrupt)?;
+        wait_for_copy(from, to, options, interrupt)?;
         if !comparison.is_outdated(from)? {
             return Ok(comparison);
         }
@@ -249,7 +249,13 @@ fn compare_all(
 }
 
 /// Waits until the new server has nearly all, and shows how far it is.
-fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> Result<(), String> {
+fn wait_for_copy(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let mut idle_since: Option<Instant> = None;
     let mut shown: Option<Instant> = None;
     let mut told = String::new();
     let mut of_others = 0;
@@ -281,7 +287,17 @@ fn wait_for_copy(from: &mut Server, to: &mut Server, interrupt: &Interrupt) -> R
             }
         }
         let is_idle = !is_up && number(&state, "master_sync_in_progress") == 0;
-        if is_idle && copies(from)? - copies_before >= COPIES_IN_VAIN {
+        let begun = copies(from)? - copies_before;
+        if !is_idle || begun > 0 {
+            idle_since = None;
+        } else if idle_since.get_or_insert_with(Instant::now).elapsed() >= options.begin {
+            let (host, port) = &options.seen_from;
+            return Err(format!(
+                "the new server does not begin to follow: most likely it does not find the old one \
+                 at {host}:{port}, or may not log in there"
+            ));
+        }
+        if is_idle && begun >= COPIES_IN_VAIN {
             return Err(format!(
                 "the new server has begun to get all data {COPIES_IN_VAIN} times, and has given up \
                  each time: its log says why. Most likely it cannot load what {} writes",
