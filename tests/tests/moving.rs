@@ -559,6 +559,22 @@ fn a_server_that_cannot_load_the_data_is_not_waited_for() {
     assert_eq!(said(&mut first, "SET k w"), "OK");
 }
 
+#[test]
+fn a_password_that_a_killed_move_has_left_is_told() {
+    let old = Server::start(Target::Reference, &[("requirepass", "own")]).unwrap();
+    let new = Server::start(Target::Dunlin, &[("masterauth", "own")]).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    first.call_text("AUTH own").unwrap();
+    first.call_text("SET k v").unwrap();
+    second.call_text(&format!("REPLICAOF 127.0.0.1 {}", old.port())).unwrap();
+    wait_for("it follows", || said(&mut second, "GET k") == "v");
+    promote(&mut first, &mut second);
+    let from = url(&old).replace("redis://", "redis://:own@");
+    let (code, text) = move_all(&from, &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("note the new server still has the password"), "{text}");
+}
+
 /// Redis 7.0 is there only after `make peers-newest`.
 #[test]
 fn a_server_that_begins_again_and_again_is_not_waited_for() {

@@ -495,14 +495,15 @@ mod tests {
             addresses(&options, &mut found);
             found.0.into_iter().map(|own| own.prevents).collect::<Vec<_>>()
         };
-        assert_eq!(found("--from redis://127.0.0.1:1 --to redis://localhost:2"), []);
-        assert_eq!(found("--from redis://old --to redis://new"), []);
+        let none: [bool; 0] = [];
+        assert_eq!(found("--from redis://127.0.0.1:1 --to redis://localhost:2"), none);
+        assert_eq!(found("--from redis://old --to redis://new"), none);
         assert_eq!(found("--from redis://localhost --to redis://new"), [true]);
         assert_eq!(found("--from redis://old --to redis://[::1]"), [true]);
-        assert_eq!(found("--from redis://old --to redis://[::1] --after paused"), []);
+        assert_eq!(found("--from redis://old --to redis://[::1] --after paused"), none);
         let tunnel = "--from redis://localhost --to redis://new --from-address localhost:7000";
         assert_eq!(found(tunnel), [false], "the user says so");
         let named = "--from redis://localhost --to redis://new --from-address old:6379";
-        assert_eq!(found(named), []);
+        assert_eq!(found(named), none);
     }
 }

@@ -409,7 +409,14 @@ pub(crate) fn finish(
 ) -> Result<(), String> {
     let_write(to)?;
     match missing {
-        Missing::Turn => after(from, to, options)?,
+        Missing::Turn => {
+            after(from, to, options)?;
+            // Nobody knows what it had before the move that was killed.
+            let password = from.address.password.as_deref().filter(|own| !own.is_empty());
+            if password.is_some_and(|own| to.setting("masterauth") == own) {
+                say("note the new server still has the password of the old one as masterauth");
+            }
+        }
         Missing::Unpause => {
             from.refuse_writes()?;
             from.call(&["CLIENT", "UNPAUSE"])?;
