@@ -1004,7 +1004,8 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
     }
     let old = Server::start(Target::Reference, &[]).unwrap();
     for (server, part) in [(&old, "old"), (&new, "new")] {
-        let rule = "ACL SETUSER ann on >pw ~* +@all -replicaof -psync -unlink -config|set";
+        let rule =
+            "ACL SETUSER ann on >pw ~* +@all -replicaof -psync -unlink -config|set -function|list";
         assert_eq!(said(&mut server.connect().unwrap(), rule), "OK");
         let mut urls = [url(&old), url(&new)];
         let own = usize::from(part == "new");
@@ -1016,6 +1017,7 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
             "PSYNC: User ann has no",
             "UNLINK: ",
             "CONFIG SET: ",
+            "FUNCTION LIST: ",
         ] {
             let told = format!("STOP the {part} server does not allow {name}");
             assert!(text.contains(&told), "{told}: {text}");

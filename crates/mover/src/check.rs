@@ -265,6 +265,7 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
         &["REPLCONF", "capa", "psync2"],
         &["PSYNC", "?", "-1"],
         &["SCAN", "0"],
+        &["FUNCTION", "LIST", "WITHCODE"],
     ];
     let mut new = vec![
         &["REPLICAOF", "NO", "ONE"][..],
@@ -273,6 +274,7 @@ fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut F
         &["CLIENT", "PAUSE", "1", "WRITE"],
         &["CLIENT", "UNPAUSE"],
         &["UNLINK", PROBE_KEY],
+        &["FUNCTION", "LIST", "WITHCODE"],
     ];
     if options.after == After::Replica {
         old.extend([

@@ -105,11 +105,13 @@ impl Comparison {
     }
 }
 
-/// The libraries of functions, with their code; nothing where the server does not show them.
+/// The libraries of functions, with their code.
 fn libraries(server: &mut Server) -> Result<BTreeSet<Vec<Vec<u8>>>, String> {
     let words = ["FUNCTION", "LIST", "WITHCODE"].map(|word| word.as_bytes().to_vec());
     let mut replies = server.call_all(&[words.to_vec()])?;
-    let Some(Value::Array(libraries)) = replies.pop() else { return Ok(BTreeSet::new()) };
+    let Some(Value::Array(libraries)) = replies.pop() else {
+        return Err("a server does not show its libraries of functions".to_owned());
+    };
     let parts = |library: &Value| {
         let Value::Array(words) = library else { return Vec::new() };
         let is_told = |name: &[u8]| name == b"library_name" || name == b"library_code";
