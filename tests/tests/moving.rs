@@ -259,7 +259,7 @@ fn an_interrupt_puts_everything_back() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let mut problem = String::new();
     child.stderr.take().unwrap().read_to_string(&mut problem).unwrap();
-    assert!(problem.contains("interrupted\nEverything is as it was before."), "{problem}");
+    assert!(problem.contains("interrupted\nThe old server leads on. "), "{problem}");
     assert!(said(&mut second, "INFO replication").contains("role:master"));
     let setting = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
     assert_eq!(setting[1].text(), Some(&b"before"[..]));
@@ -387,7 +387,10 @@ fn what_differs_is_found_before_the_promotion() {
             let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
             assert_eq!(code, Some(1), "{case}: {text}");
             assert!(text.contains("the servers differ: "), "{case}: {text}");
-            assert!(text.contains(expected) && text.contains("as it was before"), "{case}: {text}");
+            assert!(
+                text.contains(expected) && text.contains("The old server leads on"),
+                "{case}: {text}"
+            );
         };
         second.call_text("SELECT 9").unwrap();
         second.call_text("SET filler:1234 diff").unwrap();
@@ -461,7 +464,7 @@ fn data_that_is_not_understood_is_told_to_who_moves_it() {
     let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("the new server cannot take the data: its data is of no use"), "{text}");
-    assert!(text.contains("vectors") && text.contains("Everything is as it was before"), "{text}");
+    assert!(text.contains("vectors") && text.contains("The old server leads on"), "{text}");
     assert!(said(&mut second, "INFO replication").contains("role:master"));
     assert_eq!(said(&mut first, "SET k v"), "OK");
 }
@@ -589,7 +592,7 @@ fn a_server_that_begins_again_and_again_is_not_waited_for() {
     let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("has given up each time"), "{text}");
-    assert!(text.contains("Everything is as it was before"), "{text}");
+    assert!(text.contains("The old server leads on"), "{text}");
     assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
     assert_eq!(said(&mut first, "SET k w"), "OK");
 }
@@ -1039,7 +1042,7 @@ fn settings_are_put_back_although_a_connection_is_lost() {
     assert_eq!(setting(&mut second), "own");
     second.call_text("CLIENT KILL TYPE normal SKIPME yes").unwrap();
     let (code, text) = ended(child);
-    assert!(code == Some(1) && text.contains("as it was before"), "{text}");
+    assert!(code == Some(1) && text.contains("The old server leads on"), "{text}");
     assert_eq!(setting(&mut second), "before");
     assert!(said(&mut second, "INFO replication").contains("role:master"));
 }

@@ -33,7 +33,7 @@ use print::say;
 use server::{NAME, Server};
 use steps::Failure;
 
-/// The exit code after a failure: everything is as it was before.
+/// The exit code after a failure: the old server leads on.
 const FAILED: u8 = 1;
 /// The exit code after a wrong option.
 const MISTAKE: u8 = 2;

@@ -34,8 +34,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
                       servers' certificates are for, if not the host's; --insecure believes any
                       server
 
-The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, which leaves
-everything as it was, 2 if an option is wrong, 3 if something stands in the way, and 4 if the new server
+The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, after
+which the old server leads on, 2 if an option is wrong, 3 if something stands in the way, and 4 if the new server
 leads, or may lead, and a last step is missing: the same command, given again, takes it.
 ";
 

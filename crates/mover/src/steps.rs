@@ -118,7 +118,14 @@ pub(crate) fn move_all(
             };
             let undone = undo((from, pauses), to, &was);
             let outcome = match undone.and(put_back(to, &settings)) {
-                Ok(()) => "Everything is as it was before.".to_owned(),
+                Ok(()) if follows => {
+                    "The old server leads on, and the new one follows it as before.".to_owned()
+                }
+                Ok(()) => {
+                    "The old server leads on. The new one is a primary again, and has what it \
+                           has got of the old one's data in place of its own."
+                        .to_owned()
+                }
                 Err(other) => format!("This could not be put back: {other}"),
             };
             Err(Failure::Unmoved(format!("{problem}\n{outcome}")))
