@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::options::{After, Options};
+use crate::options::{After, LENGTH_OF_NAME, Options};
 use crate::server::{Info, PROBE_KEY, Server, Writes, number, text};
 use lab::load::Address;
 use resp::client::Value;
@@ -69,9 +69,6 @@ const OF_LINKS: &[&str] =
 /// Parts of the names of settings whose values nobody is shown.
 const SECRETS: &[&str] = &["auth", "pass", "secret"];
 
-/// So many digits of a history are enough to tell two of them apart.
-pub(crate) const LENGTH_OF_NAME: usize = 12;
-
 /// Unknown directives are named up to this many.
 const NAMED: usize = 30;
 
@@ -103,7 +100,7 @@ pub(crate) fn all(
     }
     match from.writes()? {
         Writes::Taken => {}
-        Writes::Held => findings.note(
+        Writes::Waiting => findings.note(
             "writes are held at the old server, as an earlier move has left them, or somebody else: \
              they go on when this one begins",
         ),
@@ -112,7 +109,7 @@ pub(crate) fn all(
              after the promotion: it answers {answer}"
         )),
     }
-    if matches!(to.writes()?, Writes::Held) {
+    if matches!(to.writes()?, Writes::Waiting) {
         findings.note(
             "writes are held at the new server, as an earlier move has left them, or somebody \
              else: it refuses them while it is a replica, and takes them after that",

@@ -6,7 +6,8 @@ use std::time::Duration;
 use lab::bench::redis_address;
 use lab::load::{Address, Encryption};
 
-use crate::check::LENGTH_OF_NAME;
+/// So many digits of a history are enough to tell two of them apart.
+pub(crate) const LENGTH_OF_NAME: usize = 12;
 
 pub(crate) const USAGE: &str = "\
 Moves all data from one server to another while clients go on, and then promotes the new one.

@@ -41,7 +41,7 @@ pub(crate) fn missing(
         return Ok(None);
     }
     // Where nobody knows, the check stops.
-    if !matches!(from.writes()?, Writes::Held) {
+    if !matches!(from.writes()?, Writes::Waiting) {
         return Ok(None);
     }
     // While writes are held, nothing that changes data comes after this look.

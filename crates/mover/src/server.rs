@@ -35,7 +35,7 @@ pub(crate) struct Server {
 pub(crate) enum Writes {
     Taken,
     /// Who writes has to wait.
-    Held,
+    Waiting,
     /// The server answers with this error, and would whether it holds writes or not.
     Unknown(String),
 }
@@ -128,7 +128,7 @@ impl Server {
                 Err(error) => return Err(format!("{}: {error}", self.part)),
             }
         }
-        Ok(Writes::Held)
+        Ok(Writes::Waiting)
     }
 
     /// Whether so many bytes of its stream, from this offset on, change nothing: a primary that has
@@ -295,8 +295,8 @@ impl Server {
         self.call(&["REPLICAOF", host, &port.to_string()]).map(drop)
     }
 
-    /// Lets it refuse writes while it is a replica. It would take them otherwise, and lose them with
-    /// its next copy.
+    /// Lets it refuse writes while it is a replica. It would take them otherwise, and lose them
+    /// with its next copy.
     pub(crate) fn refuse_writes(&mut self) -> Result<(), String> {
         // Nobody knows what one has that does not show it.
         if self.setting("replica-read-only") == "yes" {

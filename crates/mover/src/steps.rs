@@ -63,7 +63,7 @@ pub(crate) fn move_all(
     options: &Options,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    if matches!(from.writes()?, Writes::Held) {
+    if matches!(from.writes()?, Writes::Waiting) {
         // An earlier move that was killed right before the promotion has left that for an hour.
         from.call(&["CLIENT", "UNPAUSE"])?;
         say("writes were held at the old server: they go on until this move holds them");
@@ -71,7 +71,7 @@ pub(crate) fn move_all(
     let settings = to.replica_settings();
     let begun = Instant::now();
     let follows = check::follows(&to.info("replication")?, &options.seen_from);
-    let was_held = matches!(to.writes()?, Writes::Held);
+    let was_held = matches!(to.writes()?, Writes::Waiting);
     let begin = |to: &mut Server| {
         if follows {
             to.refuse_writes()?;
@@ -163,13 +163,13 @@ fn undo((from, pauses): (&Server, bool), to: &Server, was: &Was<'_>) -> Result<(
 /// Lets clients write to the new server, should somebody have paused it while it was a replica.
 fn let_write(to: &mut Server) -> Result<(), String> {
     let mut writes = to.writes()?;
-    if matches!(writes, Writes::Held) {
+    if matches!(writes, Writes::Waiting) {
         to.call(&["CLIENT", "UNPAUSE"])?;
         writes = to.writes()?;
     }
     match writes {
         Writes::Taken => Ok(()),
-        Writes::Held => Err("the data has moved, but the new server holds writes".to_owned()),
+        Writes::Waiting => Err("the data has moved, but the new server holds writes".to_owned()),
         // It may be waiting for its replica, which the old server is going to be.
         Writes::Unknown(answer) => {
             say(&format!("note the new server answers to a write: {answer}"));

@@ -1,45 +1,25 @@
 //! `dunlin move` between real servers, under clients that go on.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+mod common;
+mod last_steps;
+
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use tests::client::{Client, Received, Reply};
-use tests::observe::{number, wait_for};
+use tests::client::{Client, Reply};
+use tests::observe::wait_for;
 use tests::peers;
 use tests::process::peak_resident_bytes;
 use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
 use tests::sentinel::Sentinels;
-use tests::server::{Server, Target, dunlin_binary};
+use tests::server::{Server, Target};
 
-fn said(client: &mut Client, command: &str) -> String {
-    let reply = client.call_text(command).unwrap();
-    match &reply {
-        Reply::Integer(number) => number.to_string(),
-        reply => String::from_utf8_lossy(reply.text().unwrap_or(b"nil")).into_owned(),
-    }
-}
-
-fn url(server: &Server) -> String {
-    format!("redis://127.0.0.1:{}", server.port())
-}
-
-fn begin(from: &str, to: &str, rest: &[&str]) -> Child {
-    let mut command = Command::new(dunlin_binary().unwrap());
-    command.args(["move", "--from", from, "--to", to]).args(rest);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// The exit code, and what was printed.
-fn move_all(from: &str, to: &str, rest: &[&str]) -> (Option<i32>, String) {
-    let Output { status, stdout, stderr } = begin(from, to, rest).wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
-    (status.code(), text)
-}
+use common::{begin, begin_in_vain, checked, ended, move_all, said, url};
 
 const DATA: &[&str] = &[
     "SET text value",
@@ -146,16 +126,6 @@ fn passwords_are_used_and_the_old_server_can_stay_paused() {
     assert_eq!(said(&mut first, "GET k"), "v", "reads go on");
     first.send(&["SET", "k", "lost"]).unwrap();
     assert!(!first.has_input(Duration::from_millis(200)).unwrap(), "it stays paused");
-}
-
-/// What the check says of two servers.
-fn checked(old: &Server, new: &Server, expected: &[&str]) {
-    let (code, text) = move_all(&url(old), &url(new), &["--check"]);
-    for part in expected {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let stops = expected.iter().any(|part| part.starts_with("STOP"));
-    assert_eq!(code, Some(if stops { 3 } else { 0 }), "{text}");
 }
 
 #[test]
@@ -470,85 +440,6 @@ fn data_that_is_not_understood_is_told_to_who_moves_it() {
 }
 
 #[test]
-fn a_move_that_was_killed_after_the_promotion_is_finished() {
-    let options = [("repl-diskless-sync-delay", "0")];
-    for from in [Target::Reference, Target::Dunlin] {
-        let old = Server::start(from, &options).unwrap();
-        let new = Server::start(Target::Dunlin, &options).unwrap();
-        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-        first.call_text("SET k v").unwrap();
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
-        // A client that goes on at the new one, and one that waits at the old one.
-        assert_eq!(said(&mut second, "SET new data"), "OK");
-        let mut waiting = old.connect().unwrap();
-        waiting.send(&["SET", "k", "lost"]).unwrap();
-        let (code, text) = move_all(&url(&old), &url(&new), &["--check"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("has ended after the promotion"), "{text}");
-        assert!(
-            said(&mut first, "INFO replication").contains("role:master"),
-            "nothing has changed"
-        );
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("clients connect to"), "{text}");
-        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
-        assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{reply:?}");
-        wait_for("it follows", || said(&mut first, "GET new") == "data");
-        // Killed between the last two steps: nobody should wait should the old server lead again.
-        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("the old server has become a replica already"), "{text}");
-        // Without a pause nobody has ended in between: the old server may have what others lack.
-        assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
-        assert_eq!(said(&mut first, "SET k v"), "OK", "its writes go on");
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
-        assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(3), "{text}");
-        assert!(text.contains("STOP the new server has 2 keys"), "{text}");
-        // Nor is it so when the old server has written since.
-        assert_eq!(said(&mut first, "SET more data"), "OK");
-        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(3), "{text}");
-        assert_eq!(said(&mut first, "GET more"), "data");
-    }
-}
-
-#[test]
-fn a_move_that_was_killed_before_the_promotion_keeps_nobody_waiting() {
-    let options = [("repl-diskless-sync-delay", "0")];
-    for from in [Target::Reference, Target::Dunlin] {
-        let old = Server::start(from, &options).unwrap();
-        let new = Server::start(Target::Dunlin, &options).unwrap();
-        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-        first.call_text("SET k v").unwrap();
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-        let mut waiting = old.connect().unwrap();
-        waiting.send(&["SET", "held", "data"]).unwrap();
-        let (code, text) = move_all(&url(&old), &url(&new), &["--check"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("note writes are held at the old server"), "{text}");
-        // It has to compare first, and holds writes anew for a moment.
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("writes were held at the old server: they go on"), "{text}");
-        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
-        assert_eq!(reply.text(), Some(&b"OK"[..]), "{reply:?}");
-        assert_eq!(said(&mut second, "GET held"), "data");
-        assert_eq!(said(&mut second, "SET more data"), "OK");
-    }
-}
-
-#[test]
 fn a_server_that_cannot_load_the_data_is_not_waited_for() {
     let old = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
     let mut first = old.connect().unwrap();
@@ -560,22 +451,6 @@ fn a_server_that_cannot_load_the_data_is_not_waited_for() {
     assert!(text.contains("does not load the data of Redis 8.0"), "{text}");
     assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
     assert_eq!(said(&mut first, "SET k w"), "OK");
-}
-
-#[test]
-fn a_password_that_a_killed_move_has_left_is_told() {
-    let old = Server::start(Target::Reference, &[("requirepass", "own")]).unwrap();
-    let new = Server::start(Target::Dunlin, &[("masterauth", "own")]).unwrap();
-    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-    first.call_text("AUTH own").unwrap();
-    first.call_text("SET k v").unwrap();
-    second.call_text(&format!("REPLICAOF 127.0.0.1 {}", old.port())).unwrap();
-    wait_for("it follows", || said(&mut second, "GET k") == "v");
-    promote(&mut first, &mut second);
-    let from = url(&old).replace("redis://", "redis://:own@");
-    let (code, text) = move_all(&from, &url(&new), &["--yes"]);
-    assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("note the new server still has the password"), "{text}");
 }
 
 /// Redis 7.0 is there only after `make peers-newest`.
@@ -595,192 +470,6 @@ fn a_server_that_begins_again_and_again_is_not_waited_for() {
     assert!(text.contains("The old server leads on"), "{text}");
     assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
     assert_eq!(said(&mut first, "SET k w"), "OK");
-}
-
-/// What the tool does up to the promotion.
-fn promote(old: &mut Client, new: &mut Client) {
-    assert_eq!(said(old, "CLIENT PAUSE 3600000 WRITE"), "OK");
-    assert_eq!(said(new, "REPLICAOF NO ONE"), "OK");
-}
-
-#[test]
-fn a_move_is_finished_although_other_replicas_were_asked_meanwhile_whether_they_are_there() {
-    let options = [("repl-diskless-sync-delay", "0"), ("repl-ping-replica-period", "1")];
-    for from in [Target::Reference, Target::Valkey, Target::Dunlin] {
-        let old = Server::start(from, &options).unwrap();
-        let other = Server::start(Target::Reference, &options).unwrap();
-        let new = Server::start(Target::Dunlin, &options).unwrap();
-        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-        first.call_text("SET k v").unwrap();
-        for server in [&other, &new] {
-            follow(server, old.port()).unwrap();
-            catch_up(&old, server).unwrap();
-        }
-        promote(&mut first, &mut second);
-        let promoted_at = number(&mut second, "second_repl_offset").unwrap();
-        wait_for("the other replica is asked", || {
-            number(&mut first, "master_repl_offset").unwrap() > promoted_at + 20
-        });
-        assert_eq!(said(&mut second, "SET new data"), "OK");
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(0), "{from:?}: {text}");
-        wait_for("it follows", || said(&mut first, "GET new") == "data");
-        // What was written while nobody held writes is seen, although writes are held now.
-        assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
-        assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
-        assert_eq!(said(&mut first, "SET k w"), "OK");
-        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(3), "{from:?}: {text}");
-        assert!(text.contains("the old one has taken writes since"), "{text}");
-    }
-}
-
-/// The name that the tool says for the data of the new server.
-fn name_of_data(text: &str) -> &str {
-    let (_, rest) = text.split_once("--replace ").unwrap_or_else(|| panic!("{text}"));
-    rest.split_whitespace().next().unwrap()
-}
-
-#[test]
-fn the_same_command_never_destroys_what_clients_have_written_to_a_server_that_it_has_promoted() {
-    let options =
-        [("repl-diskless-sync-delay", "0"), ("appendonly", "yes"), ("appendfsync", "always")];
-    for (case, stop) in [
-        ("the new server is started anew", "STOP the new server has 3 keys"),
-        ("the old server is started anew", "STOP the new server has 3 keys"),
-        ("the old server refuses writes", "STOP the old server does not tell whether it holds"),
-        ("the old server goes on", "STOP the new server has 3 keys"),
-    ] {
-        for to in [Target::Dunlin, Target::Reference] {
-            let mut old = Server::start(Target::Reference, &options).unwrap();
-            let mut new = Server::start(to, &options).unwrap();
-            new.connect().unwrap().call_text("SET stale data").unwrap();
-            old.connect().unwrap().call_text("MSET k v l w").unwrap();
-            let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-            assert_eq!(code, Some(3), "{text}");
-            let name = name_of_data(&text).to_owned();
-            let same = ["--yes", "--replace", name.as_str()];
-            let (code, text) = move_all(&url(&old), &url(&new), &["--check", "--replace", &name]);
-            assert_eq!(code, Some(0), "{text}");
-            follow(&new, old.port()).unwrap();
-            catch_up(&old, &new).unwrap();
-            promote(&mut old.connect().unwrap(), &mut new.connect().unwrap());
-            let mut second = new.connect().unwrap();
-            wait_for("the files are written anew", || {
-                let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-                fields.map(|field| number(&mut second, field).unwrap()) == [0, 0]
-            });
-            assert_eq!(said(&mut second, "SET acknowledged yes"), "OK");
-            match case {
-                "the new server is started anew" => new.start_again().unwrap(),
-                "the old server is started anew" => old.start_again().unwrap(),
-                "the old server refuses writes" => {
-                    let refuses = "CONFIG SET min-replicas-to-write 1";
-                    assert_eq!(said(&mut old.connect().unwrap(), refuses), "OK");
-                }
-                _ => assert_eq!(said(&mut old.connect().unwrap(), "CLIENT UNPAUSE"), "OK"),
-            }
-            let (code, text) = move_all(&url(&old), &url(&new), &same);
-            assert_eq!(code, Some(3), "{case}: {text}");
-            assert!(text.contains(stop), "{case}: {text}");
-            assert_eq!(said(&mut new.connect().unwrap(), "GET acknowledged"), "yes", "{case}");
-            let first = |command: &str| said(&mut old.connect().unwrap(), command);
-            if case == "the old server refuses writes" {
-                assert_eq!(first("CONFIG SET min-replicas-to-write 0"), "OK");
-                let (code, text) = move_all(&url(&old), &url(&new), &same);
-                assert_eq!(code, Some(0), "{case}: {text}");
-                wait_for("it follows", || first("GET acknowledged") == "yes");
-            } else {
-                // Who wants that can have it.
-                let name = name_of_data(&text);
-                let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--replace", name]);
-                assert_eq!(code, Some(0), "{case}: {text}");
-            }
-        }
-    }
-}
-
-#[test]
-fn an_old_server_whose_replicas_take_writes_refuses_those_that_it_has_held() {
-    let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
-    for from in [Target::Reference, Target::Dunlin] {
-        let old = Server::start(from, &options).unwrap();
-        let new = Server::start(Target::Dunlin, &options).unwrap();
-        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-        first.call_text("SET k v").unwrap();
-        checked(&old, &new, &["note replica-read-only becomes 'yes' at the old server"]);
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
-        let mut waiting = old.connect().unwrap();
-        waiting.send(&["SET", "k", "lost"]).unwrap();
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
-        assert_eq!(code, Some(0), "{text}");
-        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
-        assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{from:?} {reply:?}");
-        assert_eq!(said(&mut first, "GET k"), "v");
-    }
-}
-
-#[test]
-fn the_way_back_to_a_server_that_was_left_paused_ends_with_one_that_takes_writes() {
-    let options = [("repl-diskless-sync-delay", "0")];
-    for from in [Target::Reference, Target::Dunlin] {
-        let old = Server::start(from, &options).unwrap();
-        let new = Server::start(Target::Dunlin, &options).unwrap();
-        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-        first.call_text("SET k v").unwrap();
-        let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--after", "paused"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert_eq!(said(&mut second, "SET k w"), "OK");
-        let mut waiting = old.connect().unwrap();
-        waiting.send(&["SET", "k", "lost"]).unwrap();
-        let (code, text) = move_all(&url(&new), &url(&old), &["--check"]);
-        assert_eq!(code, Some(3), "{text}");
-        assert!(text.contains("note writes are held at the new server"), "{text}");
-        let name = name_of_data(&text).to_owned();
-        // A move that fails leaves it paused.
-        let child = begin_in_vain(&url(&new), &url(&old), "127.0.0.1:1", &["--replace", &name]);
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-        assert_eq!(ended(child).0, Some(1));
-        let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
-        assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{from:?} {reply:?}");
-        let (_, text) = move_all(&url(&new), &url(&old), &["--check"]);
-        assert!(text.contains("note writes are held at the new server"), "{text}");
-        let name = name_of_data(&text).to_owned();
-        let (code, text) = move_all(&url(&new), &url(&old), &["--yes", "--replace", &name]);
-        assert_eq!(code, Some(0), "{from:?}: {text}");
-        first.send(&["SET", "k", "x"]).unwrap();
-        assert!(first.has_input(Duration::from_secs(5)).unwrap(), "{from:?}: it holds writes");
-        let Received::Reply(reply) = first.receive().unwrap() else { panic!("closed") };
-        assert_eq!(reply.text(), Some(&b"OK"[..]));
-        wait_for("the other one follows", || said(&mut second, "GET k") == "x");
-    }
-}
-
-#[test]
-fn an_old_server_that_follows_another_one_than_the_new_one_is_no_way_back() {
-    let options = [("repl-diskless-sync-delay", "0")];
-    for from in [Target::Reference, Target::Dunlin] {
-        let [old, new, third] = [from, Target::Dunlin, Target::Reference]
-            .map(|target| Server::start(target, &options).unwrap());
-        old.connect().unwrap().call_text("SET k v").unwrap();
-        third.connect().unwrap().call_text("SET other data").unwrap();
-        let place = format!("127.0.0.1:{}", third.port());
-        let rest = ["--yes", "--to-address", &place];
-        let (code, text) = move_all(&url(&old), &url(&new), &rest);
-        assert_eq!(code, Some(4), "{from:?}: {text}");
-        assert!(text.contains("follows another one than the new one"), "{text}");
-        // Nor is nothing missing when the command is given again.
-        let (code, text) = move_all(&url(&old), &url(&new), &rest);
-        assert_eq!(code, Some(3), "{from:?}: {text}");
-        assert_eq!(said(&mut new.connect().unwrap(), "GET k"), "v");
-    }
 }
 
 #[test]
@@ -817,72 +506,6 @@ fn nobody_writes_to_the_new_server_while_it_follows() {
             assert_eq!(setting.elements().unwrap()[1].text(), Some(&b"no"[..]), "as it was");
         }
     }
-}
-
-#[test]
-fn an_old_server_that_does_not_tell_whether_its_replicas_take_writes_loses_none() {
-    let options = [("repl-diskless-sync-delay", "0"), ("replica-read-only", "no")];
-    for from in [Target::Reference, Target::Dunlin] {
-        for (rights, ends, answer) in
-            [("-config|get", Some(0), &b"READONLY"[..]), ("-config|get -config|set", Some(4), b"")]
-        {
-            let old = Server::start(from, &options).unwrap();
-            let new = Server::start(Target::Dunlin, &options).unwrap();
-            let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
-            first.call_text("SET k v").unwrap();
-            let rule = format!("ACL SETUSER ann on >pw ~* &* +@all {rights}");
-            assert_eq!(said(&mut first, &rule), "OK");
-            follow(&new, old.port()).unwrap();
-            catch_up(&old, &new).unwrap();
-            promote(&mut first, &mut second);
-            let mut waiting = old.connect().unwrap();
-            waiting.send(&["SET", "k", "lost"]).unwrap();
-            let address = url(&old).replace("redis://", "redis://ann:pw@");
-            let (code, text) = move_all(&address, &url(&new), &["--yes"]);
-            assert_eq!(code, ends, "{from:?} {rights}: {text}");
-            if answer.is_empty() {
-                assert!(!waiting.has_input(Duration::from_millis(200)).unwrap(), "it waits on");
-                continue;
-            }
-            let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
-            assert!(reply.text().unwrap_or_default().starts_with(answer), "{from:?} {reply:?}");
-            assert_eq!(said(&mut first, "GET k"), "v");
-        }
-    }
-}
-
-#[test]
-fn the_old_server_follows_although_it_had_the_password_of_another_primary() {
-    let options =
-        [("requirepass", "own"), ("masterauth", "own"), ("repl-diskless-sync-delay", "0")];
-    for (from, to) in [(Target::Reference, Target::Dunlin), (Target::Dunlin, Target::Reference)] {
-        let old = Server::start(from, &options).unwrap();
-        let new = Server::start(to, &[("repl-diskless-sync-delay", "0")]).unwrap();
-        let address = format!("redis://:own@127.0.0.1:{}", old.port());
-        let (code, text) = move_all(&address, &url(&new), &["--yes"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("the old server follows the new one"), "{from:?}: {text}");
-        // And back.
-        let (code, text) = move_all(&url(&new), &address, &["--yes"]);
-        assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("the old server follows the new one"), "{to:?}: {text}");
-    }
-}
-
-/// Begins a move whose new server does not find the old one, and waits until that is told.
-fn begin_in_vain(from: &str, to: &str, place: &str, rest: &[&str]) -> Child {
-    let mut child = begin(from, to, &[&["--yes", "--from-address", place], rest].concat());
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("waiting for the copy")));
-    // Who reads no further would be in its way at most when it says that the move is done.
-    thread::spawn(move || lines.count());
-    child
-}
-
-/// The exit code, and what was said of the problem.
-fn ended(child: Child) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
-    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
 #[test]
