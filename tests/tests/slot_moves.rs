@@ -277,6 +277,25 @@ fn what_arrives_is_hidden_and_goes_when_the_source_goes() -> Result<()> {
     Ok(())
 }
 
+/// Fields of hashes expire in no other slots.
+#[test]
+fn files_and_copies_have_fields_that_expire_in_hidden_slots() -> Result<()> {
+    let target = start(&[("appendonly", "yes")])?;
+    let (mut source, mut client) = (target.connect()?, target.connect()?);
+    ensure!(source.call(&["SLOTMOVE", "BEGIN", "move", SLOT_OF_BAR, "1", "1"])? == moved());
+    source.call_text("HSET bar field value")?;
+    source.call_text("HPEXPIRE bar 9000000 FIELDS 1 field")?;
+    client.call_text("BGSAVE")?;
+    wait_until("it is saved", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "0"))?;
+    ensure!(figure(&mut client, "rdb_last_bgsave_status")? == "ok", "{}", target.log_tail());
+    client.call_text("BGREWRITEAOF")?;
+    wait_until("it is written", || Ok(figure(&mut client, "aof_rewrite_in_progress")? == "0"))?;
+    ensure!(figure(&mut client, "aof_last_bgrewrite_status")? == "ok", "{}", target.log_tail());
+    let replica = replica_of(&target)?;
+    ensure!(size(&mut replica.connect()?)? == 1);
+    Ok(())
+}
+
 /// A source gives a move up, and what it has sent for it comes after another move of the same
 /// slots.
 #[test]

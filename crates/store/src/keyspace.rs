@@ -262,9 +262,17 @@ impl<X> Keyspace<X> {
 
     /// The slots that have keys in `database`, hidden or not, ascending. Read without locks.
     pub fn all_occupied(&self, database: usize) -> impl Iterator<Item = u16> {
+        self.all_occupied_among(database, None)
+    }
+
+    fn all_occupied_among(
+        &self,
+        database: usize,
+        slots: Option<&SlotSet>,
+    ) -> impl Iterator<Item = u16> {
         let mut from = 0;
         std::iter::from_fn(move || {
-            let slot = self.next_of_all(database, from, None)?;
+            let slot = self.next_of_all(database, from, slots)?;
             from = usize::from(slot) + 1;
             Some(slot)
         })
@@ -325,6 +333,15 @@ impl<X> Keyspace<X> {
     /// Hashes with expiring fields in a database, counted without locks.
     pub fn field_expires(&self, database: usize) -> usize {
         self.occupied(database).map(|slot| self.slot_field_expires(database, slot)).sum()
+    }
+
+    /// Whether there are hashes with expiring fields, in hidden slots too, among `slots` if that is
+    /// given: in what a cut has. Read without locks.
+    pub fn has_expiring_fields(&self, slots: Option<&SlotSet>) -> bool {
+        (0..self.databases()).any(|database| {
+            self.all_occupied_among(database, slots)
+                .any(|slot| self.slot_field_expires(database, slot) > 0)
+        })
     }
 
     /// A slot chosen with a chance in proportion to its keys.
@@ -439,7 +456,7 @@ impl<X> Keyspace<X> {
         let floor = self.floor.load(Ordering::Relaxed).max(clock);
         let version = newest.fold(floor, u64::max);
         self.raise_floor(version);
-        let expiring = (0..self.databases()).any(|database| self.field_expires(database) > 0);
+        let expiring = self.has_expiring_fields(slots.as_ref());
         let marks = !self.marked.swap(true, Ordering::Relaxed);
         let cut = Arc::new(Cut::new((version, marks), self.databases(), expiring, slots));
         *self.cut.write() = Some(Arc::clone(&cut));

@@ -63,7 +63,7 @@ impl Serving {
         }
         // The next copy has the form of the one that has waited for the longest time.
         waiting.sort_unstable();
-        let expire = (0..keyspace.databases()).any(|own| keyspace.field_expires(own) > 0);
+        let expire = keyspace.has_expiring_fields(None);
         let mut form = None;
         let mut members = Vec::new();
         for (id, index) in waiting {

@@ -389,7 +389,7 @@ impl Serving {
             follows && !own.was_told && own.introduction().loads() == Loads::Common
         };
         if !self.links.iter().flatten().any(|link| concerns(link))
-            || (0..keyspace.databases()).all(|own| keyspace.field_expires(own) == 0)
+            || !keyspace.has_expiring_fields(None)
         {
             return;
         }

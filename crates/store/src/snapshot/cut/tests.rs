@@ -995,5 +995,6 @@ fn a_set_that_took_the_place_of_what_was_taken_away_is_read_to_its_end() {
     assert_eq!(collector.entries, wanted);
 }
 
+mod fields;
 mod order;
 mod taken;
