@@ -7,15 +7,19 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use engine::engine::random_id;
-use resp::client::{ReplyParser, Value, encode_command};
+use resp::client::{Found, ReplyError, ReplyParser, ReplyScanner, Value, encode_command};
 use tls::Stream;
 
 /// The rest while neither end can go on.
 const REST: Duration = Duration::from_micros(100);
 /// A target that takes and says nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Bytes that are read at once.
+/// Bytes that are read at once, and how often that is done before something else is.
 const READ_AT_ONCE: usize = 64 * 1024;
+const READS: usize = 16;
+/// So many bytes of a reply are kept. What is longer is a value of a client, of which nothing but
+/// its end matters.
+const LONGEST_REPLY: usize = 64 * 1024;
 
 /// Why a connection is of no use any more.
 #[derive(Debug)]
@@ -66,8 +70,10 @@ impl Trouble {
 /// See the module's text.
 pub(in crate::threads) struct Wire {
     stream: Stream,
+    /// Finds the ends of replies.
+    scanner: ReplyScanner,
+    /// What has come of a reply, up to [`LONGEST_REPLY`].
     input: Vec<u8>,
-    parser: ReplyParser,
     /// What the replies to marks begin with.
     name: String,
     /// Marks that were sent, and those to which there was a reply.
@@ -85,8 +91,8 @@ impl Wire {
         stream.socket().set_nonblocking(true)?;
         Ok(Wire {
             stream,
+            scanner: ReplyScanner::default(),
             input: Vec::new(),
-            parser: ReplyParser::new(),
             // Values of clients are among the replies.
             name: format!("{name}:{}:", random_id()),
             marked: 0,
@@ -145,11 +151,7 @@ impl Wire {
     /// Sends a mark, and waits until the target has reached it.
     pub(in crate::threads) fn settle(&mut self, patience: Duration) -> Result<(), Trouble> {
         self.mark()?;
-        let begun = Instant::now();
-        while self.ahead() > 0 {
-            self.rest(begun, patience)?;
-        }
-        Ok(())
+        self.wait(patience, |own| own.ahead() == 0)
     }
 
     /// Sends a command by itself, and waits for its reply.
@@ -163,37 +165,38 @@ impl Wire {
         encode_command(words.iter(), &mut command);
         (self.awaits, self.awaited) = (true, None);
         self.send(&command)?;
-        let begun = Instant::now();
-        loop {
-            if let Some(reply) = self.awaited.take() {
-                return Ok(reply);
-            }
-            self.rest(begun, patience)?;
-        }
+        self.wait(patience, |own| own.awaited.is_some())?;
+        Ok(self.awaited.take().unwrap_or(Value::Null))
     }
 
-    fn rest(&mut self, begun: Instant, patience: Duration) -> Result<(), Trouble> {
-        if !self.hear()? {
-            if begun.elapsed() > patience {
+    /// Hears until this is so.
+    fn wait(&mut self, patience: Duration, is_so: impl Fn(&Wire) -> bool) -> Result<(), Trouble> {
+        let begun = Instant::now();
+        while !is_so(self) {
+            let is_late = begun.elapsed() > patience;
+            let any = self.hear()?;
+            if is_late && !is_so(self) {
                 return Err(Trouble::Broken("the target does not answer in time".into()));
             }
-            std::thread::sleep(REST);
+            if !any {
+                std::thread::sleep(REST);
+            }
         }
         Ok(())
     }
 
-    /// Takes the replies that are there. Returns whether anything has come.
+    /// Takes replies that are there, but some at a time: more may come for ever. Returns whether
+    /// anything has come.
     pub(in crate::threads) fn hear(&mut self) -> Result<bool, Trouble> {
         let mut any = false;
-        loop {
+        for _ in 0..READS {
             match self.stream.read(&mut self.buffer) {
                 Ok(0) => {
                     return Err(Trouble::Broken("the target has ended".into()));
                 }
                 Ok(count) => {
                     any = true;
-                    self.input.extend_from_slice(&self.buffer[..count]);
-                    self.take_replies()?;
+                    self.take_replies(count)?;
                 }
                 Err(error) if is_not_yet(&error) => break,
                 Err(error) => return Err(error.into()),
@@ -202,17 +205,42 @@ impl Wire {
         Ok(any)
     }
 
-    fn take_replies(&mut self) -> Result<(), Trouble> {
+    /// Takes the bytes that were read.
+    fn take_replies(&mut self, count: usize) -> Result<(), Trouble> {
+        let broken = |error: ReplyError| Trouble::Broken(error.to_string());
         let mut at = 0;
-        while at < self.input.len() {
-            let next = self.parser.next(&self.input[at..]);
-            let next = next.map_err(|error| Trouble::Broken(error.to_string()))?;
-            let Some((value, length)) = next else { break };
-            at += length;
-            self.note(value)?;
+        while at < count {
+            let bytes = &self.buffer[at..count];
+            let mut is_whole = false;
+            let ends = |_: Found<'_>| {
+                is_whole = true;
+                true
+            };
+            let taken = self.scanner.scan_until(bytes, ends).map_err(broken)?;
+            at += taken;
+            let room = LONGEST_REPLY - self.input.len();
+            self.input.extend_from_slice(&bytes[..taken.min(room)]);
+            if is_whole {
+                if taken > room {
+                    self.note_long()?;
+                } else if let Some((value, _)) =
+                    ReplyParser::new().next(&self.input).map_err(broken)?
+                {
+                    self.note(value)?;
+                }
+                self.input.clear();
+            }
         }
-        self.input.drain(..at);
         Ok(())
+    }
+
+    /// Takes a reply of which only the beginning was kept.
+    fn note_long(&self) -> Result<(), Trouble> {
+        match self.input.strip_prefix(b"-") {
+            Some(text) => Err(Trouble::of_error(text)),
+            None if self.awaits => Err(Trouble::Broken("a reply is too long".into())),
+            None => Ok(()),
+        }
     }
 
     fn note(&mut self, value: Value) -> Result<(), Trouble> {
@@ -239,4 +267,94 @@ impl Wire {
 
 fn is_not_yet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::thread::{JoinHandle, spawn};
+
+    use super::*;
+
+    fn connected() -> (Wire, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Wire::new(Stream::Plain(own), "test").unwrap(), listener.accept().unwrap().0)
+    }
+
+    /// Says this, and then a text again and again, until the other end has gone or all is said.
+    fn speak(mut peer: TcpStream, first: &str, again: &str, bytes: usize) -> JoinHandle<()> {
+        let (first, again) = (first.to_owned(), again.repeat((1 << 20) / again.len()));
+        spawn(move || {
+            let said = peer.write_all(first.as_bytes());
+            let _ = said.and_then(|()| {
+                (0..bytes).step_by(again.len()).try_for_each(|_| peer.write_all(again.as_bytes()))
+            });
+        })
+    }
+
+    #[test]
+    fn a_reply_that_does_not_end_is_not_kept() {
+        for first in ["+", "$500000000\r\n", "*2000000\r\n+", "-ERR "] {
+            let (mut wire, peer) = connected();
+            let peer = speak(peer, first, "x", 32 << 20);
+            while wire.hear().is_ok() {}
+            peer.join().unwrap();
+            assert!(wire.input.len() <= 1 << 20, "{first:?}: {} bytes", wire.input.len());
+        }
+    }
+
+    #[test]
+    fn what_comes_after_a_long_reply_is_heard() {
+        let (mut wire, mut peer) = connected();
+        wire.marked = 1;
+        let mark = format!("{}1", wire.name);
+        let replies =
+            format!("$300000\r\n{}\r\n${}\r\n{mark}\r\n", "x".repeat(300_000), mark.len());
+        peer.write_all(replies.as_bytes()).unwrap();
+        while wire.ahead() > 0 {
+            wire.hear().unwrap();
+        }
+        let error = format!("-ERR {}\r\n", "x".repeat(300_000));
+        peer.write_all(error.as_bytes()).unwrap();
+        let refused = loop {
+            if let Err(trouble) = wire.hear() {
+                break trouble;
+            }
+        };
+        assert!(matches!(&refused, Trouble::Refused(why) if why.starts_with("ERR x")), "{refused}");
+    }
+
+    #[test]
+    fn a_peer_that_does_not_stop_keeps_nobody() {
+        let (mut wire, mut peer) = connected();
+        (wire.marked, wire.reached) = (2_000_000, 1_000_000);
+        let name = wire.name.clone();
+        let reply = move |number: u64| {
+            let mark = format!("{name}{number}");
+            format!("${}\r\n{mark}\r\n", mark.len())
+        };
+        let length = reply(wire.marked).len();
+        let peer = spawn(move || {
+            for first in (1_000_000..2_000_000).step_by(10_000) {
+                let replies: String = (first + 1..=first + 10_000).map(&reply).collect();
+                peer.write_all(replies.as_bytes()).unwrap();
+            }
+            // It is not closed before all is heard.
+            peer
+        });
+        while wire.ahead() > 0 {
+            let before = wire.reached;
+            wire.hear().unwrap();
+            let bytes = (wire.reached - before) as usize * length;
+            assert!(bytes <= READS * READ_AT_ONCE + length, "{bytes} bytes at once");
+        }
+        drop(peer.join().unwrap());
+        let (mut wire, peer) = connected();
+        let peer = speak(peer, "", "+OK\r\n", 256 << 20);
+        assert!(wire.settle(Duration::ZERO).is_err());
+        assert!(!peer.is_finished());
+        drop(wire);
+        peer.join().unwrap();
+    }
 }
