@@ -44,7 +44,7 @@ impl From<io::Error> for Trouble {
 }
 
 /// What the errors begin with that a target has only for a while, or for this connection.
-const PASSING: [&str; 9] = [
+const PASSING: [&str; 13] = [
     "LOADING",
     "READONLY",
     "MASTERDOWN",
@@ -52,8 +52,12 @@ const PASSING: [&str; 9] = [
     "TRYAGAIN",
     "MOVED",
     "BUSY",
+    "NOREPLICAS",
+    "MISCONF",
+    "OOM",
     "ERR the import of these slots is over",
     "ERR no such move of slots to this server",
+    "ERR the slots could not be emptied",
 ];
 
 impl Trouble {
@@ -356,5 +360,19 @@ mod tests {
         assert!(!peer.is_finished());
         drop(wire);
         peer.join().unwrap();
+    }
+
+    #[test]
+    fn what_a_target_gets_over_does_not_end_a_move() {
+        for text in [
+            "NOREPLICAS Not enough good replicas to write.",
+            "MISCONF Errors writing to the AOF file: no space",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "ERR the slots could not be emptied",
+        ] {
+            let trouble = Trouble::of_error(text.as_bytes());
+            assert!(matches!(trouble, Trouble::Broken(_)), "{text}");
+        }
+        assert!(matches!(Trouble::of_error(b"ERR unknown command"), Trouble::Refused(_)));
     }
 }
