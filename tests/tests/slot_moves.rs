@@ -431,3 +431,27 @@ fn a_target_that_stands_still_does_not_keep_the_journal() -> Result<()> {
     ensure!(kept < 150_000_000, "it keeps {kept} bytes of the journal: {}", source.log_tail());
     Ok(())
 }
+
+/// Writers wait when too much is kept for a copy, and the target takes none of it.
+#[test]
+fn writers_do_not_wait_for_a_target_that_stands_still() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[])?);
+    let mut client = source.connect()?;
+    let text = "x".repeat(14_000);
+    for number in 0..10_000 {
+        client.call(&["SET", &format!("{{bar}}{number}"), &text])?;
+    }
+    let mut mover = source.connect()?;
+    let port = target.port().to_string();
+    mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, SLOT_OF_BAR, "RATE", "300000"])?;
+    let mut watch = source.connect()?;
+    wait_until("it copies", || Ok(info(&mut watch)?.contains("state=copying")))?;
+    stop(target.pid())?;
+    for number in 0..10_000 {
+        client.call(&["APPEND", &format!("{{bar}}{number}"), "y"])?;
+    }
+    resume(target.pid())?;
+    let log = source.log();
+    ensure!(log.contains("writers would wait for it"), "{}", source.log_tail());
+    Ok(())
+}

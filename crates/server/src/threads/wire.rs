@@ -12,7 +12,7 @@ use tls::Stream;
 
 /// The rest while neither end can go on.
 const REST: Duration = Duration::from_micros(100);
-/// A target that takes and says nothing for so long is lost.
+/// A target that takes nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Bytes that are read at once, and how often that is done before something else is.
 const READ_AT_ONCE: usize = 64 * 1024;
@@ -108,7 +108,16 @@ impl Wire {
     }
 
     /// Sends bytes.
-    pub(in crate::threads) fn send(&mut self, mut bytes: &[u8]) -> Result<(), Trouble> {
+    pub(in crate::threads) fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.send_unless(bytes, &|_| None)
+    }
+
+    /// Sends bytes. While the target takes none of them, it is asked why that is too long.
+    pub(in crate::threads) fn send_unless(
+        &mut self,
+        mut bytes: &[u8],
+        is_too_long: &dyn Fn(Duration) -> Option<&'static str>,
+    ) -> Result<(), Trouble> {
         let mut moved_at = Instant::now();
         let mut is_flushed = bytes.is_empty();
         while !is_flushed {
@@ -129,8 +138,10 @@ impl Wire {
                     if !self.hear()? {
                         std::thread::sleep(REST);
                     }
-                    if moved_at.elapsed() > SILENCE {
-                        return Err(Trouble::Broken("the target takes nothing".into()));
+                    let silent = moved_at.elapsed();
+                    let lost = (silent > SILENCE).then_some("the target takes nothing");
+                    if let Some(why) = lost.or_else(|| is_too_long(silent)) {
+                        return Err(Trouble::Broken(why.into()));
                     }
                 }
                 Err(error) => return Err(error.into()),

@@ -68,6 +68,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// Neither a bound nor a target that serves its clients slows a move down for which so many bytes
 /// of the journal are kept.
 const MOST_OF_JOURNAL: u64 = 64 * 1024 * 1024;
+/// A target that takes nothing of a copy for so long is lost, if writers wait for that.
+const LONGEST_STALL: Duration = Duration::from_millis(500);
 const TRIES_ALONE: u32 = 5;
 
 /// How a try ends that does not fail.
@@ -103,6 +105,8 @@ struct Paced<'w> {
     goes_on: &'w (dyn Fn() -> bool + Sync),
     /// Whether others pay for the bound: then it does not hold.
     hurries: &'w (dyn Fn() -> bool + Sync),
+    /// Whether writers wait for the copy, or soon will.
+    presses: &'w (dyn Fn() -> bool + Sync),
     shown: &'w Leaving,
     counts: &'w MoveCounts,
     /// How many bytes more were sent at this time than the bound allows.
@@ -144,7 +148,11 @@ impl Write for Paced<'_> {
                 .clamp(LEAST_PIECE, LARGEST_PIECE),
         };
         let bytes = &bytes[..most.min(bytes.len())];
-        if let Err(trouble) = self.wire.send(bytes) {
+        let is_too_long = |silent: Duration| {
+            let hinders = silent > LONGEST_STALL && (self.presses)();
+            hinders.then_some("the target takes nothing, and writers would wait for it")
+        };
+        if let Err(trouble) = self.wire.send_unless(bytes, &is_too_long) {
             *self.trouble = Some(trouble);
             return Err(io::Error::other("the target is lost"));
         }
@@ -294,9 +302,10 @@ impl Source<'_> {
         // What clients change of the slots waits for the copy, and they wait for that if it is too
         // much. What they change anywhere is kept.
         let begun_at = self.engine.journal.end();
+        let presses = || self.engine.keyspace.cut_presses();
         let hurries = || {
             let kept = backlog.newest().saturating_sub(begun_at);
-            self.engine.keyspace.cut_presses() || kept > MOST_OF_JOURNAL
+            presses() || kept > MOST_OF_JOURNAL
         };
         let counts = &self.engine.slot_moves.counts;
         counts.tries.fetch_add(1, Relaxed);
@@ -307,6 +316,7 @@ impl Source<'_> {
             rate: &rate,
             goes_on: &goes_on,
             hurries: &hurries,
+            presses: &presses,
             shown: self.leaving,
             counts,
             ahead: (Instant::now(), 0.0),
