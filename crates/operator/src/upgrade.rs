@@ -1,5 +1,6 @@
 //! How all nodes are restarted while the cluster serves.
 
+use std::fs;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use base::clock::monotonic_ms;
 
 use cluster::ids::{Incarnation, NodeId};
 use cluster::topology::Node;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::claim::{self, Claim};
 use crate::failover;
@@ -115,15 +117,7 @@ fn restart_one(upgrade: &Upgrade<'_>, id: NodeId) -> Result<(), Trouble> {
     check_words(node)?;
     claim.map_or(Ok(()), Claim::check)?;
     let before = node.alive;
-    let child = Command::new("sh")
-        .args(["-c", restart])
-        .env("DUNLIN_NODE", id.to_string())
-        .env("DUNLIN_NODE_HOST", &node.address.host)
-        .env("DUNLIN_NODE_PORT", node.address.port.to_string())
-        .env("DUNLIN_NODE_NAME", &node.name)
-        .stdin(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("sh: {error}"))?;
+    let child = command(restart, node).spawn().map_err(|error| format!("sh: {error}"))?;
     let status = wait_for(child, options.timeout)?;
     if !status.success() {
         return Err(Trouble::Failed(format!("the command to restart ended with {status}")));
@@ -181,6 +175,19 @@ fn check_words(node: &Node) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// What restarts a node.
+fn command(restart: &str, node: &Node) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", restart])
+        .env("DUNLIN_NODE", node.id.to_string())
+        .env("DUNLIN_NODE_HOST", &node.address.host)
+        .env("DUNLIN_NODE_PORT", node.address.port.to_string())
+        .env("DUNLIN_NODE_NAME", &node.name)
+        .stdin(Stdio::null());
+    command
+}
+
 /// Waits for the end of a command, and ends it if that takes too long.
 fn wait_for(mut child: Child, timeout: Duration) -> Result<ExitStatus, Trouble> {
     let begun = monotonic_ms();
@@ -190,15 +197,44 @@ fn wait_for(mut child: Child, timeout: Duration) -> Result<ExitStatus, Trouble> 
             return Ok(status);
         }
         if u128::from(monotonic_ms() - begun) > timeout.as_millis() {
+            kill_all(Pid::from_child(&child));
             // It may have ended meanwhile.
-            let _ = child.kill();
             let _ = child.wait();
             return Err(Trouble::NotYet(
-                "the command to restart has not ended, and its shell was killed".to_owned(),
+                "the command to restart has not ended, and was killed with what it had started"
+                    .to_owned(),
             ));
         }
         sleep(TICK);
     }
+}
+
+/// Kills a process and what it has started. That is no group of its own: the terminal would stop a
+/// command that asks for a password, and Ctrl-C would end this program alone.
+fn kill_all(first: Pid) {
+    let mut all = vec![first];
+    let mut at = 0;
+    while let Some(pid) = all.get(at).copied() {
+        at += 1;
+        // One that stands still starts nothing more, and the numbers of its children stay theirs.
+        let _ = kill_process(pid, Signal::STOP);
+        all.extend(children(pid));
+    }
+    for pid in all {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+fn children(of: Pid) -> Vec<Pid> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_child = |entry: &fs::DirEntry| {
+        let status = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // Behind the name, which is whatever the process says: the state, and the parent.
+        let parent = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+        parent.and_then(|parent| parent.parse().ok()) == Some(of.as_raw_nonzero().get())
+    };
+    let number = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
+    all.filter(is_child).filter_map(number).collect()
 }
 
 fn is_new_run(before: Option<Incarnation>, now: Option<Incarnation>) -> bool {
@@ -218,24 +254,27 @@ fn is_well(reading: &Reading, options: &Options, id: NodeId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read};
+
     use cluster::topology::Address;
 
     use super::*;
 
+    fn node(host: &str, name: &str) -> Node {
+        Node {
+            id: NodeId([1; 20]),
+            shard: None,
+            address: Address { host: host.to_owned(), port: 7, ..Address::default() },
+            zone: String::new(),
+            alive: Some(1),
+            version: String::new(),
+            name: name.to_owned(),
+        }
+    }
+
     #[test]
     fn a_shell_finds_nothing_but_words_in_what_a_node_calls_itself() {
-        let is_right = |host: &str, name: &str| {
-            let node = Node {
-                id: NodeId([1; 20]),
-                shard: None,
-                address: Address { host: host.to_owned(), port: 7, ..Address::default() },
-                zone: String::new(),
-                alive: None,
-                version: String::new(),
-                name: name.to_owned(),
-            };
-            check_words(&node).is_ok()
-        };
+        let is_right = |host: &str, name: &str| check_words(&node(host, name)).is_ok();
         for (host, name) in [("10.0.0.1", ""), ("::1", "cache-1"), ("a.example", "a_b.c")] {
             assert!(is_right(host, name), "{host} {name}");
         }
@@ -246,13 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_does_not_end_is_ended() {
-        let run = |line: &str, timeout| {
-            let child = Command::new("sh").args(["-c", line]).spawn().unwrap();
-            wait_for(child, timeout)
-        };
-        let hangs = run("exec sleep 600", Duration::from_millis(50));
+    fn a_command_that_does_not_end_is_ended_with_what_it_has_started() {
+        let line = "(echo begun; sleep 2; echo late) & wait";
+        let mut child = command(line, &node("h", "")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        said.read_line(&mut text).unwrap();
+        let hangs = wait_for(child, Duration::ZERO);
         assert!(matches!(hangs, Err(Trouble::NotYet(_))), "{hangs:?}");
-        assert_eq!(run("exit 3", Duration::from_secs(60)).unwrap().code(), Some(3));
+        said.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "begun\n");
+        let ends = command("exit 3", &node("h", "")).spawn().unwrap();
+        assert_eq!(wait_for(ends, Duration::from_secs(60)).unwrap().code(), Some(3));
     }
 }
