@@ -55,6 +55,16 @@ pub(crate) fn create(
         write_shards(store, &reading, &shards)?;
     } else {
         say(&format!("cluster {} is there already", options.name));
+        for word in words {
+            let node = reading.node(word)?;
+            if reading.topology.shard_of(node.id).is_none() {
+                return Err(Trouble::Failed(format!(
+                    "node {} at {} is not in it: dunlin cluster add gives it a shard",
+                    short(node.id),
+                    place_of(node)
+                )));
+            }
+        }
     }
     wait_until_served(store, options.timeout)?;
     say(&format!("cluster {} serves all slots", options.name));
@@ -216,7 +226,11 @@ pub(crate) fn add(
     for node in nodes {
         if let Some(shard) = node.shard {
             // It was added before, and the command was interrupted.
-            say(&format!("node {} belongs to shard {} already", short(node.id), short(shard)));
+            let text = format!("node {} belongs to shard {} already", short(node.id), short(shard));
+            if !is_where(&reading, node.id, shard, to)? {
+                return Err(Trouble::Failed(text));
+            }
+            say(&text);
             placed.push((node.id, shard, false));
             continue;
         }
@@ -270,6 +284,24 @@ pub(crate) fn add(
     })?;
     say("all of them are members of their shards");
     Ok(())
+}
+
+/// Whether a node of a shard is where it was to be added.
+fn is_where(
+    reading: &Reading,
+    node: NodeId,
+    shard: ShardId,
+    to: &Destination,
+) -> Result<bool, Trouble> {
+    Ok(match to {
+        Destination::WhereNeeded => true,
+        Destination::Shard(word) => reading.shard(word)?.id == shard,
+        Destination::NewShards => reading
+            .topology
+            .shards
+            .get(&shard)
+            .is_some_and(|own| own.slots.is_empty() && own.nodes().all(|other| other == node)),
+    })
 }
 
 /// Takes nodes out of their shards. Those that are `gone` must not be alive; others are.

@@ -98,3 +98,25 @@ fn of_two_operators_at_once_one_is_told_of_the_other() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_node_that_has_another_place_than_is_asked_for_is_an_error() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(1)?;
+    deployment.start_nodes(1, &[])?;
+    let places: Vec<_> =
+        deployment.ports().iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    let [first, second, free] = &places[..] else { anyhow::bail!("{places:?}") };
+    for (words, code) in [
+        (&["add", first, "--shard", OTHER_SHARD][..], 1),
+        (&["add", first, "--new-shard"], 1),
+        (&["add", first, "--shard", SHARD], 0),
+        (&["add", first], 0),
+        (&["create", first, free], 1),
+        (&["create", first, second], 0),
+    ] {
+        let output = tool(&deployment, words)?.arg("--yes").output()?;
+        ensure!(output.status.code() == Some(code), "{words:?}: {}", in_words(&output));
+    }
+    Ok(())
+}
