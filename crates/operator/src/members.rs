@@ -80,7 +80,7 @@ fn chosen<'r>(reading: &'r Reading, words: &[String]) -> Result<Vec<&'r Node>, T
         .topology
         .nodes
         .values()
-        .filter(|node| node.shard.is_none() && node.is_alive())
+        .filter(|node| reading.topology.shard_of(node.id).is_none() && node.is_alive())
         .collect();
     free.sort_by_key(|node| (node.address.host.clone(), node.address.port));
     Ok(free)
@@ -218,13 +218,15 @@ pub(crate) fn add(
     if nodes.len() > MOST_AT_ONCE {
         return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are added at once")));
     }
-    let new: Vec<_> = nodes.iter().copied().filter(|node| node.shard.is_none()).collect();
+    // One whose shard is gone is free as well.
+    let shard_of = |node: &Node| reading.topology.shard_of(node.id).map(|shard| shard.id);
+    let new: Vec<_> = nodes.iter().copied().filter(|node| shard_of(node).is_none()).collect();
     check_empty(&new, options)?;
     // Each is placed with those before it in mind.
     let mut topology = reading.topology.clone();
     let mut placed = Vec::new();
     for node in nodes {
-        if let Some(shard) = node.shard {
+        if let Some(shard) = shard_of(node) {
             // It was added before, and the command was interrupted.
             let text = format!("node {} belongs to shard {} already", short(node.id), short(shard));
             if !is_where(&reading, node.id, shard, to)? {
@@ -320,7 +322,11 @@ pub(crate) fn remove(
     if !agreed(options)? {
         return Ok(());
     }
-    for id in out {
+    // A shard goes with its last member, and whoever joins it has left by then.
+    let (members, joining): (Vec<_>, Vec<_>) = out.into_iter().partition(|id| {
+        reading.topology.shard_of(*id).is_some_and(|shard| shard.members.contains(id))
+    });
+    for id in joining.into_iter().chain(members) {
         take_out(store, options, id, gone)?;
     }
     say("all of them are out");
@@ -343,12 +349,8 @@ fn check_removal(
         return Ok(());
     };
     let stays: Vec<_> = shard.members.iter().filter(|id| !out.contains(id)).collect();
-    if stays.is_empty() && !shard.slots.is_empty() {
-        return Err(Trouble::Failed(format!(
-            "shard {} would have no node for its {} slots",
-            short(shard.id),
-            shard.slots.count()
-        )));
+    if stays.is_empty() {
+        check_unused(&reading.topology, shard, out)?;
     }
     if !gone {
         check_spared(&reading.topology, node, shard, out)?;
@@ -356,6 +358,32 @@ fn check_removal(
     let hands_over = reading.topology.is_primary(node.id) && !stays.is_empty();
     let first = if hands_over { "hands over and " } else { "" };
     say(&format!("node {own} at {place} {first}leaves shard {}", short(shard.id)));
+    Ok(())
+}
+
+/// Makes sure that nobody needs a shard, which goes with its last member.
+fn check_unused(topology: &Topology, shard: &Shard, out: &BTreeSet<NodeId>) -> Result<(), Trouble> {
+    let own = short(shard.id);
+    if !shard.slots.is_empty() {
+        let count = shard.slots.count();
+        let text = format!("shard {own} would have no node for its {count} slots");
+        return Err(Trouble::Failed(text));
+    }
+    if let Some(node) = shard.joining.iter().find(|id| !out.contains(id)) {
+        let text = format!(
+            "node {} is joining shard {own}, which would be gone: take it out, too, or wait",
+            short(node)
+        );
+        return Err(Trouble::Failed(text));
+    }
+    let comes = topology.migrations.values().filter(|own| own.to == shard.id);
+    let moves: Vec<_> = comes.map(|own| own.id.as_str()).collect();
+    if !moves.is_empty() {
+        return Err(Trouble::Failed(format!(
+            "slots are on their way to shard {own}, which would be gone: dunlin cluster abort {}",
+            moves.join(" ")
+        )));
+    }
     Ok(())
 }
 
@@ -413,10 +441,7 @@ fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<
         return delete(store, &reading, &[Subject::Member(id)]);
     };
     if is_alone(shard) {
-        if !shard.slots.is_empty() {
-            let text = format!("node {} is the last of a shard with slots now", short(id));
-            return Err(Trouble::Failed(text));
-        }
+        check_unused(&reading.topology, shard, &BTreeSet::from([id]))?;
         // The shard goes with its last node.
         let of_shard = shard.id;
         return delete(
@@ -450,17 +475,19 @@ fn delete(store: &Store, reading: &Reading, subjects: &[Subject]) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use cluster::slots::SlotRanges;
-    use cluster::topology::Address;
+    use cluster::topology::{Address, Migration, MigrationState};
 
     use super::*;
 
-    /// Whether the first node, and as many others as `also`, may leave a shard of nodes of which
-    /// these are alive.
-    fn may_leave(alive: &[bool], also: usize) -> bool {
+    const SHARD: ShardId = ShardId([9; 20]);
+
+    /// Nodes of a shard without slots, of which these are alive. Those after the first `members`
+    /// are joining it.
+    fn of_one_shard(alive: &[bool], members: usize, moves: Vec<Migration>) -> Topology {
         let ids: Vec<_> = (0..alive.len()).map(|at| NodeId([at as u8; 20])).collect();
         let nodes = ids.iter().zip(alive).map(|(id, is_alive)| Node {
             id: *id,
-            shard: Some(ShardId([9; 20])),
+            shard: Some(SHARD),
             address: Address { host: "h".to_owned(), port: 7, ..Address::default() },
             zone: String::new(),
             alive: is_alive.then_some(1),
@@ -468,19 +495,44 @@ mod tests {
             name: String::new(),
         });
         let shard = Shard {
-            id: ShardId([9; 20]),
+            id: SHARD,
             slots: SlotRanges::new(),
-            members: ids.clone(),
-            joining: Vec::new(),
+            members: ids[..members].to_vec(),
+            joining: ids[members..].to_vec(),
             leader: None,
             last_leader: None,
             is_failed: false,
             modified: 0,
         };
-        let out = ids[..=also].iter().copied().collect();
-        let topology = Topology::new("c".to_owned(), 1, nodes, [shard], []);
-        check_spared(&topology, &topology.nodes[&ids[0]], &topology.shards[&ShardId([9; 20])], &out)
-            .is_ok()
+        Topology::new("c".to_owned(), 1, nodes, [shard], moves)
+    }
+
+    /// Whether the first node, and as many others as `also`, may leave a topology.
+    fn may_leave_it(topology: Topology, also: usize) -> bool {
+        let out = (0..=also).map(|at| NodeId([at as u8; 20])).collect();
+        let reading = Reading::of(topology);
+        let node = &reading.topology.nodes[&NodeId([0; 20])];
+        check_removal(&reading, node, &out, !node.is_alive()).is_ok()
+    }
+
+    fn may_leave(alive: &[bool], also: usize) -> bool {
+        may_leave_it(of_one_shard(alive, alive.len(), Vec::new()), also)
+    }
+
+    #[test]
+    fn a_shard_to_which_something_comes_stays() {
+        assert!(!may_leave_it(of_one_shard(&[true, true], 1, Vec::new()), 0), "a node joins it");
+        assert!(may_leave_it(of_one_shard(&[true, true], 1, Vec::new()), 1), "both leave");
+        let comes = Migration {
+            id: "move".to_owned(),
+            slots: SlotRanges::all(),
+            from: ShardId([1; 20]),
+            to: SHARD,
+            state: MigrationState::Wanted,
+            modified: 1,
+        };
+        assert!(!may_leave_it(of_one_shard(&[true], 1, vec![comes.clone()]), 0), "slots come");
+        assert!(may_leave_it(of_one_shard(&[true, true], 2, vec![comes]), 0), "another one stays");
     }
 
     #[test]

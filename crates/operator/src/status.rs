@@ -95,6 +95,13 @@ fn problems(topology: &Topology, answers: &Answers) -> Vec<String> {
     }
     for node in topology.nodes.values().filter(|node| node.shard.is_some()) {
         let (own, place) = (short(node.id), place_of(node));
+        if topology.shard_of(node.id).is_none() {
+            problems.push(format!(
+                "node {own} at {place} belongs to a shard that is gone: dunlin cluster add gives \
+                 it another one"
+            ));
+            continue;
+        }
         match (node.is_alive(), answers.get(&node.id)) {
             (false, _) => problems.push(format!("node {own} at {place} is not alive")),
             (true, Some(Err(problem))) => {
@@ -211,6 +218,11 @@ fn nodes_of<'t>(topology: &'t Topology, shard: &Shard) -> Vec<&'t Node> {
     nodes
 }
 
+/// The nodes without a shard, or whose shard is gone.
+fn spare(topology: &Topology) -> impl Iterator<Item = &Node> {
+    topology.nodes.values().filter(|node| topology.shard_of(node.id).is_none())
+}
+
 fn text(options: &Options, reading: &Reading, answers: &Answers, problems: &[String]) -> String {
     let topology = &reading.topology;
     let mut text = format!(
@@ -260,8 +272,7 @@ fn text(options: &Options, reading: &Reading, answers: &Answers, problems: &[Str
         text.push('\n');
         text.push_str(&table(&headings, &rows));
     }
-    let spare = topology.nodes.values().filter(|node| node.shard.is_none());
-    let rows: Vec<_> = spare
+    let rows: Vec<_> = spare(topology)
         .map(|node| {
             let state = if node.is_alive() { "ok" } else { "gone" };
             vec![short(node.id), place_of(node), state.to_owned(), node.version.clone()]
@@ -328,7 +339,7 @@ fn to_json(store: &Store, reading: &Reading, answers: &Answers, problems: &[Stri
             "nodes": nodes,
         })
     });
-    let spare = topology.nodes.values().filter(|node| node.shard.is_none()).map(of_node);
+    let spare = spare(topology).map(of_node);
     let migrations = topology.migrations.values().map(|own| {
         json!({
             "id": own.id,
@@ -362,6 +373,10 @@ fn to_json(store: &Store, reading: &Reading, answers: &Answers, problems: &[Stri
 
 #[cfg(test)]
 mod tests {
+    use cluster::ids::ShardId;
+    use cluster::slots::SlotRanges;
+    use cluster::topology::Address;
+
     use super::*;
 
     #[test]
@@ -370,5 +385,33 @@ mod tests {
         for (bytes, text) in shown {
             assert_eq!(bytes_in_words(bytes), text);
         }
+    }
+
+    #[test]
+    fn a_node_whose_shard_is_gone_is_shown() {
+        let (own, other) = (ShardId([1; 20]), ShardId([2; 20]));
+        let node = Node {
+            id: NodeId([1; 20]),
+            shard: Some(other),
+            address: Address::default(),
+            zone: String::new(),
+            alive: Some(1),
+            version: String::new(),
+            name: String::new(),
+        };
+        let shard = Shard {
+            id: own,
+            slots: SlotRanges::new(),
+            members: Vec::new(),
+            joining: Vec::new(),
+            leader: None,
+            last_leader: None,
+            is_failed: false,
+            modified: 0,
+        };
+        let topology = Topology::new("c".to_owned(), 1, [node], [shard], []);
+        assert_eq!(spare(&topology).count(), 1);
+        let problems = problems(&topology, &Answers::new());
+        assert!(problems.iter().any(|text| text.contains("a shard that is gone")), "{problems:?}");
     }
 }
