@@ -51,7 +51,11 @@ impl Config {
 /// # Errors
 /// It is none.
 pub fn endpoint(text: &str) -> Result<String, String> {
-    let wrong = || format!("'{text}' is no address of etcd such as http://127.0.0.1:2379");
+    let wrong = || {
+        // A password may stand before it.
+        let shown = text.rfind('@').map_or(text.to_owned(), |at| format!("...{}", &text[at..]));
+        format!("'{shown}' is no address of etcd such as http://127.0.0.1:2379")
+    };
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let place = rest.strip_suffix('/').unwrap_or(rest);
     let is_known = |letter: char| letter.is_ascii_alphanumeric() || "-._:[]%".contains(letter);
@@ -92,6 +96,10 @@ mod tests {
             ["", "ftp://h", "h:0", "h:x", "h:70000", "::1", "h/path", "u@h", "http://", "h o"]
         {
             assert!(endpoint(wrong).is_err(), "{wrong}");
+        }
+        for text in ["http://u:secret@h", "u:secret@h:1", "http://u:secret@h/p@q"] {
+            let why = endpoint(text).unwrap_err();
+            assert!(!why.contains("secret"), "{why}");
         }
     }
 }

@@ -175,11 +175,13 @@ fn check_words(node: &Node) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What restarts a node.
+/// What restarts a node. It needs none of this program's passwords.
 fn command(restart: &str, node: &Node) -> Command {
     let mut command = Command::new("sh");
     command
         .args(["-c", restart])
+        .env_remove("DUNLIN_CLUSTER_ETCD_PASSWORD")
+        .env_remove("REDISCLI_AUTH")
         .env("DUNLIN_NODE", node.id.to_string())
         .env("DUNLIN_NODE_HOST", &node.address.host)
         .env("DUNLIN_NODE_PORT", node.address.port.to_string())
@@ -297,5 +299,13 @@ mod tests {
         assert_eq!(text, "begun\n");
         let ends = command("exit 3", &node("h", "")).spawn().unwrap();
         assert_eq!(wait_for(ends, Duration::from_secs(60)).unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn a_command_is_told_no_password() {
+        let told = command("", &node("h", ""));
+        for name in ["DUNLIN_CLUSTER_ETCD_PASSWORD", "REDISCLI_AUTH"] {
+            assert!(told.get_envs().any(|own| own == (name.as_ref(), None)), "{name}");
+        }
     }
 }
