@@ -106,7 +106,7 @@ pub fn rebalance(
     tolerance: f64,
 ) -> Vec<Move> {
     let share_of = |shard: ShardId| shares.get(&shard).copied().unwrap_or(0);
-    let whole: u64 = topology.shards.keys().map(|shard| share_of(*shard)).sum();
+    let whole: u128 = topology.shards.keys().map(|shard| u128::from(share_of(*shard))).sum();
     if whole == 0 {
         return Vec::new();
     }
@@ -306,6 +306,9 @@ mod tests {
         let slots = after(&own, &rebalance(&own, &|_| 1, &without, 0.02));
         assert!(slots[&ShardId([2; 20])].is_empty());
         assert_eq!(slots[&ShardId([1; 20])].count(), 4096);
+        // However large the shares are.
+        let large: BTreeMap<_, _> = own.shards.keys().map(|id| (*id, u64::MAX)).collect();
+        assert_eq!(rebalance(&own, &|_| 1, &large, 0.02), moves);
         // One heavy slot is not thrown from shard to shard, and light ones make up for it.
         let heavy = |slot: u16| if slot == 16383 { 10_000 } else { 1 };
         let slots = after(&own, &rebalance(&own, &heavy, &equal, 0.02));

@@ -210,12 +210,7 @@ pub(crate) fn abort(store: &Store, options: &Options, words: &[String]) -> Resul
     let migrations = &reading.topology.migrations;
     let mut names = BTreeSet::new();
     for word in words {
-        let meant: Vec<_> = migrations.keys().filter(|own| own.starts_with(word)).collect();
-        match meant[..] {
-            [one] => drop(names.insert(one.clone())),
-            [] => return Err(Trouble::Failed(format!("there is no move '{word}' under way"))),
-            _ => return Err(Trouble::Failed(format!("'{word}' is more than one move"))),
-        }
+        names.insert(reading.migration(word)?.id.clone());
     }
     let chosen: Vec<_> = names.iter().filter_map(|name| migrations.get(name)).collect();
     for own in &chosen {

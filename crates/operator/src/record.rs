@@ -10,7 +10,7 @@ use cluster::control::picture;
 use cluster::ids::{NodeId, ShardId};
 use cluster::keys::{self, Keys, MemberValue, RebuiltValue, Subject};
 use cluster::store::{Answer, Compare, Failure, Operation, Pair, Request, Revision, Transaction};
-use cluster::topology::{Node, Shard, Topology};
+use cluster::topology::{Migration, Node, Shard, Topology};
 use gateway::Gateway;
 
 use crate::options::Options;
@@ -235,6 +235,12 @@ impl Reading {
         let is_meant = |shard: &&Shard| is_beginning(&shard.id.to_string(), word);
         one(self.topology.shards.values().filter(is_meant), "shard", word)
     }
+
+    /// The move of slots that a user means.
+    pub(crate) fn migration(&self, word: &str) -> Result<&Migration, Trouble> {
+        let is_meant = |own: &&Migration| is_beginning(&own.id, word);
+        one(self.topology.migrations.values().filter(is_meant), "move under way", word)
+    }
 }
 
 /// The addresses of a node as people write them.
@@ -274,7 +280,8 @@ fn one<'t, T>(
 
 #[cfg(test)]
 mod tests {
-    use cluster::topology::Address;
+    use cluster::slots::SlotRanges;
+    use cluster::topology::{Address, MigrationState};
 
     use super::*;
 
@@ -303,5 +310,21 @@ mod tests {
         assert_eq!(found(vec![node(1, false)], true), Ok(1));
         let several = Err("'h:7' is more than one node".to_owned());
         assert_eq!(found(vec![node(1, true), node(2, true), node(3, false)], true), several);
+    }
+
+    #[test]
+    fn a_letter_is_no_name_of_a_move() {
+        let own = Migration {
+            id: "0f1e2d3c4b5a6978".to_owned(),
+            slots: SlotRanges::all(),
+            from: ShardId([1; 20]),
+            to: ShardId([2; 20]),
+            state: MigrationState::Wanted,
+            modified: 1,
+        };
+        let reading = Reading::of(Topology::new("c".to_owned(), 1, [], [], [own]));
+        let is_meant = |word: &str| reading.migration(word).is_ok();
+        assert!(is_meant("0f1e") && is_meant("0f1e2d3c4b5a6978"));
+        assert!(!is_meant("0") && !is_meant("") && !is_meant("1e2d"));
     }
 }

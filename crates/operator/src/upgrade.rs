@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::clock::monotonic_ms;
 
-use cluster::ids::{Incarnation, NodeId};
+use cluster::ids::{Incarnation, NodeId, ShardId};
 use cluster::topology::Node;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -67,8 +67,11 @@ fn all(upgrade: &Upgrade<'_>) -> Result<(), Trouble> {
     let rows: Vec<_> = nodes
         .iter()
         .map(|node| {
-            let is_primary = reading.topology.is_primary(node.id);
-            let role = if is_primary { "primary" } else { "replica" };
+            let role = match reading.topology.shard_of(node.id) {
+                None => "none",
+                Some(_) if reading.topology.is_primary(node.id) => "primary",
+                Some(_) => "replica",
+            };
             vec![short(node.id), place_of(node), role.to_owned(), node.version.clone()]
         })
         .collect();
@@ -94,6 +97,8 @@ fn order<'r>(reading: &'r Reading, version: Option<&str>) -> Vec<&'r Node> {
         own.sort_by_key(|node| topology.is_primary(node.id));
         nodes.extend(own);
     }
+    let spare = |node: &&Node| topology.shard_of(node.id).is_none() && node.is_alive();
+    nodes.extend(topology.nodes.values().filter(spare));
     nodes.retain(|node| version.is_none_or(|version| node.version != version));
     nodes
 }
@@ -101,13 +106,11 @@ fn order<'r>(reading: &'r Reading, version: Option<&str>) -> Vec<&'r Node> {
 fn restart_one(upgrade: &Upgrade<'_>, id: NodeId) -> Result<(), Trouble> {
     let Upgrade { store, options, restart, version, claim } = *upgrade;
     let mut reading = wait_until_spared(store, options, id)?;
-    if leads_others(&reading, id)? {
-        let shard = reading.topology.shard_of(id).map(|shard| shard.id);
-        let shard = shard.ok_or_else(|| format!("node {} has no shard now", short(id)))?;
+    if let Some(shard) = led_shard(&reading, id) {
         failover::to_best(store, options, &reading, shard)?;
         // Something may have happened to the others meanwhile.
         reading = wait_until_spared(store, options, id)?;
-        if leads_others(&reading, id)? {
+        if led_shard(&reading, id).is_some() {
             let text = format!("node {} is the primary again, and was not restarted", short(id));
             return Err(Trouble::Failed(text));
         }
@@ -151,11 +154,10 @@ fn wait_until_spared(store: &Store, options: &Options, id: NodeId) -> Result<Rea
     })
 }
 
-/// Whether a node is the primary of a shard that has others.
-fn leads_others(reading: &Reading, id: NodeId) -> Result<bool, Trouble> {
-    let shard = reading.topology.shard_of(id);
-    let shard = shard.ok_or_else(|| format!("node {} has no shard now", short(id)))?;
-    Ok(reading.topology.is_primary(id) && shard.members.len() > 1)
+/// The shard of which a node is the primary, if it has others.
+fn led_shard(reading: &Reading, id: NodeId) -> Option<ShardId> {
+    let shard = reading.topology.shard_of(id)?;
+    (reading.topology.is_primary(id) && shard.members.len() > 1).then_some(shard.id)
 }
 
 /// The command to restart is the operator's, and what a node calls itself is not: `ssh
@@ -243,12 +245,12 @@ fn is_new_run(before: Option<Incarnation>, now: Option<Incarnation>) -> bool {
     now.is_some() && now != before
 }
 
-/// Whether a node is alive, and follows its primary if it is none.
+/// Whether a node is alive, and follows its primary if it has another one.
 fn is_well(reading: &Reading, options: &Options, id: NodeId) -> bool {
     let Some(node) = reading.topology.nodes.get(&id).filter(|node| node.is_alive()) else {
         return false;
     };
-    if reading.topology.is_primary(id) {
+    if reading.topology.is_primary(id) || reading.topology.shard_of(id).is_none() {
         return true;
     }
     link::ask(node, &options.access).is_ok_and(|told| told.link == Some(true))
@@ -258,7 +260,7 @@ fn is_well(reading: &Reading, options: &Options, id: NodeId) -> bool {
 mod tests {
     use std::io::{BufRead, BufReader, Read};
 
-    use cluster::topology::Address;
+    use cluster::topology::{Address, Topology};
 
     use super::*;
 
@@ -307,5 +309,15 @@ mod tests {
         for name in ["DUNLIN_CLUSTER_ETCD_PASSWORD", "REDISCLI_AUTH"] {
             assert!(told.get_envs().any(|own| own == (name.as_ref(), None)), "{name}");
         }
+    }
+
+    #[test]
+    fn nodes_without_a_shard_are_restarted_too() {
+        let of_gone = Node { shard: Some(ShardId([9; 20])), id: NodeId([2; 20]), ..node("h", "") };
+        let dead = Node { alive: None, id: NodeId([3; 20]), ..node("h", "") };
+        let topology = Topology::new("c".to_owned(), 1, [node("h", ""), of_gone, dead], [], []);
+        let reading = Reading::of(topology);
+        let ids: Vec<_> = order(&reading, None).iter().map(|node| node.id.0[0]).collect();
+        assert_eq!(ids, [1, 2], "one that is gone needs no restart");
     }
 }
