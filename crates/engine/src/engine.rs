@@ -269,9 +269,13 @@ impl Engine {
                 let history = std::mem::replace(&mut *self.replication_id.lock(), own.clone());
                 let offset = self.replication.begin_to_lead(history, written);
                 self.replicas.leave_behind();
-                if self.journal.changes().is_some_and(Backlog::is_on) {
+                let is_kept = self.journal.changes().is_some_and(Backlog::is_on);
+                if is_kept {
                     // Replicas of the primary go on here, if there is no gap.
                     self.adopt_history(Position { history: own, offset }, None);
+                }
+                self.replication.note_break();
+                if is_kept {
                     // The next effect names its database: some may not know which one is selected.
                     self.journal.append_raw(b"", None);
                 }
@@ -291,6 +295,7 @@ impl Engine {
         let history = random_id();
         self.replication_id.lock().clone_from(&history);
         self.adopt_history(Position { history, offset }, None);
+        self.replication.note_break();
         self.journal.append_raw(b"", None);
     }
 
@@ -304,6 +309,7 @@ impl Engine {
         self.replication_id.lock().clone_from(&history);
         let offset = self.replication.applied();
         self.adopt_history(Position { history, offset }, self.journal.selected());
+        self.replication.note_break();
     }
 
     /// What was loaded at the start belongs to this position of a history, after which this

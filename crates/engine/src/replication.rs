@@ -221,7 +221,10 @@ impl Replication {
         self.breaks.load(Acquire)
     }
 
-    fn note_break(&self) {
+    /// The stream has broken off, or has another name: it begins now, with the next byte. Replicas
+    /// that were left behind before are told apart by that from those that ask from here on. The
+    /// world is stopped.
+    pub fn note_break(&self) {
         self.breaks.fetch_add(1, Release);
     }
 
@@ -233,7 +236,6 @@ impl Replication {
         self.replaced_to.store(written, Relaxed);
         self.part.lock().earlier = None;
         self.ahead.store(offset.wrapping_sub(written), Relaxed);
-        self.note_break();
     }
 
     /// Begins a term as the replica of this primary. The server has written so much itself, and
@@ -275,7 +277,6 @@ impl Replication {
         *part = Part { earlier, ..Part::default() };
         self.ahead.store(offset.wrapping_sub(written), Relaxed);
         self.follows.store(false, Relaxed);
-        self.note_break();
         self.begin_term();
         offset
     }
@@ -418,7 +419,6 @@ impl Replication {
         part.earlier = Some((known, self.applied() + 1));
         part.resumes = Some(history.to_owned());
         part.joined = Some(self.term());
-        self.note_break();
     }
 
     /// The offset of a primary is so much ahead of what it has written itself.
@@ -451,7 +451,6 @@ impl Replication {
         let mut part = self.part.lock();
         part.resumes = position.map(|(history, _)| history.clone());
         (part.earlier, part.end, part.joined) = (None, None, Some(self.term()));
-        self.note_break();
         let offset = position.map_or(0, |(_, offset)| *offset);
         self.applied.store(offset, Relaxed);
         self.received.store(offset, Relaxed);

@@ -164,6 +164,7 @@ fn take_in(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         changes.end(false);
         cx.engine.adopt_history(Position { history, offset }, incoming.selected);
     }
+    replication.note_break();
     cx.add_dirty(1);
     cx.propagate_nothing();
     cx.reply.ok();
