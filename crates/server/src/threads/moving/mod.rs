@@ -39,9 +39,10 @@ use target::{Address, Patience, Target, Trouble};
 
 /// Threads at most. Each sends the keys of one command at a time, and waits as long as the command
 /// allows for a target that does not answer.
-const THREADS: usize = 64;
-/// So many stay when there is nothing to do.
-const THREADS_KEPT: usize = 8;
+const THREADS: usize = 16;
+/// After this time a command that nobody waits for any more gives up, if the target was not sent a
+/// key. One whose client has sent it and gone is done as in Redis, if the target answers.
+const PATIENCE_OF_NOBODY: Duration = Duration::from_secs(1);
 /// Connections that are kept at most, as in Redis.
 const TARGETS_KEPT: usize = 64;
 /// How long a connection is kept after its use, as in Redis.
@@ -174,7 +175,7 @@ impl Shared {
     fn work(&self, name: &str) {
         let mut client: Option<InternalClient> = None;
         loop {
-            let Some((migration, waiter)) = self.next_job() else { return };
+            let (migration, waiter) = self.next_job();
             let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { return };
             let own = || InternalClient::new(Arc::clone(&engine), name);
             let client = client.get_or_insert_with(own);
@@ -196,22 +197,17 @@ impl Shared {
         }
     }
 
-    /// Waits for work, and lets old connections go meanwhile. Nothing if the thread is one too
-    /// many.
-    fn next_job(&self) -> Option<(Migration, Waiter)> {
+    /// Waits for work, and lets old connections go meanwhile.
+    fn next_job(&self) -> (Migration, Waiter) {
         let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
-                return Some(job);
+                return job;
             }
             queue.idle += 1;
-            let waited = self.more.wait_for(&mut queue, KEPT_FOR);
+            self.more.wait_for(&mut queue, KEPT_FOR);
             queue.idle -= 1;
             self.targets.lock().retain(|_, (_, used_at)| used_at.elapsed() < KEPT_FOR);
-            if waited.timed_out() && queue.jobs.is_empty() && queue.threads > THREADS_KEPT {
-                queue.threads -= 1;
-                return None;
-            }
         }
     }
 
@@ -219,10 +215,11 @@ impl Shared {
         *self.is_stopped.read()
     }
 
-    /// Whether the server stops, or nobody waits for the answer any more. What the target was sent
-    /// already is brought to its end all the same.
-    fn is_unwanted(&self, waiter: &Waiter) -> bool {
-        self.is_stopped() || waiter.client.is_killed() || !waiter.wait.is_waiting()
+    /// Whether the server stops, or nobody waits any more for the answer of what has begun then.
+    /// What the target was sent already is brought to its end all the same.
+    fn is_unwanted(&self, waiter: &Waiter, begun: Instant) -> bool {
+        let is_gone = || waiter.client.is_killed() || !waiter.wait.is_waiting();
+        self.is_stopped() || begun.elapsed() > PATIENCE_OF_NOBODY && is_gone()
     }
 }
 
@@ -265,8 +262,9 @@ impl Moving<'_> {
     where
         Self: 'e,
     {
+        let begun = Instant::now();
         while !self.engine.held_keys.hold(keys.view()) {
-            if self.shared.is_unwanted(self.waiter) {
+            if self.shared.is_unwanted(self.waiter, begun) {
                 return None;
             }
             sleep(PAUSE);
@@ -333,7 +331,9 @@ impl Moving<'_> {
         batch: &[Item],
     ) -> Result<Option<String>, String> {
         let (shared, waiter, timeout) = (self.shared, self.waiter, self.migration.timeout);
-        let (is_stopped, is_unwanted) = (|| shared.is_stopped(), || shared.is_unwanted(waiter));
+        let begun = Instant::now();
+        let is_stopped = || shared.is_stopped();
+        let is_unwanted = || shared.is_unwanted(waiter, begun);
         let patience = Patience { timeout, is_stopped: &is_stopped };
         let before = Patience { timeout, is_stopped: &is_unwanted };
         let is_first = target.is_none();
