@@ -1,5 +1,6 @@
 //! FAILOVER: a primary hands over to a replica, both ways with redis-server.
 
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -378,6 +379,24 @@ fn the_old_primary_needs_no_copy() -> Result<()> {
         "{}",
         replica.log()
     );
+    Ok(())
+}
+
+/// Something listens at its address, and says nothing.
+#[test]
+fn a_target_that_was_not_asked_in_time_leads_no_more() -> Result<()> {
+    let silent = TcpListener::bind("127.0.0.1:0")?;
+    let port = silent.local_addr()?.port().to_string();
+    let primary = start(Target::Dunlin, &[])?;
+    let replica = start(Target::Dunlin, &[("replica-announce-port", &port)])?;
+    follow(&replica, primary.port())?;
+    catch_up(&primary, &replica)?;
+    let mut client = primary.connect()?;
+    ensure!(said(&mut client, &format!("FAILOVER TO 127.0.0.1 {port} TIMEOUT 1500"))? == "OK");
+    wait_until("it asks", || is(&primary, "master_failover_state", "failover-in-progress"))?;
+    wait_until("it is given up", || is(&primary, "master_failover_state", "no-failover"))
+        .with_context(|| primary.log())?;
+    ensure!(is(&primary, "role", "master")? && said(&mut client, "SET k v")? == "OK");
     Ok(())
 }
 

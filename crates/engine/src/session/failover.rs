@@ -22,7 +22,10 @@ enum Phase {
     /// A replica is to come to the end of the stream.
     WaitsForReplica,
     /// This is a replica already, and asks the other one to lead.
-    Asks,
+    Asks {
+        /// The request was sent, so that the other one may lead.
+        is_sent: bool,
+    },
 }
 
 /// What was asked for.
@@ -74,7 +77,8 @@ impl Failover {
 
     /// Whether the other one is asked to lead.
     pub fn asks(&self) -> bool {
-        self.is_on() && self.state.lock().as_ref().is_some_and(|own| own.phase == Phase::Asks)
+        self.is_on()
+            && self.state.lock().as_ref().is_some_and(|own| matches!(own.phase, Phase::Asks { .. }))
     }
 
     /// How far it is, as INFO shows it.
@@ -82,7 +86,7 @@ impl Failover {
         match self.state.lock().as_ref().map(|own| own.phase) {
             None => "no-failover",
             Some(Phase::WaitsForReplica) => "waiting-for-sync",
-            Some(Phase::Asks) => "failover-in-progress",
+            Some(Phase::Asks { .. }) => "failover-in-progress",
         }
     }
 
@@ -98,12 +102,12 @@ impl Failover {
         }
     }
 
-    /// Whether the time is over within which the other one should have answered. If its takeover is
-    /// forced, there is none.
+    /// Whether the time is over within which the other one should have been asked. If its takeover
+    /// is forced, there is none.
     pub fn is_late(&self, monotonic: u64) -> bool {
         let is_late = |own: &State| {
             let is_over = own.plan.until.is_some_and(|until| monotonic >= until);
-            own.phase == Phase::Asks && !own.plan.forced && is_over
+            own.phase == Phase::Asks { is_sent: false } && !own.plan.forced && is_over
         };
         self.is_on() && self.state.lock().as_ref().is_some_and(is_late)
     }
@@ -111,7 +115,14 @@ impl Failover {
     /// The other one is asked from now on.
     pub(crate) fn begin_to_ask(&self) {
         if let Some(state) = &mut *self.state.lock() {
-            state.phase = Phase::Asks;
+            state.phase = Phase::Asks { is_sent: false };
+        }
+    }
+
+    /// The request is about to be sent to the other one.
+    pub fn note_sent(&self) {
+        if let Some(State { phase: Phase::Asks { is_sent }, .. }) = &mut *self.state.lock() {
+            *is_sent = true;
         }
     }
 
@@ -223,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_late_when_the_time_is_over_that_the_user_gave() {
+    fn a_request_is_late_when_the_time_is_over_that_the_user_gave() {
         let failover = Failover::default();
         for (until, forced, late) in
             [(None, false, false), (Some(5), true, false), (Some(5), false, true)]
@@ -233,6 +244,8 @@ mod tests {
             failover.begin_to_ask();
             assert!(!failover.is_late(4));
             assert_eq!(failover.is_late(5), late, "{until:?} {forced}");
+            failover.note_sent();
+            assert!(!failover.is_late(5), "it may lead");
         }
         failover.end();
         assert!(!failover.is_late(5));

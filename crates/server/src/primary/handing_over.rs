@@ -58,12 +58,7 @@ impl<'e> HandingOver<'e> {
         self.say(if leads { b"answered" } else { b"refused" });
     }
 
-    /// Whether the time is over that the user has given it.
-    pub(super) fn is_late(&self) -> bool {
-        self.engine.failover.is_late(base::clock::monotonic_ms())
-    }
-
-    /// That is so, and the other one was not reached.
+    /// The time is over that the user has given it, and the other one was not reached.
     pub(super) fn note_late(&mut self) {
         self.say(b"late");
     }

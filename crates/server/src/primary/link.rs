@@ -126,7 +126,7 @@ impl Follower {
                 continue;
             }
             let Err(trouble) = ended;
-            if self.successor == Successor::NotAsked && handing_over.is_late() {
+            if link.is_late() {
                 handing_over.note_late();
                 continue;
             }
@@ -301,7 +301,12 @@ fn shake_hands(
     loop {
         match handshake.take(&next_line(term, wire, &mut lines)?)? {
             Step::Wait => {}
-            Step::Send(bytes) => wire.send(&bytes)?,
+            Step::Send(bytes) => {
+                if handshake.has_asked() {
+                    term.means.engine.failover.note_sent();
+                }
+                wire.send(&bytes)?;
+            }
             Step::Note(note, bytes) => {
                 term.notice(note);
                 wire.send(&bytes)?;

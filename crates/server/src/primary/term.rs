@@ -42,9 +42,19 @@ impl Term<'_> {
         !self.stopping.load(Relaxed) && self.means.engine.replication.term() == self.number
     }
 
-    /// An error if it is not.
+    /// Whether it is the link of a FAILOVER whose time is over before the other one was asked.
+    pub(super) fn is_late(&self) -> bool {
+        let failover = &self.means.engine.failover;
+        failover.is_on() && failover.is_late(base::clock::monotonic_ms())
+    }
+
+    /// An error if it is not wanted any more.
     pub(super) fn go_on(&self) -> Result<(), Trouble> {
-        if self.lasts() { Ok(()) } else { Err(Trouble::Over) }
+        match () {
+            () if !self.lasts() => Err(Trouble::Over),
+            () if self.is_late() => Err(Trouble::Silent),
+            () => Ok(()),
+        }
     }
 
     pub(super) fn notice(&self, line: impl AsRef<str>) {

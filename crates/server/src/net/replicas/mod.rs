@@ -308,7 +308,8 @@ impl Serving {
         let config = self.engine.config.snapshot();
         let Some(backlog) = self.engine.journal.changes() else { return };
         backlog.note_use(now);
-        if now >= self.next_ping {
+        // While writes are held, nothing enters the stream: the ping comes right after that.
+        if now >= self.next_ping && !self.engine.pause.is_handing_over() {
             self.next_ping = now + u64::from(config.repl_ping_replica_period) * 1000;
             // The stream stands still when the server stops, like the data that is being saved.
             if !self.engine.pause.is_stopping() {
