@@ -227,6 +227,10 @@ fn what_a_writable_replica_writes_itself_is_never_known_to_be_synced() -> Result
                 on a replica, which does not count its own writes";
     expect(&mut client, "SET own 1", told)?;
     expect(&mut client, "EVAL redis.call('set','own','2') 0", told)?;
+    // The same write again is no more durable than the first.
+    expect(&mut client, "SADD set a", told)?;
+    expect(&mut client, "SADD set a", told)?;
+    ensure!(say(&mut client, "CLIENT POSITION")?.contains(':'), "the write is there");
     client.send(&["BLPOP", "list", "0"])?;
     wait_until("it is blocked", || Ok(number(&mut other, "blocked_clients")? == 1))?;
     expect(&mut other, "RPUSH list x", "1")?;

@@ -58,7 +58,7 @@ impl Context<'_> {
         let is_answer = !output.begins_at(from, b'-');
         let offset = match has_written {
             true => self.engine.counted(self.session.write_offset),
-            false if may_write && is_answer => self.engine.journal.end(),
+            false if may_write && is_answer => self.engine.counted(self.engine.journal.end()),
             // Events have numbers: nobody may see one that a failover could give to another event.
             false if self.row.command.has(OF_TREE) && is_answer => self.engine.nodes.written(),
             false => return,

@@ -14,7 +14,7 @@ use crate::wait::blocking;
 impl Engine {
     /// The rest of the work under the locks: the journal receives the effects, and the queue of
     /// publications what other clients hear of them. Returns the journal's offset after them, if
-    /// there were any.
+    /// there were any that the stream counts.
     #[inline(always)]
     pub fn settle(&self, db: &mut Db<'_>) -> Option<u64> {
         let effects = &mut db.effects;
@@ -29,7 +29,7 @@ impl Engine {
             }
         }
         let effects = &mut db.effects;
-        let appended = (!effects.journal.is_empty()).then(|| self.append_effects(db));
+        let appended = if effects.journal.is_empty() { None } else { self.append_effects(db) };
         if !db.effects.publications.get_mut().is_empty() {
             self.queue_publications(db.effects);
         }
@@ -37,15 +37,15 @@ impl Engine {
     }
 
     #[inline(never)]
-    fn append_effects(&self, db: &mut Db<'_>) -> u64 {
+    fn append_effects(&self, db: &mut Db<'_>) -> Option<u64> {
         let effects = &mut db.effects;
-        let appended = match self.replication.is_replica() {
-            false => self.journal.append(&effects.journal),
-            // Its own clients have written. Its stream is that of its primary.
-            true => {
-                self.replication.note_difference();
-                self.journal.append_beside(&effects.journal)
-            }
+        // Otherwise its own clients have written. Its stream is that of its primary.
+        let is_counted = !self.replication.is_replica();
+        let appended = if is_counted {
+            self.journal.append(&effects.journal)
+        } else {
+            self.replication.note_difference();
+            self.journal.append_beside(&effects.journal)
         };
         if std::mem::take(&mut effects.changes_tree) {
             self.nodes.note_written(appended);
@@ -58,7 +58,7 @@ impl Engine {
         } else {
             effects.unrecorded = true;
         }
-        appended
+        is_counted.then_some(appended)
     }
 
     /// The journal gets the bytes of another server's stream whose last command has run, under its

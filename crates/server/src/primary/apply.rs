@@ -152,7 +152,7 @@ impl<'e> Applier<'e> {
         let replication = &self.engine.replication;
         let mut stream = Stream::new(replication.applied());
         let mut acknowledger = with_offsets.then(|| Acknowledger::new(self.engine));
-        let mut in_step_at = 0;
+        let mut asked_at = 0;
         loop {
             term.go_on()?;
             if let Some(own) = &mut acknowledger {
@@ -174,8 +174,8 @@ impl<'e> Applier<'e> {
             applied?;
             let now = base::clock::monotonic_ms();
             // Once in a millisecond: it asks the system.
-            if stream.waiting() == 0 && now != in_step_at && wire.is_all_taken() {
-                in_step_at = now;
+            let may_ask = stream.waiting() == 0 && std::mem::replace(&mut asked_at, now) != now;
+            if may_ask && wire.is_all_taken() {
                 replication.note_in_step(term.number, now);
             }
         }
