@@ -199,9 +199,9 @@ impl Engine {
         // A primary's own commands, and those of the server, answer nobody.
         let is_heard = session.link.is_none() && !session.replays;
         let holds = is_heard && session.durability.or_default(parts.config).holds_replies();
-        // A replica writes nothing that a reply could wait for.
+        // Clients of a replica write nothing, unless it lets them.
         let may_write = holds
-            && !self.replication.is_replica()
+            && !(parts.config.replicas_are_read_only() && self.replication.is_replica())
             && self.may_write_data(session, (&row.command.spec, request.argv));
         let mut db = Db::new(parts, effects, session.database, locked, touch, imports);
         if brings_slots {
