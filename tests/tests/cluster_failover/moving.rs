@@ -6,7 +6,7 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
 use tests::counting::{Counts, Way, check_counts, count, value_of};
 use tests::observe::{figure, wait_until};
@@ -167,4 +167,28 @@ fn what_a_source_has_flushed_is_gone_at_a_quorum_before_all_is_ready() -> Result
     }
     resume(deployment.nodes[member].pid())?;
     wait_until("the key is gone at both", || ready(&mut source))
+}
+
+/// The target runs a script for longer than its lease lasts.
+#[test]
+fn slots_come_to_a_node_beside_a_script_and_cost_it_no_lease() -> Result<()> {
+    let options = [("cluster-durability", "memory"), ("threads", "4")];
+    let mut deployment = Deployment::start(1, &options)?;
+    deployment.start_nodes(1, &options)?;
+    deployment.form_shard(OTHER_SHARD, "", 1..2)?;
+    deployment.wait_for_leader(1..2)?;
+    ensure!(!deployment.nodes[0].connect()?.call_text("SET bar 7")?.is_error());
+    let script = "local begun = os.clock() while os.clock() - begun < 6 do end return 1";
+    let (mut busy, mut client) = (deployment.nodes[1].connect()?, deployment.nodes[1].connect()?);
+    busy.send(&["EVAL", script, "0"])?;
+    deployment.move_slots("one", "5000-5100", SHARD, OTHER_SHARD)?;
+    deployment.wait_for_move("one").with_context(|| deployment.logs())?;
+    ensure!(matches!(busy.receive()?, Received::Reply(Reply::Integer(1))), "the script ends");
+    wait_until("the target serves the slots", || {
+        Ok(client.call_text("GET bar")? == Reply::Bulk(b"7".to_vec()))
+    })
+    .with_context(|| deployment.logs())?;
+    let log = deployment.nodes[1].log();
+    ensure!(!log.contains("The lease at etcd has ended"), "{}", deployment.logs());
+    Ok(())
 }

@@ -30,37 +30,42 @@ use crate::session::pubsub::Kind;
 use config::Config;
 
 impl Engine {
-    /// The cluster is so now. Stops the world if that changes which slots this node serves: when
-    /// this returns, no command runs by the topology before it. The caller is inside no gate.
+    /// The cluster is so now. Stops the world if this node serves less than before: when this
+    /// returns, no command runs that it does not serve any more. The caller is inside no gate.
+    ///
+    /// What it serves from now on stops nobody: a script that runs for long would keep the caller
+    /// from its other duties. A command by the topology before it sends its client away in vain.
     pub fn follow_topology(&self, topology: Arc<Topology>) {
         let (Some(next), Some(present)) = (self.cluster.view_of(topology), self.cluster.view())
         else {
             return;
         };
-        if next.serves_as(&present) {
-            self.cluster.set_view(next);
-            return self.note_slots();
-        }
-        let stopped = self.gates.stop_the_world();
-        self.cluster.set_view(next);
-        self.note_slots();
+        let changes_clients = !next.serves_as(&present);
+        let stopped = next.ends_any_of(&present).then(|| self.gates.stop_the_world());
+        self.take_view(next);
         drop(stopped);
-        self.send_clients_away();
+        if changes_clients {
+            self.send_clients_away();
+        }
     }
 
     /// [`Engine::follow_topology`] for a caller that has stopped the world.
     pub fn follow_topology_stopped(&self, _: &StoppedWorld<'_>, topology: Arc<Topology>) {
         if let Some(next) = self.cluster.view_of(topology) {
-            self.cluster.set_view(next);
-            self.note_slots();
+            self.take_view(next);
             self.send_clients_away();
         }
     }
 
+    /// Slots that come here are shown before anybody may use them.
+    fn take_view(&self, view: ClusterView) {
+        self.note_slots(&view);
+        self.cluster.set_view(view);
+    }
+
     /// Hides the slots of other shards, and has their keys deleted, unless they are on their way
     /// here.
-    fn note_slots(&self) {
-        let Some(view) = self.cluster.view() else { return };
+    fn note_slots(&self, view: &ClusterView) {
         let set = |slots: &SlotRanges| slots.iter().collect::<SlotSet>();
         let Some(shard) = view.shard() else { return };
         let all = view.topology.migrations.values();

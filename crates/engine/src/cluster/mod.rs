@@ -3,8 +3,8 @@
 //! The topology of the cluster comes from outside, as a whole, and is exchanged as a whole
 //! ([`crate::engine::Engine::follow_topology`]). What commands need of it is put together once, in
 //! a [`ClusterView`]. A thread looks for another view when it enters its gate. The view changes
-//! while the world is stopped if the slots change that this node serves, so no command runs by an
-//! old one.
+//! while the world is stopped if the node serves less than before, so no command runs that it does
+//! not serve any more.
 //!
 //! A primary also has a time until which it may serve ([`Cluster::serve_until`]), because another
 //! node may take over after it. That is one number, which each turn reads.

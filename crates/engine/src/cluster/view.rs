@@ -65,6 +65,13 @@ impl ClusterView {
         self.own == other.own && self.leads == other.leads && self.slots == other.slots
     }
 
+    /// Whether this node does less for any slot than in the view before this one, or has another
+    /// part. A replica does nothing that could be lost.
+    pub(crate) fn ends_any_of(&self, before: &ClusterView) -> bool {
+        let loses_slots = || before.slots.meets(&self.slots.complement());
+        self.own != before.own || self.leads != before.leads || self.leads && loses_slots()
+    }
+
     /// Who serves a slot.
     pub fn owner(&self, slot: u16) -> Owner<'_> {
         if self.leads && self.slots.has(slot) {
