@@ -98,22 +98,24 @@ fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
 }
 
 /// Answers 1 if nothing of what has arrived, or of what was deleted for it, can be lost any more:
-/// in a cluster, a quorum of the shard has it, and with FSYNC this server's disk. Else it asks for
-/// that, and answers 0. `note` is done with an import that is sure, and says whether it still
-/// counts.
+/// this server's append-only file has it on disk, and in a cluster a quorum of the shard has it.
+/// Else it asks for that, and answers 0. Without a file, FSYNC is refused. `note` is done with an
+/// import that is sure, and says whether it still counts.
 fn sure(
     cx: &mut Context<'_>,
     args: &mut Args<'_>,
     note: impl FnOnce(&Import) -> bool,
 ) -> CommandResult {
-    let is_synced = !args.is_empty();
-    if is_synced && !args.word("fsync") {
+    let needs_file = !args.is_empty();
+    if needs_file && !args.word("fsync") {
         return Err(CommandError::SYNTAX);
     }
     let own = Arc::clone(&cx.session.import.as_ref().ok_or(NO_IMPORT)?.import);
     if cx.engine.replication.is_replica() {
         return Err(CommandError::READ_ONLY_REPLICA);
     }
+    // Clients of the source may have chosen that for any write, or a quorum.
+    let is_synced = needs_file || cx.engine.journal.has_file();
     let of_shard = cx.db.config.cluster_enabled;
     let sync = SyncWait {
         offset: cx.session.write_offset.max(own.emptied()),
@@ -214,3 +216,53 @@ const DOCS: &[Docs] = &[docs(
         ),
     ],
 )])];
+
+#[cfg(test)]
+mod tests {
+    use config::Config;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::testing::{TestServer, server_with};
+
+    const OVER: &str = "-ERR the import of these slots is over\r\n";
+
+    /// A server with a client that brings the slot of the key `bar`.
+    fn importing() -> TestServer {
+        let config = Config { enable_debug_command: Permission::Yes, ..Config::default() };
+        let mut server = server_with(config);
+        assert_eq!(server.text("SLOTMOVE BEGIN m 5061 1 1"), "", "it waits");
+        assert_eq!(server.text("SET bar 1"), "+OK\r\n");
+        server
+    }
+
+    #[test]
+    fn what_arrives_is_synced_where_there_is_a_file() {
+        let mut server = importing();
+        for line in ["SLOTMOVE SURE", "SLOTMOVE READY", "SLOTMOVE READY FSYNC"] {
+            assert_eq!(server.text(line), ":0\r\n", "{line}");
+        }
+        server.journal.synced.store(u64::MAX, Relaxed);
+        for line in ["SLOTMOVE SURE", "SLOTMOVE READY", "SLOTMOVE READY FSYNC"] {
+            assert_eq!(server.text(line), ":1\r\n", "{line}");
+        }
+        server.journal.set_listening(false);
+        assert_eq!(server.text("SLOTMOVE READY"), ":1\r\n");
+        let refused = "-NODURABLE there is no append-only file\r\n";
+        assert_eq!(server.text("SLOTMOVE READY FSYNC"), refused);
+    }
+
+    #[test]
+    fn what_was_flushed_after_all_had_arrived_is_brought_anew() {
+        let mut server = importing();
+        server.journal.synced.store(u64::MAX, Relaxed);
+        assert_eq!(server.text("SLOTMOVE READY"), ":1\r\n");
+        let mut other = server.connect();
+        assert_eq!(server.text_as(&mut other, "FLUSHALL"), "+OK\r\n");
+        for line in ["SLOTMOVE SURE", "SLOTMOVE READY", "SET bar 2", "SLOTMOVE FLUSH ALL"] {
+            assert_eq!(server.text(line), OVER, "{line}");
+        }
+        assert_eq!(server.text_as(&mut other, "SLOTMOVE BEGIN m 5061 1 2"), "", "it waits");
+        assert_eq!(server.text_as(&mut other, "SET bar 2"), "+OK\r\n");
+    }
+}

@@ -24,11 +24,17 @@ pub enum Stage {
     Arrives = 0,
     /// All has arrived, as far as the source knows.
     Ready = 1,
+    /// All had arrived, and then a client here has flushed it. The slots may still come, but if
+    /// the source keeps them, it has to begin anew.
+    Flushed = 2,
     /// The slots belong to this server.
-    Taken = 2,
+    Taken = 3,
     /// What has arrived is dropped.
-    Over = 3,
+    Over = 4,
 }
+
+/// The stages of an import that may still become anything.
+const UNDECIDED: [Stage; 3] = [Stage::Arrives, Stage::Ready, Stage::Flushed];
 
 /// Which try it is: the epoch of the source, and a number that grows with each try of any of its
 /// moves.
@@ -70,7 +76,8 @@ impl Import {
         match self.stage.load(Relaxed) {
             0 => Stage::Arrives,
             1 => Stage::Ready,
-            2 => Stage::Taken,
+            2 => Stage::Flushed,
+            3 => Stage::Taken,
             _ => Stage::Over,
         }
     }
@@ -372,7 +379,7 @@ impl SlotMoves {
         let mut imports = self.imports.lock();
         imports.retain(|own| {
             let is_own = own.slots.iter().all(|slot| slots.has(slot));
-            !(is_own && own.go_on(&[Stage::Ready, Stage::Arrives], Stage::Taken))
+            !(is_own && own.go_on(&UNDECIDED, Stage::Taken))
         });
         drop(imports);
         *self.owned.lock() = Some(slots.clone());
@@ -394,11 +401,12 @@ impl SlotMoves {
     }
 
     /// The data of a database goes, or of all: what arrives would not be whole any more, so it is
-    /// to begin anew. An import that has everything loses what is in the database.
+    /// to begin anew. An import that has everything loses what is in the database, and its source
+    /// can add nothing to it.
     pub fn note_flush(&self, database: Option<usize>) {
         let imports = self.imports.lock().clone();
         for import in imports {
-            if import.stage() == Stage::Ready {
+            if import.go_on(&[Stage::Ready, Stage::Flushed], Stage::Flushed) {
                 let slots = import.slots.clone();
                 let import = Some(import);
                 self.add_emptying(Emptying { slots, database, import, waiter: None });
@@ -446,7 +454,7 @@ impl SlotMoves {
 
 /// Ends an import. Returns whether that dropped it.
 fn drops(import: &Import) -> bool {
-    import.go_on(&[Stage::Arrives, Stage::Ready], Stage::Over)
+    import.go_on(&UNDECIDED, Stage::Over)
 }
 
 #[cfg(test)]

@@ -531,7 +531,7 @@ impl Node {
             host: address.host.clone(),
             port: if is_encrypted { address.tls_port } else { address.port },
             rate: None,
-            is_synced: config.cluster_durability == ClusterDurability::Fsync,
+            needs_file: config.cluster_durability == ClusterDurability::Fsync,
             epoch,
             alone: false,
         };

@@ -23,8 +23,8 @@ pub struct Move {
     /// Bytes of the first copy that are sent a second at most, 0 for as many as possible; nothing
     /// where `cluster-migration-bandwidth` says it.
     pub rate: Option<u64>,
-    /// The target's disk has to have everything at the hand-over, besides a quorum of its shard.
-    pub is_synced: bool,
+    /// The target has to have an append-only file. One that has, syncs it at the hand-over.
+    pub needs_file: bool,
     /// The epoch of this server as a primary: a target prefers the later of two sources.
     pub epoch: u64,
     /// No cluster decides: the slots change their owner as soon as the target has them.

@@ -119,8 +119,8 @@ impl SlotMovers {
     pub fn move_alone(&self, wanted: SlotMove, waiter: Waiter) {
         let SlotMove { slots, host, port, rate } = wanted;
         let id = random_id();
-        let (rate, is_synced, epoch, alone) = (Some(rate), false, 0, true);
-        let job = Move { id, slots, host, port, rate, is_synced, epoch, alone };
+        let (rate, needs_file, epoch, alone) = (Some(rate), false, 0, true);
+        let job = Move { id, slots, host, port, rate, needs_file, epoch, alone };
         let Some(engine) = self.shared.engine.get().cloned() else { return };
         let notify = move |event: MoveEvent| {
             let Some(engine) = engine.upgrade() else { return };

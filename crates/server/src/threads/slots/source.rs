@@ -520,7 +520,7 @@ impl Source<'_> {
         }
         let begun = Instant::now();
         let mut words = vec![&b"SLOTMOVE"[..], word.as_bytes()];
-        words.extend(self.job.is_synced.then_some(&b"FSYNC"[..]));
+        words.extend(self.job.needs_file.then_some(&b"FSYNC"[..]));
         loop {
             match wire.ask(&words, LONGEST_HOLD)? {
                 Value::Integer(1) => return Ok(true),
