@@ -52,8 +52,10 @@ const REST_OF_COPIES: Duration = Duration::from_micros(200);
 /// How long a target may take to connect, to answer, and to delete what it has in the slots.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_OF_BEGIN: Duration = Duration::from_secs(60);
-/// The pause before a move begins anew, and how often one without a cluster does.
+/// The pause before a move begins anew. It doubles so many times while the reason stays the same:
+/// everything was sent in vain, and may be again.
 const PAUSE: Duration = Duration::from_millis(500);
+const DOUBLINGS: u32 = 4;
 /// Where the rate of a copy is bounded, about so many pieces are sent in a second, of so many bytes
 /// at least and at most; and after this time it is looked whether the bound has changed. The target
 /// serves its clients between two pieces: a large one would make them wait.
@@ -70,6 +72,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_OF_JOURNAL: u64 = 64 * 1024 * 1024;
 /// A target that takes nothing of a copy for so long is lost, if writers wait for that.
 const LONGEST_STALL: Duration = Duration::from_millis(500);
+/// How often a move without a cluster begins.
 const TRIES_ALONE: u32 = 5;
 
 /// How a try ends that does not fail.
@@ -175,7 +178,7 @@ pub(super) fn run(
     order: &Order,
     notify: &Notify,
 ) -> MoveEvent {
-    let (mut tries, mut told) = (0, String::new());
+    let (mut tries, mut told, mut doublings) = (0, String::new(), 0);
     let to = format!("{}:{}", job.host, job.port);
     let now = base::clock::monotonic_ms();
     let leaving = Arc::new(Leaving::new(&job.id, job.slots.len(), to, now));
@@ -193,6 +196,7 @@ pub(super) fn run(
                 if job.alone && tries == TRIES_ALONE {
                     return MoveEvent::Failed(why);
                 }
+                doublings = if why == told { DOUBLINGS.min(doublings + 1) } else { 0 };
                 if why != told {
                     let line = format!("The move {} of slots begins anew: {why}", job.id);
                     engine.host.log(LogLevel::Warning, &line);
@@ -202,7 +206,7 @@ pub(super) fn run(
         }
         order.say(|said| said.hold = false);
         notify(MoveEvent::BeginsAnew);
-        order.wait(PAUSE);
+        order.wait(PAUSE * 2_u32.pow(doublings));
         if let Some(moved) = order.said().end {
             return MoveEvent::Done(moved);
         }
