@@ -6,6 +6,7 @@
 //! | [`net`] | how do bytes come in and go out? |
 //! | [`host`] | what does the engine get when it asks for the world outside? |
 //! | [`listen`] | on which sockets does it listen? |
+//! | `connecting` | how does a connection to another server begin? |
 //! | `credentials` | which secrets does the service manager hand over? |
 //! | `encryption` | what do the settings say of TLS? |
 //! | [`primary`] | how does a replica follow its primary? |
@@ -17,6 +18,7 @@
 //! Rooms do not import each other; `boot` and `host` connect them.
 
 pub mod boot;
+mod connecting;
 mod credentials;
 mod encryption;
 pub mod files;

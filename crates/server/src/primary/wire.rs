@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use config::{Config, PrimaryAddress};
@@ -11,8 +11,9 @@ use process::paths::reason;
 use replication::LinkError;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use socket2::{Domain, Protocol, Socket, Type};
 use tls::Stream;
+
+use crate::connecting::connect;
 
 /// The longest time for which the thread waits for bytes before it looks at other things.
 pub(super) const WHILE: Duration = Duration::from_millis(50);
@@ -79,21 +80,6 @@ pub(super) struct Wire {
     waits: Duration,
 }
 
-/// Connects to one address, from the address that the settings name.
-fn connect(to: SocketAddr, config: &Config) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-    if !config.bind_source_addr.is_empty() {
-        let words = String::from_utf8_lossy(&config.bind_source_addr);
-        let mut own = (&*words, 0).to_socket_addrs()?;
-        let own = own.find(|own| own.is_ipv4() == to.is_ipv4());
-        let own = own.ok_or_else(|| io::Error::other("bind-source-addr is of another family"))?;
-        socket.bind(&own.into())?;
-    }
-    let patience = Duration::from_secs(u64::from(config.repl_timeout)).min(CONNECT_MAX);
-    socket.connect_timeout(&to.into(), patience)?;
-    Ok(socket.into())
-}
-
 /// Sets how long its reads and writes wait.
 fn prepare(socket: TcpStream, config: &Config) -> io::Result<TcpStream> {
     let patience = Duration::from_secs(u64::from(config.repl_timeout));
@@ -103,7 +89,12 @@ fn prepare(socket: TcpStream, config: &Config) -> io::Result<TcpStream> {
     Ok(socket)
 }
 
-fn encrypt(socket: TcpStream, active: &tls::Active, host: &str) -> io::Result<Stream> {
+fn encrypt(
+    socket: TcpStream,
+    active: &tls::Active,
+    host: &str,
+    is_unwanted: &dyn Fn() -> bool,
+) -> io::Result<Stream> {
     let by = active.for_server().ok_or_else(|| io::Error::other("there are no certificates"))?;
     // What is not the name of a host in the sense of TLS goes by its address.
     let name = match tls::client::server_name(host) {
@@ -111,31 +102,34 @@ fn encrypt(socket: TcpStream, active: &tls::Active, host: &str) -> io::Result<St
         Err(_) => socket.peer_addr()?.ip().into(),
     };
     let begun = Instant::now();
-    Stream::encrypt(socket, by, name, &|| begun.elapsed() >= CONNECT_MAX)
+    Stream::encrypt(socket, by, name, &|| begun.elapsed() >= CONNECT_MAX || is_unwanted())
 }
 
 impl Wire {
-    /// Connects. `active` is what encrypts the connection, if the settings ask for that.
+    /// Connects, unless the link is not wanted any more. `active` is what encrypts the connection,
+    /// if the settings ask for that.
     pub(super) fn connect(
         primary: &PrimaryAddress,
         config: &Config,
         active: &tls::Active,
+        is_unwanted: &dyn Fn() -> bool,
     ) -> Result<Wire, Trouble> {
         let unreachable = |error: io::Error| Trouble::Unreachable(reason(&error));
         let host = String::from_utf8_lossy(&primary.host);
         let addresses = (&*host, primary.port).to_socket_addrs().map_err(unreachable)?;
+        let patience = Duration::from_secs(u64::from(config.repl_timeout));
+        let of_address = patience.min(CONNECT_MAX);
         let mut last = io::Error::other("its name has no address");
         for address in addresses {
-            match connect(address, config) {
+            match connect(address, &config.bind_source_addr, of_address, is_unwanted) {
                 Ok(socket) => {
                     let made = prepare(socket, config).and_then(|socket| {
                         if config.tls_replication {
-                            encrypt(socket, active, &host)
+                            encrypt(socket, active, &host, is_unwanted)
                         } else {
                             Ok(Stream::Plain(socket))
                         }
                     });
-                    let patience = Duration::from_secs(u64::from(config.repl_timeout));
                     return made.map(|stream| Wire::over(stream, patience)).map_err(unreachable);
                 }
                 Err(error) => last = error,

@@ -43,6 +43,8 @@ const THREADS: usize = 16;
 /// After this time a command that nobody waits for any more gives up, if the target was not sent a
 /// key. One whose client has sent it and gone is done as in Redis, if the target answers.
 const PATIENCE_OF_NOBODY: Duration = Duration::from_secs(1);
+/// When so many commands wait for a thread, those go whose clients have gone.
+const CROWD: usize = 1000;
 /// Connections that are kept at most, as in Redis.
 const TARGETS_KEPT: usize = 64;
 /// How long a connection is kept after its use, as in Redis.
@@ -149,6 +151,9 @@ impl Movers {
     /// Has a thread move keys, and answers the waiter.
     pub fn add(&self, migration: Migration, waiter: Waiter) {
         let mut queue = self.shared.queue.lock();
+        if queue.jobs.len() >= CROWD {
+            queue.jobs.retain(|(_, waiter)| !is_gone(waiter));
+        }
         queue.jobs.push_back((migration, waiter));
         if queue.idle < queue.jobs.len() && queue.threads < THREADS {
             let shared = Arc::clone(&self.shared);
@@ -218,9 +223,13 @@ impl Shared {
     /// Whether the server stops, or nobody waits any more for the answer of what has begun then.
     /// What the target was sent already is brought to its end all the same.
     fn is_unwanted(&self, waiter: &Waiter, begun: Instant) -> bool {
-        let is_gone = || waiter.client.is_killed() || !waiter.wait.is_waiting();
-        self.is_stopped() || begun.elapsed() > PATIENCE_OF_NOBODY && is_gone()
+        self.is_stopped() || begun.elapsed() > PATIENCE_OF_NOBODY && is_gone(waiter)
     }
+}
+
+/// Whether the client has gone.
+fn is_gone(waiter: &Waiter) -> bool {
+    waiter.client.is_killed() || !waiter.wait.is_waiting()
 }
 
 /// One command on its way.

@@ -12,6 +12,8 @@ use resp::args::Arguments;
 use resp::client::encode_command;
 use tls::Stream;
 
+use crate::connecting::connect;
+
 /// A line of a target is not longer than this.
 const LONGEST_LINE: usize = 64 * 1024;
 /// How long a system call may wait before the thread looks around.
@@ -120,7 +122,9 @@ impl Target {
     ) -> Result<Target, Trouble> {
         let addresses =
             (address.host, address.port).to_socket_addrs().map_err(|_| Trouble::Unknown)?;
-        let mut streams = addresses.map(|at| TcpStream::connect_timeout(&at, patience.timeout));
+        let begun = Instant::now();
+        let is_over = || patience.is_over(begun).unwrap_or(true);
+        let mut streams = addresses.map(|at| connect(at, b"", patience.timeout, &is_over));
         let stream = streams.find_map(Result::ok).ok_or(Trouble::Writing)?;
         let slice = Some(SLICE.min(patience.timeout));
         let set = stream.set_nodelay(true);

@@ -1,0 +1,112 @@
+//! Connections to other servers, from threads that others wait for.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// How long the thread waits before it looks around.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Connects to an address within this time, unless `is_unwanted` says meanwhile that nobody wants
+/// the connection any more. `from` is the name or the address of this end, if it is not to be
+/// chosen by the system.
+///
+/// # Errors
+/// It cannot be reached, or not in time, or is not wanted.
+pub(crate) fn connect(
+    to: SocketAddr,
+    from: &[u8],
+    patience: Duration,
+    is_unwanted: &dyn Fn() -> bool,
+) -> io::Result<TcpStream> {
+    let begun = Instant::now();
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    if !from.is_empty() {
+        let mut own = (&*String::from_utf8_lossy(from), 0).to_socket_addrs()?;
+        let own = own.find(|own| own.is_ipv4() == to.is_ipv4());
+        let own = own.ok_or_else(|| io::Error::other("bind-source-addr is of another family"))?;
+        socket.bind(&own.into())?;
+    }
+    socket.set_nonblocking(true)?;
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
+            while !is_decided(&socket)? {
+                if begun.elapsed() >= patience || is_unwanted() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+        }
+        tried => tried?,
+    }
+    socket.set_nonblocking(false)?;
+    Ok(socket.into())
+}
+
+/// Whether it is connected: waits for that a little.
+fn is_decided(socket: &Socket) -> io::Result<bool> {
+    let slice = Timespec::try_from(SLICE).map_err(io::Error::other)?;
+    let mut asked = [PollFd::new(socket, PollFlags::OUT)];
+    match poll(&mut asked, Some(&slice)) {
+        Ok(0) | Err(Errno::INTR) => return Ok(false),
+        polled => polled?,
+    };
+    socket.take_error()?.map_or(Ok(true), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_server_is_reached_or_refuses() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let stream = connect(at, b"127.0.0.1", LONG, &|| false).unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), at);
+        drop(listener);
+        let refused = connect(at, b"", LONG, &|| false).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let from = connect(at, b"::1", LONG, &|| false).unwrap_err();
+        assert_eq!(from.to_string(), "bind-source-addr is of another family");
+    }
+
+    /// Nobody takes connections there, and the queue of those that wait is full.
+    fn deaf() -> (Socket, Vec<Socket>, SocketAddr) {
+        let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let listener = socket();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let at = listener.local_addr().unwrap();
+        let waiting = (0..4).map(|_| {
+            let socket = socket();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&at);
+            socket
+        });
+        let waiting = waiting.collect();
+        (listener, waiting, at.as_socket().unwrap())
+    }
+
+    #[test]
+    fn a_connection_that_nobody_wants_any_more_is_given_up() {
+        let (_listener, _waiting, at) = deaf();
+        let asked = Cell::new(0);
+        let is_unwanted = || {
+            asked.set(asked.get() + 1);
+            asked.get() == 3
+        };
+        let given_up = connect(at, b"", LONG, &is_unwanted).unwrap_err();
+        assert_eq!((given_up.kind(), asked.get()), (io::ErrorKind::TimedOut, 3));
+        let late = connect(at, b"", Duration::from_millis(1), &|| false).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+    }
+}
