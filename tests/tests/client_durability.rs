@@ -237,6 +237,14 @@ fn what_a_writable_replica_writes_itself_is_never_known_to_be_synced() -> Result
     let reply = next(&mut client)?;
     ensure!(reply == told, "{reply}");
     expect(&mut client, "GET own", "2")?;
+    // Nothing is synced for it, then or later.
+    let syncs = figure(&mut other, "aof_fsync_latency_usec")?;
+    let mut writer = server.connect()?;
+    for round in 0..5 {
+        say(&mut writer, &format!("SET other {round}"))?;
+        wait_until("it follows", || Ok(say(&mut other, "GET other")? == round.to_string()))?;
+    }
+    ensure!(figure(&mut other, "aof_fsync_latency_usec")? == syncs);
     expect(&mut client, "REPLICAOF NO ONE", "OK")?;
     expect(&mut client, "SET own 3", "OK")
 }

@@ -150,8 +150,12 @@ impl Engine {
         self.replicas.copies(&SyncWait { offset: sync.offset.max(1), ..*sync })
     }
 
-    /// Asks the disk and the replicas for it: they are asked once for all who wait.
+    /// Asks the disk and the replicas for it: they are asked once for all who wait, and not for what
+    /// never comes.
     pub fn ask_for(&self, sync: &SyncWait) {
+        if self.reached(sync) != Reached::NotYet {
+            return;
+        }
         if sync.local.is_some() {
             self.journal.request_sync(sync.offset);
         }
