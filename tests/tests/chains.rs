@@ -563,3 +563,22 @@ fn a_writable_replica_keeps_its_own_writes_to_itself() -> Result<()> {
     ensure!(shown(&primary, "sync_full")? == "1", "{}", replica.log_tail());
     Ok(())
 }
+
+/// Nobody follows for a while, so nothing is kept for followers. The file goes on in the history.
+#[test]
+fn what_was_written_beside_the_stream_is_copied_also_where_no_backlog_was_kept() -> Result<()> {
+    let options = [WRITABLE[0], WRITABLE[1], WRITABLE[2], ("repl-backlog-ttl", "1")];
+    let first = start(Target::Dunlin, &[&options[..], &[("changes-backlog-ttl", "1")]].concat())?;
+    let last = start(Target::Dunlin, &[])?;
+    follow(&last, &first)?;
+    first.connect()?.call(&["SET", "common", "1"])?;
+    check_alike(&first, &[&last])?;
+    last.connect()?.call(&["REPLICAOF", "127.0.0.1", "1"])?;
+    wait_until("nothing is kept", || Ok(shown(&first, "repl_backlog_active")? == "0"))?;
+    let mut client = first.connect()?;
+    client.call(&["REPLICAOF", "127.0.0.1", "1"])?;
+    client.call(&["SET", "beside", "1"])?;
+    client.call(&["REPLICAOF", "NO", "ONE"])?;
+    follow(&last, &first)?;
+    check_alike(&first, &[&last])
+}

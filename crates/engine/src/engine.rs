@@ -269,7 +269,9 @@ impl Engine {
                 let history = std::mem::replace(&mut *self.replication_id.lock(), own.clone());
                 let offset = self.replication.begin_to_lead(history, written);
                 self.replicas.leave_behind();
-                let is_kept = self.journal.changes().is_some_and(Backlog::is_on);
+                // A file may go on in it, even if nothing is kept for followers.
+                let has_history = |own: &Backlog| own.is_on() || own.histories().is_some();
+                let is_kept = self.journal.changes().is_some_and(has_history);
                 if is_kept {
                     // Replicas of the primary go on here, if there is no gap.
                     self.adopt_history(Position { history: own, offset }, None);
