@@ -87,6 +87,13 @@ impl Engine {
             let until = self.await_primary(turn, session, request.keys, error)?;
             return Ok(Admission::Pause(until));
         }
+        // What was suspended before a FAILOVER made a replica of this server may still go on.
+        if session.paused
+            && self.failover.is_on()
+            && let Some(until) = self.paused(turn, session, row.command, request.argv)
+        {
+            return Ok(Admission::Pause(until));
+        }
         eviction::admit(self, pinned, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;
         self.may_write(turn, session, row.command)?;

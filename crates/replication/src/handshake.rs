@@ -6,7 +6,8 @@
 //! AUTH [user] password                        +OK
 //! REPLCONF listening-port 6380                +OK, or an error: it is an older one
 //! REPLCONF ip-address 10.0.0.2                (only if an address is announced)
-//! REPLCONF capa eof capa psync2               (a node of a cluster: also capa continue-end)
+//! REPLCONF capa eof capa psync2               (a node of a cluster: also capa continue-end; who
+//!                                             asks a replica to lead: capa successor-has-all)
 //! REPLCONF cluster-node 0123..:15             (only by a node of a cluster, to another one)
 //! REPLCONF cluster-primary 4567..:15          (the same: whom it wants, and in which epoch)
 //! REPLCONF version 9.1.2                      Valkey chooses its format of files by it
@@ -64,6 +65,8 @@ pub enum Wanted {
         history: HistoryId,
         /// See [`Wanted::From`].
         first: u64,
+        /// It is to lead even if it lacks some of the stream up to there.
+        forced: bool,
     },
 }
 
@@ -146,6 +149,10 @@ const REDIS_8: &[u8] = b"rdb-channel-repl";
 
 /// What asks for the end of the stream after `+CONTINUE`. Others know nothing of it, and let it be.
 const NAMED_END: &[u8] = b"continue-end";
+
+/// A replica that is to lead must have all of the stream up to where it is asked for. Others know
+/// nothing of it, and let it be.
+const SUCCESSOR_HAS_ALL: &[u8] = b"successor-has-all";
 
 /// Words with which a primary refuses PSYNC for a while.
 const NOT_YET: [&[u8]; 2] = [b"-NOMASTERLINK", b"-LOADING"];
@@ -254,6 +261,9 @@ impl Handshake {
                 if !own.node.is_empty() {
                     words.extend([b"capa", NAMED_END]);
                 }
+                if let Wanted::FromSuccessor { forced: false, .. } = self.wanted {
+                    words.extend([b"capa", SUCCESSOR_HAS_ALL]);
+                }
                 command(&words)
             }
             Answers::Node => command(&[b"REPLCONF", b"cluster-node", &own.node]),
@@ -264,7 +274,7 @@ impl Handshake {
                 Wanted::From { history, first } => {
                     command(&[b"PSYNC", history.as_bytes(), first.to_string().as_bytes()])
                 }
-                Wanted::FromSuccessor { history, first } => {
+                Wanted::FromSuccessor { history, first, .. } => {
                     let first = first.to_string();
                     command(&[b"PSYNC", history.as_bytes(), first.as_bytes(), b"FAILOVER"])
                 }

@@ -207,13 +207,18 @@ fn a_forced_target_takes_over_when_it_answers_again() -> Result<()> {
     ensure!(said(&mut client, "SET k v")? == "OK");
     let forced = format!("FAILOVER TO 127.0.0.1 {} FORCE TIMEOUT 300", replica.port());
     ensure!(said(&mut client, &forced)? == "OK");
+    let mut writer = primary.connect()?;
+    writer.send(&["SET", "suspended", "1"])?;
     wait_until("it asks", || {
         Ok(figure(&mut client, "master_failover_state")? == "failover-in-progress")
     })?;
     ensure!(is(primary, "role", "slave")?);
+    ensure!(said(&mut client, "SET k w")?.starts_with("READONLY"));
+    ensure!(!writer.has_input(Duration::from_millis(100))?, "what was suspended waits");
     // It leads again when it is told to, and writes go on.
     ensure!(said(&mut client, "FAILOVER ABORT")? == "OK");
     ensure!(is(primary, "role", "master")?);
+    ensure!(writer.receive()? == Received::Reply(Reply::Status(b"OK".to_vec())));
     ensure!(said(&mut client, "SET k w")? == "OK");
     resume(replica.pid())?;
     wait_until("the replica comes back", || {
@@ -222,12 +227,16 @@ fn a_forced_target_takes_over_when_it_answers_again() -> Result<()> {
     follow(replica, primary.port())?;
     wait_until_alike(primary, replica)?;
     stop(replica.pid())?;
+    ensure!(said(&mut client, "SET lacking 1")? == "OK");
     ensure!(said(&mut client, &forced)? == "OK");
+    writer.send(&["SET", "suspended", "2"])?;
     wait_until("it asks", || {
         Ok(figure(&mut client, "master_failover_state")? == "failover-in-progress")
     })?;
     resume(replica.pid())?;
     wait_until("the replica leads", || is(replica, "role", "master"))?;
+    let refused = writer.receive()?;
+    ensure!(matches!(&refused, Received::Reply(Reply::Error(_))), "{refused:?}");
     deployment.wait_until_follows(0, replica.port())?;
     ensure!(is(primary, "master_failover_state", "no-failover")?);
     Ok(())
@@ -303,6 +312,76 @@ fn an_answer_that_is_lost_makes_no_second_primary() -> Result<()> {
         ensure!(said(&mut client, "SET k 2")?.starts_with("READONLY"), "two servers take writes");
         ensure!(said(&mut control, "SET k 3")? == "OK");
     }
+    Ok(())
+}
+
+/// A replica that its supervisor has started again may have an older copy.
+#[test]
+fn a_target_that_comes_back_with_older_data_does_not_lead() -> Result<()> {
+    let (primary, mut replica, proxy) = through_a_proxy()?;
+    let mut client = primary.connect()?;
+    wait_until("it has the first write", || Ok(said(&mut replica.connect()?, "GET k")? == "1"))?;
+    ensure!(said(&mut replica.connect()?, "SAVE")? == "OK");
+    ensure!(said(&mut client, "SET k 2")? == "OK");
+    ensure!(client.call_text("WAIT 1 0")? == Reply::Integer(1));
+    let (own, announced) = (primary.port(), proxy.port().to_string());
+    let address = format!("127.0.0.1 {own}");
+    replica.set_options(&[
+        ("repl-diskless-sync-delay", "0"),
+        ("replica-announce-port", &announced),
+        ("replicaof", &address),
+    ]);
+    proxy.refuse(true);
+    ensure!(said(&mut client, "FAILOVER")? == "OK");
+    wait_until("it asks", || is(&primary, "master_failover_state", "failover-in-progress"))?;
+    replica.kill();
+    replica.start_again()?;
+    ensure!(said(&mut replica.connect()?, "GET k")? == "1", "the older copy");
+    proxy.refuse(false);
+    wait_until("it is over", || is(&primary, "master_failover_state", "no-failover"))
+        .with_context(|| primary.log())?;
+    ensure!(is(&primary, "role", "master")? && said(&mut client, "GET k")? == "2");
+    wait_until("it follows", || Ok(said(&mut replica.connect()?, "GET k")? == "2"))
+        .with_context(|| replica.log())
+}
+
+/// That it has other data does not show that it has not led.
+#[test]
+fn a_target_that_has_led_and_was_restarted_keeps_its_writes() -> Result<()> {
+    let primary = Server::start(Target::Dunlin, &[("repl-diskless-sync-delay", "0")])?;
+    let proxy = Proxy::start(0)?;
+    let (announced, address) = (proxy.port().to_string(), format!("127.0.0.1 {}", primary.port()));
+    let mut replica = Server::start(
+        Target::Dunlin,
+        &[
+            ("replica-announce-port", &*announced),
+            ("replicaof", &*address),
+            ("appendonly", "yes"),
+            ("appendfsync", "always"),
+        ],
+    )?;
+    proxy.lead_to(replica.port());
+    catch_up(&primary, &replica)?;
+    let mut client = primary.connect()?;
+    ensure!(said(&mut client, "SET k 1")? == "OK");
+    proxy.lose_answer_to(b"FAILOVER");
+    ensure!(said(&mut client, "FAILOVER")? == "OK");
+    wait_until("the other one leads", || is(&replica, "role", "master"))?;
+    proxy.refuse(true);
+    ensure!(said(&mut replica.connect()?, "SET acknowledged 1")? == "OK");
+    replica.kill();
+    replica.start_again()?;
+    ensure!(is(&replica, "role", "slave")?, "as its settings say");
+    proxy.refuse(false);
+    wait_until("the log says what it finds", || {
+        let log = primary.log();
+        Ok(log.contains("it is a replica with other data") || is(&primary, "role", "master")?)
+    })
+    .with_context(|| primary.log())?;
+    ensure!(is(&primary, "master_failover_state", "failover-in-progress")?, "{}", primary.log());
+    ensure!(said(&mut replica.connect()?, "GET acknowledged")? == "1");
+    ensure!(said(&mut client, "FAILOVER ABORT")? == "OK");
+    ensure!(is(&primary, "role", "master")?);
     Ok(())
 }
 

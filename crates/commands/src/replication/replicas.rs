@@ -166,7 +166,11 @@ fn psync(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
         let client = &cx.session.client;
         let who = format!("id={} addr={}", client.id, client.address);
-        cx.engine.lead_in_place_of(stopped_world(cx), history, &who)?;
+        let has_all = |own: &Introduction| own.has(capability::SUCCESSOR_HAS_ALL);
+        let end = cx.session.introduction.as_deref().is_some_and(has_all);
+        let first = base::num::parse_i64(&offset).and_then(|own| u64::try_from(own).ok());
+        let end = first.filter(|_| end).map(|first| first.saturating_sub(1));
+        cx.engine.lead_in_place_of(stopped_world(cx), (history, end), &who)?;
         cx.db.effects.config_changed = true;
     }
     sync_with(cx, Some((history, &offset)))

@@ -56,13 +56,15 @@ impl Engine {
 
     /// What PSYNC with FAILOVER does: a replica whose data is of this history becomes a primary.
     /// The one that asks, which the log calls `who`, has suspended writes, and follows from now on.
+    /// `end` is how far it has come itself, unless it would rather lose something.
     ///
     /// # Errors
-    /// This is no replica, or its data is of another history.
+    /// This is no replica, or its data is of another history, or is older: that of a replica which
+    /// was restarted may be.
     pub fn lead_in_place_of(
         &self,
         stopped: &StoppedWorld<'_>,
-        history: &[u8],
+        (history, end): (&[u8], Option<u64>),
         who: &str,
     ) -> Result<(), CommandError> {
         let shown = String::from_utf8_lossy(history);
@@ -71,8 +73,13 @@ impl Engine {
         if !self.replication.is_replica() {
             return Err(CommandError::text("ERR PSYNC FAILOVER can't be sent to a master."));
         }
-        if !history.eq_ignore_ascii_case(self.stream().present.as_bytes()) {
+        let own = self.stream();
+        if !history.eq_ignore_ascii_case(own.present.as_bytes()) {
             return Err(CommandError::text("ERR PSYNC FAILOVER replid must match my replid."));
+        }
+        if end.is_some_and(|end| own.newest < end) {
+            let text = "ERR PSYNC FAILOVER this replica lacks the end of the stream.";
+            return Err(CommandError::text(text));
         }
         self.change_part(stopped, None);
         let line = format!("MASTER MODE enabled (failover request from '{who}')");

@@ -119,11 +119,22 @@ impl Failover {
         }
     }
 
-    /// The request is about to be sent to the other one.
-    pub fn note_sent(&self) {
-        if let Some(State { phase: Phase::Asks { is_sent }, .. }) = &mut *self.state.lock() {
-            *is_sent = true;
+    /// The request is about to be sent to the other one. Returns whether it may be: it may not when
+    /// the failover was given up just now.
+    #[must_use]
+    pub fn note_sent(&self) -> bool {
+        match &mut *self.state.lock() {
+            Some(State { phase: Phase::Asks { is_sent }, .. }) => {
+                *is_sent = true;
+                true
+            }
+            _ => false,
         }
+    }
+
+    /// Whether the other one takes over even if it lacks something.
+    pub fn is_forced(&self) -> bool {
+        self.state.lock().as_ref().is_some_and(|own| own.plan.forced)
     }
 
     /// It is over.
@@ -244,10 +255,11 @@ mod tests {
             failover.begin_to_ask();
             assert!(!failover.is_late(4));
             assert_eq!(failover.is_late(5), late, "{until:?} {forced}");
-            failover.note_sent();
+            assert!(failover.note_sent());
             assert!(!failover.is_late(5), "it may lead");
         }
         failover.end();
+        assert!(!failover.note_sent(), "nothing is sent any more");
         assert!(!failover.is_late(5));
     }
 }

@@ -18,7 +18,7 @@ use replication::line::Lines;
 
 use super::apply::Applier;
 use super::handing_over::{self, HandingOver};
-use super::successor::{OTHER_STREAM, Successor, Verdict};
+use super::successor::{Successor, Verdict};
 use super::sync;
 use super::term::{Means, Term, next_line};
 use super::wire::{Trouble, Wire};
@@ -147,8 +147,8 @@ impl Follower {
     /// Waits, unless the term ends.
     fn rest(&self, term: u64, pause: Duration) {
         let until = Instant::now() + pause;
-        let ends = |engine: &Engine| engine.replication.term() != term;
-        while !self.stopping.load(Relaxed) && !ends(&self.means.engine) {
+        let link = Term { means: &self.means, number: term, stopping: &self.stopping };
+        while link.go_on().is_ok() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -163,6 +163,8 @@ impl Follower {
             Trouble::Lost(_) | Trouble::Silent if at_once => return Duration::ZERO,
             Trouble::Data { lasting: true, .. } => PAUSE_OF_STRANGE_DATA,
             Trouble::Data { .. } => PAUSE_OF_SYNCS,
+            // Clients' writes wait for the end of a failover.
+            _ if self.means.engine.failover.is_on() => PAUSE,
             Trouble::Protocol(error) if !error.is_temporary() => PAUSE_OF_SYNCS,
             _ if self.means.engine.cluster.is_enabled() => PAUSE_IN_CLUSTER,
             _ => PAUSE,
@@ -210,7 +212,10 @@ impl Follower {
         term.notice("MASTER <-> REPLICA sync started");
         let resumes = engine.replication.resumes_at();
         let hands_over = engine.failover.asks();
-        let wanted = wanted(resumes.as_ref(), hands_over && self.successor != Successor::IsPrimary);
+        let forced = hands_over && engine.failover.is_forced();
+        let end = resumes.as_ref().filter(|_| !forced).map(|(_, applied)| *applied);
+        let asks_to_lead = hands_over && self.successor != Successor::IsPrimary;
+        let wanted = wanted(resumes.as_ref(), asks_to_lead.then_some(forced));
         let epoch = engine.replicas.quorum.epoch();
         let node = engine.cluster.view().map(|view| format!("{}:{epoch}", view.own));
         let follows = node.as_ref().and_then(|_| engine.replicas.quorum.follows());
@@ -223,15 +228,18 @@ impl Follower {
         };
         let (mut handshake, first) = Handshake::begin(introduction, wanted);
         wire.send(&first)?;
-        let offer = shake_hands(&term, &mut wire, &mut handshake);
+        let offer = shake_hands(&term, &mut wire, &mut handshake, asks_to_lead);
         if hands_over {
-            match self.successor.after(handshake.has_asked(), &offer) {
+            match self.successor.after(handshake.has_asked(), end, &offer) {
                 Verdict::Leads => handing_over.note_answer(true),
                 Verdict::Refuses => handing_over.note_answer(false),
-                Verdict::Open(_) if offer.is_ok() => {
-                    return Err(Trouble::Protocol(LinkError::Malformed(OTHER_STREAM.to_owned())));
+                Verdict::Open(successor) => {
+                    let advice = self.successor.advice(&offer);
+                    self.successor = successor;
+                    if let Some(advice) = advice {
+                        return Err(Trouble::Protocol(LinkError::Malformed(advice.to_owned())));
+                    }
                 }
-                Verdict::Open(successor) => self.successor = successor,
             }
         }
         let offer = offer?;
@@ -267,12 +275,14 @@ impl Follower {
     }
 }
 
-fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: bool) -> Wanted {
-    let Some((history, applied)) = resumes else { return Wanted::All };
-    match HistoryId::parse(history.as_bytes()) {
-        Some(history) if asks_to_lead => Wanted::FromSuccessor { history, first: applied + 1 },
-        Some(history) => Wanted::From { history, first: applied + 1 },
-        None => Wanted::All,
+/// `asks_to_lead`: of a replica that is to lead, and whether it is forced to.
+fn wanted(resumes: Option<&(String, u64)>, asks_to_lead: Option<bool>) -> Wanted {
+    let known = resumes
+        .and_then(|(history, applied)| Some((HistoryId::parse(history.as_bytes())?, applied + 1)));
+    match (known, asks_to_lead) {
+        (None, _) => Wanted::All,
+        (Some((history, first)), None) => Wanted::From { history, first },
+        (Some((history, first)), Some(forced)) => Wanted::FromSuccessor { history, first, forced },
     }
 }
 
@@ -292,27 +302,36 @@ fn introduction(config: &Config) -> Introduction {
     }
 }
 
-/// The handshake, up to what the primary offers.
+/// The handshake, up to what the primary offers, or what a replica does that is asked to lead.
 fn shake_hands(
     term: &Term<'_>,
     wire: &mut Wire,
     handshake: &mut Handshake,
+    asks_to_lead: bool,
 ) -> Result<Offer, Trouble> {
     let mut lines = Lines::default();
     loop {
         match handshake.take(&next_line(term, wire, &mut lines)?)? {
             Step::Wait => {}
             Step::Send(bytes) => {
-                if handshake.has_asked() {
-                    term.means.engine.failover.note_sent();
-                }
+                prepare(term, handshake, asks_to_lead)?;
                 wire.send(&bytes)?;
             }
             Step::Note(note, bytes) => {
                 term.notice(note);
+                prepare(term, handshake, asks_to_lead)?;
                 wire.send(&bytes)?;
             }
             Step::Done(offer) => return Ok(offer),
         }
     }
+}
+
+/// Notes that a replica is about to be asked to lead. An error if that was given up just now.
+fn prepare(term: &Term<'_>, handshake: &Handshake, asks_to_lead: bool) -> Result<(), Trouble> {
+    let asks_now = asks_to_lead && handshake.has_asked();
+    if asks_now && !term.means.engine.failover.note_sent() {
+        return Err(Trouble::Over);
+    }
+    Ok(())
 }

@@ -14,6 +14,8 @@ pub mod capability {
     pub const REDIS_8: u8 = 1 << 2;
     /// It understands the end of the stream after that name. Nodes of a cluster say this word.
     pub const NAMED_END: u8 = 1 << 3;
+    /// It asks a replica to lead only if that one has everything.
+    pub const SUCCESSOR_HAS_ALL: u8 = 1 << 4;
 }
 
 /// The first version of Valkey that loads fields that expire, as [`parse_version`] has it.
@@ -63,11 +65,12 @@ impl Introduction {
 
     /// Notes a word of `capa`.
     pub fn note_capability(&mut self, word: &[u8]) {
-        let known: [(&[u8], u8); 4] = [
+        let known: [(&[u8], u8); 5] = [
             (b"eof", capability::END_MARK),
             (b"psync2", capability::NAMED_CONTINUE),
             (b"rdb-channel-repl", capability::REDIS_8),
             (b"continue-end", capability::NAMED_END),
+            (b"successor-has-all", capability::SUCCESSOR_HAS_ALL),
         ];
         let found = known.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(word));
         self.capabilities |= found.map_or(0, |(_, bit)| bit);
