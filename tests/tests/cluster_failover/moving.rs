@@ -177,11 +177,21 @@ fn slots_come_to_a_node_beside_a_script_and_cost_it_no_lease() -> Result<()> {
     deployment.start_nodes(1, &options)?;
     deployment.form_shard(OTHER_SHARD, "", 1..2)?;
     deployment.wait_for_leader(1..2)?;
-    ensure!(!deployment.nodes[0].connect()?.call_text("SET bar 7")?.is_error());
+    let mut source = deployment.nodes[0].connect()?;
+    source.call_text("SET bar 7")?;
+    let text = "x".repeat(10_000);
+    for number in 0..300 {
+        source.call(&["SET", &format!("{{bar}}{number}"), &text])?;
+    }
+    source.call_text("CONFIG SET cluster-migration-bandwidth 1500000")?;
+    deployment.move_slots("one", "5000-5100", SHARD, OTHER_SHARD)?;
+    wait_until("it copies", || {
+        let told = source.call_text("INFO CLUSTER")?;
+        Ok(String::from_utf8_lossy(told.text().unwrap_or_default()).contains("state=copying"))
+    })?;
     let script = "local begun = os.clock() while os.clock() - begun < 6 do end return 1";
     let (mut busy, mut client) = (deployment.nodes[1].connect()?, deployment.nodes[1].connect()?);
     busy.send(&["EVAL", script, "0"])?;
-    deployment.move_slots("one", "5000-5100", SHARD, OTHER_SHARD)?;
     deployment.wait_for_move("one").with_context(|| deployment.logs())?;
     ensure!(matches!(busy.receive()?, Received::Reply(Reply::Integer(1))), "the script ends");
     wait_until("the target serves the slots", || {
