@@ -118,6 +118,14 @@ pub fn ask_to_end(pid: u32) -> Result<()> {
     Ok(kill_process(process(pid)?, Signal::TERM)?)
 }
 
+/// Kills a process.
+///
+/// # Errors
+/// There is none.
+pub fn kill(pid: u32) -> Result<()> {
+    Ok(kill_process(process(pid)?, Signal::KILL)?)
+}
+
 /// Lets a process go on that was stopped.
 ///
 /// # Errors

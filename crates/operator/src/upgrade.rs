@@ -1,6 +1,7 @@
 //! How all nodes are restarted while the cluster serves.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use base::clock::monotonic_ms;
 
 use cluster::ids::{Incarnation, NodeId, ShardId};
 use cluster::topology::Node;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::claim::{self, Claim};
 use crate::failover;
@@ -23,6 +25,8 @@ use crate::trouble::Trouble;
 
 /// How often it is looked whether the command to restart has ended.
 const TICK: Duration = Duration::from_millis(20);
+/// How long that command may take to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Restarts one node after the other, the replicas of each shard before its primary. Before that,
 /// a primary hands over.
@@ -121,13 +125,20 @@ fn restart_one(upgrade: &Upgrade<'_>, id: NodeId) -> Result<(), Trouble> {
     claim.map_or(Ok(()), Claim::check)?;
     let before = node.alive;
     let child = command(restart, node).spawn().map_err(|error| format!("sh: {error}"))?;
-    let status = wait_for(child, options.timeout)?;
-    if !status.success() {
-        return Err(Trouble::Failed(format!("the command to restart ended with {status}")));
+    let runs_again = |reading: &Reading| {
+        is_new_run(before, reading.topology.nodes.get(&id).and_then(|node| node.alive))
+    };
+    match wait_for(child, options.timeout, || Ok(runs_again(&store.read()?)))? {
+        Some(status) if !status.success() => {
+            return Err(Trouble::Failed(format!("the command to restart ended with {status}")));
+        }
+        Some(_) => {}
+        None => {
+            say("the command to restart has not ended; the node runs again, so it is left alone")
+        }
     }
     let reading = store.wait(options.timeout, &mut |reading| {
-        let now = reading.topology.nodes.get(&id).and_then(|node| node.alive);
-        if !is_new_run(before, now) {
+        if !runs_again(reading) {
             return Some(format!("node {} has not come back", short(id)));
         }
         let text = format!("node {} catches up", short(id));
@@ -192,41 +203,63 @@ fn command(restart: &str, node: &Node) -> Command {
     command
 }
 
-/// Waits for the end of a command, and ends it if that takes too long.
-fn wait_for(mut child: Child, timeout: Duration) -> Result<ExitStatus, Trouble> {
+/// Waits for the end of a command, and ends it if that takes too long. But the node may be a part
+/// of what it has started: if that `runs_again`, all of it is left alone, and there is no status.
+fn wait_for(
+    mut child: Child,
+    timeout: Duration,
+    runs_again: impl FnOnce() -> Result<bool, Trouble>,
+) -> Result<Option<ExitStatus>, Trouble> {
     let begun = monotonic_ms();
-    loop {
+    while u128::from(monotonic_ms() - begun) <= timeout.as_millis() {
         let ended = child.try_wait().map_err(|error| format!("sh: {error}"))?;
-        if let Some(status) = ended {
-            return Ok(status);
-        }
-        if u128::from(monotonic_ms() - begun) > timeout.as_millis() {
-            kill_all(Pid::from_child(&child));
-            // It may have ended meanwhile.
-            let _ = child.wait();
-            return Err(Trouble::NotYet(
-                "the command to restart has not ended, and was killed with what it had started"
-                    .to_owned(),
-            ));
+        if ended.is_some() {
+            return Ok(ended);
         }
         sleep(TICK);
     }
+    let is_left = runs_again().map_err(|trouble| {
+        Trouble::Failed(format!("the command to restart has not ended, and goes on: {trouble}"))
+    });
+    if is_left? {
+        return Ok(None);
+    }
+    end_all(Pid::from_child(&child), PATIENCE);
+    // It may have ended meanwhile.
+    let _ = child.wait();
+    let text = "the command to restart has not ended, and was ended with what it had started";
+    Err(Trouble::NotYet(text.to_owned()))
 }
 
-/// Kills a process and what it has started. That is no group of its own: the terminal would stop a
-/// command that asks for a password, and Ctrl-C would end this program alone.
-fn kill_all(first: Pid) {
-    let mut all = vec![first];
-    let mut at = 0;
-    while let Some(pid) = all.get(at).copied() {
-        at += 1;
+/// Ends a process and what it has started: asks all of them to, for a node that comes just now ends
+/// in order then, and kills those that are left. That is no group of its own: the terminal would
+/// stop a command that asks for a password, and Ctrl-C would end this program alone.
+fn end_all(first: Pid, patience: Duration) {
+    let (mut found, mut all) = (vec![first], Vec::new());
+    while let Some(pid) = found.pop() {
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         // One that stands still starts nothing more, and the numbers of its children stay theirs.
-        let _ = kill_process(pid, Signal::STOP);
-        all.extend(children(pid));
+        let _ = pidfd_send_signal(&process, Signal::STOP);
+        found.extend(children(pid));
+        all.push(process);
     }
-    for pid in all {
-        let _ = kill_process(pid, Signal::KILL);
+    let send = |signal| {
+        for process in &all {
+            let _ = pidfd_send_signal(process, signal);
+        }
+    };
+    send(Signal::TERM);
+    send(Signal::CONT);
+    let until = monotonic_ms() + patience.as_millis() as u64;
+    while monotonic_ms() < until && !all.iter().all(has_ended) {
+        sleep(TICK);
     }
+    send(Signal::KILL);
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)).is_ok_and(|count| count > 0)
 }
 
 fn children(of: Pid) -> Vec<Pid> {
@@ -288,19 +321,51 @@ mod tests {
         assert!(!is_right("", "a"));
     }
 
-    #[test]
-    fn a_command_that_does_not_end_is_ended_with_what_it_has_started() {
-        let line = "(echo begun; sleep 2; echo late) & wait";
+    /// What a command says when this is done with it after its first line.
+    fn says(line: &str, act: impl FnOnce(Child)) -> String {
         let mut child = command(line, &node("h", "")).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         said.read_line(&mut text).unwrap();
-        let hangs = wait_for(child, Duration::ZERO);
-        assert!(matches!(hangs, Err(Trouble::NotYet(_))), "{hangs:?}");
+        act(child);
         said.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended_with_what_it_has_started() {
+        let text = says("(echo begun; sleep 2; echo late) & wait", |child| {
+            let hangs = wait_for(child, Duration::ZERO, || Ok(false));
+            assert!(matches!(hangs, Err(Trouble::NotYet(_))), "{hangs:?}");
+        });
         assert_eq!(text, "begun\n");
         let ends = command("exit 3", &node("h", "")).spawn().unwrap();
-        assert_eq!(wait_for(ends, Duration::from_secs(60)).unwrap().code(), Some(3));
+        let status = wait_for(ends, Duration::from_secs(60), || Ok(false)).unwrap();
+        assert_eq!(status.unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn a_command_by_which_the_node_runs_again_is_left_alone() {
+        let text = says("echo begun; sleep 0.2; echo late", |child| {
+            let left = wait_for(child, Duration::ZERO, || Ok(true));
+            assert!(matches!(left, Ok(None)), "{left:?}");
+        });
+        assert_eq!(text, "begun\nlate\n");
+        // So is one of which nobody knows whether it is that.
+        let text = says("echo begun; sleep 0.2; echo late", |child| {
+            let unclear = wait_for(child, Duration::ZERO, || Err("no etcd".to_owned().into()));
+            assert!(matches!(unclear, Err(Trouble::Failed(_))), "{unclear:?}");
+        });
+        assert_eq!(text, "begun\nlate\n");
+    }
+
+    #[test]
+    fn a_command_is_asked_to_end_before_it_is_killed() {
+        let end = |patience| move |child: Child| end_all(Pid::from_child(&child), patience);
+        let line = "trap 'echo asked; exit' TERM; echo begun; while :; do sleep 0.02; done";
+        assert_eq!(says(line, end(Duration::from_secs(60))), "begun\nasked\n");
+        let line = "trap '' TERM; echo begun; while :; do sleep 0.02; done";
+        assert_eq!(says(line, end(Duration::ZERO)), "begun\n");
     }
 
     #[test]

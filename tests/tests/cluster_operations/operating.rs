@@ -8,9 +8,11 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
+use tests::cluster::{Deployment, NODE_TIMEOUT, OTHER_SHARD, SHARD};
 use tests::counting::{Way, check_counts, count};
-use tests::observe::wait_until;
+use tests::observe::{number, wait_until};
+use tests::process;
+use tests::server::dunlin_binary;
 
 use crate::interrupted::{in_words, tool};
 
@@ -118,5 +120,50 @@ fn a_node_that_has_another_place_than_is_asked_for_is_an_error() -> Result<()> {
         let output = tool(&deployment, words)?.arg("--yes").output()?;
         ensure!(output.status.code() == Some(code), "{words:?}: {}", in_words(&output));
     }
+    Ok(())
+}
+
+/// A process that is no child of the test, until it is dropped.
+struct Foreign(u32);
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let _ = process::kill(self.0);
+    }
+}
+
+/// The command to restart starts the node and stays with it, as one does that starts it in the
+/// foreground.
+#[test]
+fn a_node_that_serves_again_outlives_the_command_that_has_started_it() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    let directory = tempfile::tempdir()?;
+    let ask = directory.path().join("ask");
+    let own = &deployment.nodes[0];
+    let restart = format!(
+        "exec >/dev/null 2>&1; touch {0}; while [ -e {0} ]; do sleep 0.02; done; {1} serve \
+         --dir {2} --bind 127.0.0.1 --port {3} --http-port 0 --cluster-enabled yes \
+         --cluster-etcd {4} --cluster-node-timeout {NODE_TIMEOUT}",
+        ask.display(),
+        dunlin_binary()?.display(),
+        own.directory().display(),
+        own.port(),
+        deployment.etcd.url(0)
+    );
+    let words = ["upgrade", "--restart", &restart, "--timeout", "10", "--yes"];
+    let child = tool(&deployment, &words)?.spawn()?;
+    wait_until("it restarts the node", || Ok(ask.exists()))?;
+    let code = deployment.nodes[0].terminate()?;
+    ensure!(code == Some(0), "{code:?}");
+    fs::remove_file(ask)?;
+    // It takes this as the value of `{w}`.
+    deployment.wait_for_primary()?;
+    let mut client = deployment.nodes[0].connect()?;
+    let _node = Foreign(u32::try_from(number(&mut client, "process_id")?)?);
+    let output = child.wait_with_output()?;
+    let said = in_words(&output);
+    ensure!(output.status.code() == Some(0) && said.contains("it is left alone"), "{said}");
+    let kept = client.call_text("GET {w}")?;
+    ensure!(kept.text() == Some(b"x"), "{kept:?}");
     Ok(())
 }
