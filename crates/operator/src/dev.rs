@@ -1,7 +1,7 @@
 //! A cluster on this machine: an etcd and nodes, for as long as this program runs.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -46,13 +46,10 @@ struct Own {
 
 impl Own {
     fn start(&mut self) -> Result<(), Trouble> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.name);
+        let failed = |error: io::Error| format!("{}: {error}", self.name);
         fs::create_dir_all(&self.directory).map_err(failed)?;
         if !self.settings.is_empty() {
-            let path = self.directory.join(SETTINGS_FILE);
-            let mut options = fs::OpenOptions::new();
-            let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-            file.and_then(|mut file| file.write_all(&self.settings)).map_err(failed)?;
+            write_secret(&self.directory.join(SETTINGS_FILE), &self.settings).map_err(failed)?;
         }
         let process = Process::start(&self.program, &self.arguments, &self.directory);
         self.process = Some(process.map_err(failed)?);
@@ -69,6 +66,15 @@ impl Own {
     fn log(&self) -> String {
         self.directory.join("server.log").display().to_string()
     }
+}
+
+/// Writes a file that nobody else may read, nor go on reading who has opened the one before.
+fn write_secret(path: &Path, text: &[u8]) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text)
 }
 
 /// Carries out `dunlin cluster dev`.
@@ -323,5 +329,34 @@ fn end(all: &mut [Own]) {
         if let Some(process) = &mut own.process {
             process.terminate(PATIENCE);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_reads_the_password_of_etcd_where_a_file_was_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(SETTINGS_FILE);
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let before = fs::File::open(&path).unwrap();
+        let mut own = Own {
+            name: "node-1".to_owned(),
+            program: "/bin/true".into(),
+            arguments: Vec::new(),
+            directory: directory.path().to_owned(),
+            settings: b"secret".to_vec(),
+            process: None,
+            away: 0,
+        };
+        own.start().unwrap();
+        let rights = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(fs::read(&path).unwrap(), b"secret");
+        assert_eq!((rights, io::read_to_string(before).unwrap().as_str()), (0o600, ""));
     }
 }
