@@ -13,7 +13,7 @@ use cluster::keys::{self, MigrationValue, Subject};
 use cluster::plan::Move;
 use cluster::slots::SlotRanges;
 use cluster::store::{Compare, Operation};
-use cluster::topology::{Migration, MigrationState};
+use cluster::topology::{Migration, MigrationState, Topology};
 
 use crate::link::{self, MoveReport};
 use crate::options::{Access, Options};
@@ -33,7 +33,6 @@ pub(crate) fn run(
     to: &str,
 ) -> Result<(), Trouble> {
     let mut reading = store.read()?;
-    let to = reading.shard(to)?.id;
     let is_ending =
         |own: &Migration| own.state == MigrationState::Aborted && !own.slots.is_apart_from(slots);
     if reading.topology.migrations.values().any(is_ending) && !options.dry_run {
@@ -43,6 +42,7 @@ pub(crate) fn run(
             reading.topology.migrations.values().any(is_ending).then(text)
         })?;
     }
+    let to = reading.shard(to)?.id;
     let topology = &reading.topology;
     let mut rest = slots.clone();
     let (mut under_way, mut sources) = (Vec::new(), BTreeSet::new());
@@ -123,9 +123,17 @@ fn ask_for(store: &Store, reading: &Reading, moves: &[Move]) -> Result<Vec<Strin
     if moves.is_empty() {
         return Ok(Vec::new());
     }
+    if let Some(Move { slots, from, to }) = moves.iter().find(|own| !is_possible(reading, own)) {
+        return Err(Trouble::Failed(format!(
+            "the cluster has changed meanwhile: slots {slots} cannot go from shard {} to shard {} \
+             any more. Give the command again",
+            short(*from),
+            short(*to)
+        )));
+    }
     let (mut compares, mut operations) = (Vec::new(), Vec::new());
-    let sources: BTreeSet<_> = moves.iter().map(|own| own.from).collect();
-    compares.extend(sources.into_iter().map(|id| store.unchanged(reading, &Subject::Shard(id))));
+    let shards: BTreeSet<_> = moves.iter().flat_map(|own| [own.from, own.to]).collect();
+    compares.extend(shards.into_iter().map(|id| store.unchanged(reading, &Subject::Shard(id))));
     let mut names = Vec::new();
     for Move { slots, from, to } in moves {
         let (name, from, to, slots) = (new_name(), *from, *to, slots.clone());
@@ -137,6 +145,15 @@ fn ask_for(store: &Store, reading: &Reading, moves: &[Move]) -> Result<Vec<Strin
     }
     store.write(reading, compares, operations)?;
     Ok(names)
+}
+
+/// Whether a move that was planned before can be asked for now.
+fn is_possible(reading: &Reading, own: &Move) -> bool {
+    let Move { slots, from, to } = own;
+    let Topology { shards, migrations, .. } = &reading.topology;
+    shards.get(from).is_some_and(|from| from.slots.contains_all(slots))
+        && shards.contains_key(to)
+        && migrations.values().all(|other| other.slots.is_apart_from(slots))
 }
 
 /// Waits until moves are over, and tells how far they are.

@@ -1,0 +1,83 @@
+//! Commands that wait: what they know is old by then, or they end before it is done and are given
+//! again.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tests::cluster::{ALL_SLOTS, Deployment, OTHER_SHARD, SHARD};
+use tests::observe::wait_until;
+
+use crate::interrupted::{in_words, tool};
+
+const MIGRATIONS: &str = "/dunlin/dunlin/migrations/";
+
+/// A shard of which no node is there.
+fn put_shard(deployment: &Deployment, shard: &str, slots: &str) -> Result<()> {
+    let value = format!("{{\"slots\":\"{slots}\",\"members\":[]}}");
+    deployment.put(&format!("shards/{shard}"), &value)
+}
+
+fn migrations(deployment: &Deployment) -> Result<Vec<Value>> {
+    let words = ["get", "--prefix", "--print-value-only", MIGRATIONS];
+    let values = deployment.etcd.control(&words)?;
+    let lines = values.lines().filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_str(line).context("a migration")).collect()
+}
+
+/// The command refuses to go on, and has asked for nothing.
+fn is_refused(deployment: &Deployment, command: Child, text: &str) -> Result<()> {
+    let output = command.wait_with_output()?;
+    let said = in_words(&output);
+    ensure!(output.status.code() == Some(1) && said.contains(text), "{said}");
+    let asked = migrations(deployment)?;
+    ensure!(asked.is_empty(), "{asked:?}");
+    Ok(())
+}
+
+#[test]
+fn slots_do_not_go_to_a_shard_that_is_removed_while_a_move_waits() -> Result<()> {
+    let deployment = Deployment::empty()?;
+    put_shard(&deployment, SHARD, ALL_SLOTS)?;
+    put_shard(&deployment, OTHER_SHARD, "")?;
+    // Nobody is there to end it.
+    let ending = format!(
+        "{{\"slots\":\"0-9\",\"from\":\"{SHARD}\",\"to\":\"{OTHER_SHARD}\",\"state\":\"aborted\"}}"
+    );
+    deployment.put("migrations/0123", &ending)?;
+    let words = ["move", "0-9", "--shard", OTHER_SHARD, "--timeout", "20", "--yes"];
+    let mut command = tool(&deployment, &words)?.spawn()?;
+    let mut said = BufReader::new(command.stdout.take().context("a pipe")?);
+    let mut line = String::new();
+    while !line.contains("waiting: a move is being given up") {
+        line.clear();
+        ensure!(said.read_line(&mut line)? > 0, "it does not wait");
+    }
+    deployment.etcd.control(&["del", &format!("/dunlin/dunlin/shards/{OTHER_SHARD}")])?;
+    deployment.etcd.control(&["del", "--prefix", MIGRATIONS])?;
+    is_refused(&deployment, command, "there is no shard")
+}
+
+/// More moves than are asked for at once: meanwhile the slots of the others get another owner.
+#[test]
+fn a_rebalance_asks_for_no_slots_that_have_another_owner_by_then() -> Result<()> {
+    let deployment = Deployment::empty()?;
+    put_shard(&deployment, SHARD, ALL_SLOTS)?;
+    for number in 0..50 {
+        put_shard(&deployment, &format!("{number:040x}"), "")?;
+    }
+    let command = tool(&deployment, &["rebalance", "--timeout", "20", "--yes"])?.spawn()?;
+    let mut first = Vec::new();
+    wait_until("it asks for the first moves", || {
+        first = migrations(&deployment)?;
+        Ok(first.len() == 40)
+    })?;
+    let text = |own: &Value, name: &str| own[name].as_str().unwrap_or_default().to_owned();
+    for own in &first {
+        put_shard(&deployment, &text(own, "to"), &text(own, "slots"))?;
+    }
+    put_shard(&deployment, SHARD, "0")?;
+    deployment.etcd.control(&["del", "--prefix", MIGRATIONS])?;
+    is_refused(&deployment, command, "the cluster has changed meanwhile: slots")
+}
