@@ -1,5 +1,7 @@
 //! How a replica becomes the primary of its shard on request.
 
+use std::collections::BTreeSet;
+
 use cluster::ids::{NodeId, ShardId};
 use cluster::topology::{Node, Shard};
 
@@ -15,7 +17,7 @@ pub(crate) fn run(store: &Store, options: &Options, target: &Target) -> Result<(
     let reading = store.read()?;
     let node = match target {
         Target::Node(word) => reading.node(word)?,
-        Target::AnyOf(word) => best(&reading, options, reading.shard(word)?)?,
+        Target::AnyOf(word) => best(&reading, options, reading.shard(word)?, &BTreeSet::new())?,
     };
     let Some(shard) = reading.topology.shard_of(node.id) else {
         return Err(Trouble::Failed(format!("node {} has no shard", short(node.id))));
@@ -40,21 +42,29 @@ pub(crate) fn run(store: &Store, options: &Options, target: &Target) -> Result<(
     hand_over(store, options, shard.id, node)
 }
 
-/// Makes the replica that lacks least the primary.
+/// Makes the replica that lacks least the primary, of those that are not to be `out`.
 pub(crate) fn to_best(
     store: &Store,
     options: &Options,
     reading: &Reading,
     shard: ShardId,
+    out: &BTreeSet<NodeId>,
 ) -> Result<(), Trouble> {
     let own = reading.topology.shards.get(&shard);
     let own = own.ok_or_else(|| "the shard is gone".to_owned())?;
-    hand_over(store, options, shard, best(reading, options, own)?)
+    hand_over(store, options, shard, best(reading, options, own, out)?)
 }
 
-/// The member that has most of the stream, but for the primary.
-fn best<'r>(reading: &'r Reading, options: &Options, shard: &Shard) -> Result<&'r Node, Trouble> {
-    let replicas = shard.members.iter().filter(|id| !reading.topology.is_primary(**id));
+/// The member that has most of the stream, but for the primary and for those that leave.
+fn best<'r>(
+    reading: &'r Reading,
+    options: &Options,
+    shard: &Shard,
+    out: &BTreeSet<NodeId>,
+) -> Result<&'r Node, Trouble> {
+    let leaves = |id: &NodeId| out.contains(id) || reading.leaving.contains(id);
+    let replicas = shard.members.iter().filter(|id| !leaves(id));
+    let replicas = replicas.filter(|id| !reading.topology.is_primary(**id));
     let replicas = replicas.filter_map(|id| reading.topology.nodes.get(id));
     let told = replicas.filter(|node| node.is_alive()).filter_map(|node| {
         let told = link::ask(node, &options.access).ok()?;

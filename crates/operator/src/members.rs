@@ -218,6 +218,13 @@ pub(crate) fn add(
     if nodes.len() > MOST_AT_ONCE {
         return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are added at once")));
     }
+    if let Some(node) = nodes.iter().find(|node| reading.leaving.contains(&node.id)) {
+        return Err(Trouble::Failed(format!(
+            "node {} at {} is on its way out of its shard: dunlin cluster remove waits for that",
+            short(node.id),
+            place_of(node)
+        )));
+    }
     // One whose shard is gone is free as well.
     let shard_of = |node: &Node| reading.topology.shard_of(node.id).map(|shard| shard.id);
     let new: Vec<_> = nodes.iter().copied().filter(|node| shard_of(node).is_none()).collect();
@@ -306,7 +313,8 @@ fn is_where(
     })
 }
 
-/// Takes nodes out of their shards. Those that are `gone` must not be alive; others are.
+/// Takes nodes out of their shards. Those that are `gone` must not be alive; others are. Their
+/// records go when no shard counts any of them, so that they are found when this is done again.
 pub(crate) fn remove(
     store: &Store,
     options: &Options,
@@ -315,22 +323,134 @@ pub(crate) fn remove(
 ) -> Result<(), Trouble> {
     let reading = store.read()?;
     let nodes = named(&reading, words, !gone)?;
+    if nodes.len() > MOST_AT_ONCE {
+        return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are taken out at once")));
+    }
     let out: BTreeSet<_> = nodes.iter().map(|node| node.id).collect();
-    for node in &nodes {
+    for node in nodes {
         check_removal(&reading, node, &out, gone)?;
+        show_removal(&reading, node, &out);
     }
     if !agreed(options)? {
         return Ok(());
     }
-    // A shard goes with its last member, and whoever joins it has left by then.
-    let (members, joining): (Vec<_>, Vec<_>) = out.into_iter().partition(|id| {
-        reading.topology.shard_of(*id).is_some_and(|shard| shard.members.contains(id))
-    });
-    for id in joining.into_iter().chain(members) {
-        take_out(store, options, id, gone)?;
+    let shard_of = |id: &NodeId| reading.topology.shard_of(*id).map(|shard| shard.id);
+    for shard in out.iter().filter_map(shard_of).collect::<BTreeSet<_>>() {
+        leave(store, options, shard, &out, gone)?;
     }
+    let reading = store.wait(options.timeout, &mut |reading| {
+        let counted = out.iter().find_map(|id| Some((id, reading.topology.shard_of(*id)?.id)));
+        counted.map(|(id, shard)| format!("shard {} still counts node {}", short(shard), short(id)))
+    })?;
+    delete_records(store, &reading, &out, gone)?;
     say("all of them are out");
     Ok(())
+}
+
+/// Has the nodes of a shard that are to be out leave it, all at once. A primary hands over first.
+fn leave(
+    store: &Store,
+    options: &Options,
+    shard: ShardId,
+    out: &BTreeSet<NodeId>,
+    gone: bool,
+) -> Result<(), Trouble> {
+    let mut reading = store.read()?;
+    if leaving_primary(&reading, shard, out).is_some() {
+        // One that has to stay does not hand over.
+        leavers(&reading, shard, out, gone)?;
+        failover::to_best(store, options, &reading, shard, out)?;
+        reading = store.read()?;
+    }
+    let (compares, operations) = departure(store, &reading, shard, out, gone)?;
+    if operations.is_empty() {
+        return Ok(());
+    }
+    store.write(&reading, compares, operations)
+}
+
+/// The transaction by which nodes leave a shard, and all that it rests on. What was so when the
+/// plan was shown need not be so now.
+fn departure(
+    store: &Store,
+    reading: &Reading,
+    id: ShardId,
+    out: &BTreeSet<NodeId>,
+    gone: bool,
+) -> Result<(Vec<Compare>, Vec<Operation>), Trouble> {
+    if let Some(primary) = leaving_primary(reading, id, out) {
+        let text = format!("node {} is the primary again, and was not taken out", short(primary));
+        return Err(Trouble::Failed(text));
+    }
+    let (mut compares, mut operations) = (Vec::new(), Vec::new());
+    let nodes = leavers(reading, id, out, gone)?;
+    let shard = reading.topology.shards.get(&id).filter(|_| !nodes.is_empty());
+    let Some(shard) = shard else { return Ok((compares, operations)) };
+    for node in &nodes {
+        compares.push(store.unchanged(reading, &Subject::Member(node.id)));
+        if !reading.leaving.contains(&node.id) {
+            operations.push(store.assign(reading, node.id, None)?);
+        }
+    }
+    let stays = stays(reading, shard, out);
+    let are_looked_at =
+        if gone { nodes.iter().map(|node| node.id).collect() } else { stays.clone() };
+    let alive = are_looked_at.into_iter().map(Subject::Alive);
+    compares.extend(alive.map(|subject| store.unchanged(reading, &subject)));
+    let of_shard = [Subject::Shard(id), Subject::Leader(id), Subject::Epoch(id)];
+    compares.extend(of_shard.iter().map(|subject| store.unchanged(reading, subject)));
+    if stays.is_empty() {
+        let delete = |subject| Operation::Delete { key: store.keys.of(subject) };
+        operations.extend(of_shard.iter().map(delete));
+    }
+    Ok((compares, operations))
+}
+
+/// The nodes of a shard that are to be out, and may be.
+fn leavers<'r>(
+    reading: &'r Reading,
+    shard: ShardId,
+    out: &BTreeSet<NodeId>,
+    gone: bool,
+) -> Result<Vec<&'r Node>, Trouble> {
+    let topology = &reading.topology;
+    let nodes = out.iter().filter_map(|id| topology.nodes.get(id));
+    let nodes = nodes.filter(|node| topology.shard_of(node.id).is_some_and(|it| it.id == shard));
+    let checked = nodes.map(|node| check_removal(reading, node, out, gone).map(|()| node));
+    checked.collect()
+}
+
+/// The members of a shard that it keeps.
+fn stays(reading: &Reading, shard: &Shard, out: &BTreeSet<NodeId>) -> Vec<NodeId> {
+    let is_kept = |id: &NodeId| !out.contains(id) && !reading.leaving.contains(id);
+    shard.members.iter().copied().filter(is_kept).collect()
+}
+
+/// The primary of a shard, if it is to be out and others stay.
+fn leaving_primary(reading: &Reading, shard: ShardId, out: &BTreeSet<NodeId>) -> Option<NodeId> {
+    let shard = reading.topology.shards.get(&shard)?;
+    let primary = shard.leader?.node;
+    (out.contains(&primary) && !stays(reading, shard, out).is_empty()).then_some(primary)
+}
+
+/// Deletes the records of nodes that have no shard any more.
+fn delete_records(
+    store: &Store,
+    reading: &Reading,
+    out: &BTreeSet<NodeId>,
+    gone: bool,
+) -> Result<(), Trouble> {
+    let (mut compares, mut operations) = (Vec::new(), Vec::new());
+    for node in out.iter().filter_map(|id| reading.topology.nodes.get(id)) {
+        check_removal(reading, node, out, gone)?;
+        let subject = Subject::Member(node.id);
+        compares.push(store.unchanged(reading, &subject));
+        if gone {
+            compares.push(store.unchanged(reading, &Subject::Alive(node.id)));
+        }
+        operations.push(Operation::Delete { key: store.keys.of(&subject) });
+    }
+    store.write(reading, compares, operations)
 }
 
 fn check_removal(
@@ -339,26 +459,29 @@ fn check_removal(
     out: &BTreeSet<NodeId>,
     gone: bool,
 ) -> Result<(), Trouble> {
-    let (own, place) = (short(node.id), place_of(node));
     if gone && node.is_alive() {
-        let text = format!("node {own} at {place} is alive: dunlin cluster remove takes it out");
-        return Err(Trouble::Failed(text));
+        return Err(Trouble::Failed(format!(
+            "node {} at {} is alive: dunlin cluster remove takes it out",
+            short(node.id),
+            place_of(node)
+        )));
     }
-    let Some(shard) = reading.topology.shard_of(node.id) else {
-        say(&format!("node {own} at {place} has no shard: its record goes"));
-        return Ok(());
-    };
-    let stays: Vec<_> = shard.members.iter().filter(|id| !out.contains(id)).collect();
+    let Some(shard) = reading.topology.shard_of(node.id) else { return Ok(()) };
+    let stays = stays(reading, shard, out);
     if stays.is_empty() {
         check_unused(&reading.topology, shard, out)?;
     }
-    if !gone {
-        check_spared(&reading.topology, node, shard, out)?;
-    }
-    let hands_over = reading.topology.is_primary(node.id) && !stays.is_empty();
+    if gone { Ok(()) } else { check_spared(&reading.topology, node, shard, &stays) }
+}
+
+fn show_removal(reading: &Reading, node: &Node, out: &BTreeSet<NodeId>) {
+    let (own, place) = (short(node.id), place_of(node));
+    let Some(shard) = reading.topology.shard_of(node.id) else {
+        return say(&format!("node {own} at {place} has no shard: its record goes"));
+    };
+    let hands_over = leaving_primary(reading, shard.id, out) == Some(node.id);
     let first = if hands_over { "hands over and " } else { "" };
     say(&format!("node {own} at {place} {first}leaves shard {}", short(shard.id)));
-    Ok(())
 }
 
 /// Makes sure that nobody needs a shard, which goes with its last member.
@@ -393,11 +516,10 @@ fn check_spared(
     topology: &Topology,
     node: &Node,
     shard: &Shard,
-    out: &BTreeSet<NodeId>,
+    stays: &[NodeId],
 ) -> Result<(), Trouble> {
     let is_alive = |id: &&NodeId| topology.nodes.get(id).is_some_and(Node::is_alive);
-    let stays: Vec<_> = shard.members.iter().filter(|id| !out.contains(id)).collect();
-    let living = stays.iter().copied().filter(is_alive).count();
+    let living = stays.iter().filter(is_alive).count();
     let quorum = stays.len() / 2 + 1;
     let counts = node.is_alive() && shard.members.contains(&node.id);
     if !counts || stays.is_empty() || living >= quorum {
@@ -413,68 +535,11 @@ fn check_spared(
     )))
 }
 
-fn take_out(store: &Store, options: &Options, id: NodeId, gone: bool) -> Result<(), Trouble> {
-    let mut reading = store.read()?;
-    // What was so when the plan was shown need not be so now.
-    if let Some(node) = reading.topology.nodes.get(&id).filter(|node| gone && node.is_alive()) {
-        let text = format!("node {} at {} is alive again", short(id), place_of(node));
-        return Err(Trouble::Failed(text));
-    }
-    let is_alone = |shard: &Shard| shard.members.iter().all(|member| *member == id);
-    let check = |reading: &Reading, shard: &Shard| match reading.topology.nodes.get(&id) {
-        Some(node) if !gone => check_spared(&reading.topology, node, shard, &BTreeSet::from([id])),
-        _ => Ok(()),
-    };
-    // A primary that has to stay does not hand over first.
-    if let Some(shard) = reading.topology.shard_of(id) {
-        check(&reading, shard)?;
-    }
-    let shard = reading.topology.shard_of(id).map(|shard| (shard.id, is_alone(shard)));
-    if let Some((shard, false)) = shard
-        && reading.topology.is_primary(id)
-    {
-        failover::to_best(store, options, &reading, shard)?;
-        reading = store.read()?;
-    }
-    let shard = shard.map(|(shard, _)| shard);
-    let Some(shard) = shard.and_then(|shard| reading.topology.shards.get(&shard)) else {
-        return delete(store, &reading, &[Subject::Member(id)]);
-    };
-    if is_alone(shard) {
-        check_unused(&reading.topology, shard, &BTreeSet::from([id]))?;
-        // The shard goes with its last node.
-        let of_shard = shard.id;
-        return delete(
-            store,
-            &reading,
-            &[
-                Subject::Member(id),
-                Subject::Shard(of_shard),
-                Subject::Leader(of_shard),
-                Subject::Epoch(of_shard),
-            ],
-        );
-    }
-    check(&reading, shard)?;
-    let of_shard = shard.id;
-    delete(store, &reading, &[Subject::Member(id)])?;
-    store.wait(options.timeout, &mut |reading| {
-        let own = reading.topology.shards.get(&of_shard)?;
-        let text = format!("shard {} still counts node {}", short(of_shard), short(id));
-        own.members.contains(&id).then_some(text)
-    })?;
-    Ok(())
-}
-
-fn delete(store: &Store, reading: &Reading, subjects: &[Subject]) -> Result<(), Trouble> {
-    let compares = subjects.iter().map(|subject| store.unchanged(reading, subject)).collect();
-    let delete = |subject| Operation::Delete { key: store.keys.of(subject) };
-    store.write(reading, compares, subjects.iter().map(delete).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use cluster::keys::{AliveValue, LeaderValue, MemberValue};
     use cluster::slots::SlotRanges;
+    use cluster::store::Pair;
     use cluster::topology::{Address, Migration, MigrationState};
 
     use super::*;
@@ -533,6 +598,66 @@ mod tests {
         };
         assert!(!may_leave_it(of_one_shard(&[true], 1, vec![comes.clone()]), 0), "slots come");
         assert!(may_leave_it(of_one_shard(&[true, true], 2, vec![comes]), 0), "another one stays");
+    }
+
+    #[test]
+    fn slots_keep_a_node_that_has_not_been_taken_out_before() {
+        let mut topology = of_one_shard(&[false, false], 2, Vec::new());
+        topology.shards.get_mut(&SHARD).unwrap().slots = SlotRanges::all();
+        let mut reading = Reading::of(topology);
+        let first = NodeId([0; 20]);
+        let may_leave = |reading: &Reading| {
+            let node = &reading.topology.nodes[&first];
+            check_removal(reading, node, &BTreeSet::from([first]), true).is_ok()
+        };
+        assert!(may_leave(&reading));
+        reading.leaving.insert(NodeId([1; 20]));
+        assert!(!may_leave(&reading), "nobody else is left");
+    }
+
+    /// What is to be written so that the first of two live members leaves, of whom this one leads.
+    fn departure_from(leader: u8) -> Result<(Vec<Compare>, Vec<Operation>), Trouble> {
+        let words = ["remove".to_owned(), "h:7".to_owned()];
+        let store = Store::open(&Options::parse(&words).unwrap()).unwrap();
+        let ids = [NodeId([0; 20]), NodeId([1; 20])];
+        let mut pairs = Vec::new();
+        let mut put = |subject: Subject, value: Vec<u8>| {
+            let revision = pairs.len() as i64 + 1;
+            let key = store.keys.of(&subject);
+            pairs.push(Pair { key, value, created: revision, modified: revision, lease: 0 });
+        };
+        for id in ids {
+            let (zone, name) = (String::new(), String::new());
+            let member =
+                MemberValue { shard: Some(SHARD), address: Address::default(), zone, name };
+            put(Subject::Member(id), keys::encode(&member));
+            let alive = AliveValue { incarnation: 1, replaces: 0, version: String::new() };
+            put(Subject::Alive(id), keys::encode(&alive));
+        }
+        let shard = ShardValue { slots: SlotRanges::all(), members: ids.to_vec() };
+        put(Subject::Shard(SHARD), keys::encode(&shard));
+        let leader = LeaderValue {
+            node: NodeId([leader; 20]),
+            incarnation: 1,
+            start: 0,
+            continues: 0,
+            carried: 0,
+            ahead: 0,
+        };
+        put(Subject::Leader(SHARD), keys::encode(&leader));
+        let reading = Reading::new("dunlin", 9, pairs);
+        departure(&store, &reading, SHARD, &BTreeSet::from([ids[0]]), false)
+    }
+
+    #[test]
+    fn a_node_leaves_only_while_another_one_leads() {
+        let (compares, operations) = departure_from(1).unwrap();
+        for key in [format!("leaders/{SHARD}"), format!("shards/{SHARD}")] {
+            assert!(compares.iter().any(|own| own.key().ends_with(&key)), "{key}: {compares:?}");
+        }
+        assert!(matches!(operations[..], [Operation::Put { .. }]), "{operations:?}");
+        let again = departure_from(0).unwrap_err().to_string();
+        assert!(again.contains("is the primary again"), "{again}");
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Store {
 /// All that was there at one instant.
 pub(crate) struct Reading {
     pub(crate) topology: Topology,
+    /// Members of shards that were taken out of them: their primaries still count them.
+    pub(crate) leaving: BTreeSet<NodeId>,
     pairs: BTreeMap<String, Pair>,
 }
 
@@ -56,11 +58,7 @@ impl Store {
     pub(crate) fn read(&self) -> Result<Reading, Trouble> {
         let prefix = self.keys.prefix().to_owned();
         match self.ask(&Request::Read { prefix }, PATIENCE) {
-            Ok(Answer::Pairs { revision, pairs }) => {
-                let topology = picture(&self.name, revision, &pairs);
-                let pairs = pairs.into_iter().map(|pair| (pair.key.clone(), pair)).collect();
-                Ok(Reading { topology, pairs })
-            }
+            Ok(Answer::Pairs { revision, pairs }) => Ok(Reading::new(&self.name, revision, pairs)),
             Ok(_) => Err(Trouble::Failed("etcd has answered another question".to_owned())),
             Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
                 Err(Trouble::Failed(format!("etcd cannot be read: {text}")))
@@ -167,20 +165,39 @@ impl Store {
         node: NodeId,
         shard: Option<ShardId>,
     ) -> Result<Operation, Trouble> {
-        let key = self.keys.of(&Subject::Member(node));
-        let value = reading.pairs.get(&key).and_then(|pair| keys::decode(&pair.value));
-        let value: MemberValue = value.ok_or_else(|| {
+        let value = reading.member(&self.keys, node).ok_or_else(|| {
             Trouble::Failed(format!("etcd has no record of node {node} that can be read"))
         })?;
+        let key = self.keys.of(&Subject::Member(node));
         let value = keys::encode(&MemberValue { shard, ..value });
         Ok(Operation::Put { key, value, lease: 0 })
     }
 }
 
 impl Reading {
+    /// What these keys of the cluster with this name say.
+    pub(crate) fn new(name: &str, revision: Revision, pairs: Vec<Pair>) -> Reading {
+        let mut reading = Reading::of(picture(name, revision, &pairs));
+        reading.pairs = pairs.into_iter().map(|pair| (pair.key.clone(), pair)).collect();
+        let keys = Keys::new(name);
+        let belongs = |node: &NodeId, shard: ShardId| {
+            reading.member(&keys, *node).is_some_and(|own| own.shard == Some(shard))
+        };
+        let leaving = reading.topology.shards.values().flat_map(|shard| {
+            shard.members.iter().copied().filter(|node| !belongs(node, shard.id))
+        });
+        reading.leaving = leaving.collect();
+        reading
+    }
+
     /// The cluster as it is known without etcd.
     pub(crate) fn of(topology: Topology) -> Reading {
-        Reading { topology, pairs: BTreeMap::new() }
+        Reading { topology, leaving: BTreeSet::new(), pairs: BTreeMap::new() }
+    }
+
+    /// The record of a node.
+    fn member(&self, keys: &Keys, node: NodeId) -> Option<MemberValue> {
+        keys::decode(&self.pairs.get(&keys.of(&Subject::Member(node)))?.value)
     }
 
     /// The keys that there were.

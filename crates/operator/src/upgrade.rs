@@ -1,5 +1,6 @@
 //! How all nodes are restarted while the cluster serves.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -111,7 +112,7 @@ fn restart_one(upgrade: &Upgrade<'_>, id: NodeId) -> Result<(), Trouble> {
     let Upgrade { store, options, restart, version, claim } = *upgrade;
     let mut reading = wait_until_spared(store, options, id)?;
     if let Some(shard) = led_shard(&reading, id) {
-        failover::to_best(store, options, &reading, shard)?;
+        failover::to_best(store, options, &reading, shard, &BTreeSet::new())?;
         // Something may have happened to the others meanwhile.
         reading = wait_until_spared(store, options, id)?;
         if led_shard(&reading, id).is_some() {

@@ -81,3 +81,42 @@ fn a_rebalance_asks_for_no_slots_that_have_another_owner_by_then() -> Result<()>
     deployment.etcd.control(&["del", "--prefix", MIGRATIONS])?;
     is_refused(&deployment, command, "the cluster has changed meanwhile: slots")
 }
+
+/// Two of three members are gone, so no primary is there that would count them no more. The second
+/// `forget` finds both of them all the same, and `remove` ends it when they come back.
+#[test]
+fn nodes_are_found_until_they_are_out() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[])?;
+    let primary = deployment.wait_until_whole()?;
+    let gone = [primary, (primary + 1) % 3];
+    gone.iter().for_each(|node| deployment.nodes[*node].kill());
+    let place = |node: usize| format!("127.0.0.1:{}", deployment.nodes[node].port());
+    let places = gone.map(place);
+    let run = |deployment: &Deployment, command: &str, timeout: &str| {
+        let words = [command, &places[0], &places[1], "--timeout", timeout, "--yes"];
+        let output = tool(deployment, &words)?.output()?;
+        anyhow::Ok((output.status.code(), in_words(&output)))
+    };
+    let mut first = (None, String::new());
+    wait_until("etcd knows that they are gone", || {
+        first = run(&deployment, "forget", "1")?;
+        Ok(!first.1.contains("is alive"))
+    })?;
+    let again = run(&deployment, "forget", "1")?;
+    for (code, said) in [&first, &again] {
+        ensure!(*code == Some(3) && said.contains("still counts"), "{first:?}\n{again:?}");
+    }
+    for node in gone {
+        deployment.nodes[node].start_again()?;
+    }
+    let mut last = (None, String::new());
+    wait_until("they are out", || {
+        last = run(&deployment, "remove", "5")?;
+        Ok(last.0 == Some(0))
+    })
+    .with_context(|| format!("{last:?}\n{}", deployment.logs()))?;
+    let left =
+        deployment.etcd.control(&["get", "--prefix", "--keys-only", "/dunlin/dunlin/members/"])?;
+    ensure!(left.split_whitespace().count() == 1, "{left}");
+    deployment.wait_for_primary().map(drop)
+}
