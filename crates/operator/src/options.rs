@@ -259,7 +259,9 @@ impl Options {
                 "--" => given.options = words.by_ref().cloned().collect(),
                 option if encryption.take_option(option, &mut value)? => {}
                 option if option.starts_with('-') => {
-                    return Err(format!("there is no option '{option}'"));
+                    // What stands behind it may be a password.
+                    let name = option.split('=').next().unwrap_or(option);
+                    return Err(format!("there is no option '{name}'"));
                 }
                 _ => given.words.push(word.clone()),
             }
@@ -480,6 +482,8 @@ mod tests {
                 trust: Some("h:1".to_owned()),
             })
         );
+        let said = parsed("status --etcd-password=secret").unwrap_err();
+        assert_eq!(said, "there is no option '--etcd-password'");
         for wrong in [
             "",
             "rebuild",
