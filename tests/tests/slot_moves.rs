@@ -403,30 +403,39 @@ fn info(client: &mut Client) -> Result<String> {
     Ok(String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned())
 }
 
+/// So many keys of one slot, each with so many bytes, move to a target that stands still meanwhile.
+/// Returns a client of the source, and the connection for which it moves them.
+fn begin_towards_silence(
+    source: &Server,
+    target: &Server,
+    (keys, bytes): (usize, usize),
+) -> Result<(Client, Client)> {
+    let (mut client, mut mover) = (source.connect()?, source.connect()?);
+    let value = "x".repeat(bytes);
+    for number in 0..keys {
+        client.call(&["SET", &format!("{{bar}}{number}"), &value])?;
+    }
+    let port = target.port().to_string();
+    mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, SLOT_OF_BAR, "RATE", "300000"])?;
+    wait_until("it copies", || Ok(info(&mut client)?.contains("state=copying")))?;
+    stop(target.pid())?;
+    Ok((client, mover))
+}
+
 #[test]
 fn a_target_that_stands_still_does_not_keep_the_journal() -> Result<()> {
     let (source, target) = (start(&[])?, start(&[])?);
-    let mut client = source.connect()?;
-    let kilobyte = "x".repeat(1000);
-    for number in 0..400 {
-        client.call(&["SET", &format!("{{bar}}{number}"), &kilobyte])?;
-    }
-    let mut mover = source.connect()?;
-    let port = target.port().to_string();
-    mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, SLOT_OF_BAR, "RATE", "300000"])?;
-    let mut watch = source.connect()?;
-    wait_until("it copies", || Ok(info(&mut watch)?.contains("state=copying")))?;
-    stop(target.pid())?;
+    let (mut client, _mover) = begin_towards_silence(&source, &target, (400, 1000))?;
     // The connection takes all of the copy, and the target says nothing.
     for number in 0..4000 {
         client.call(&["SET", &format!("{{bar}}{}", number % 400), "y"])?;
     }
-    wait_until("all is sent", || Ok(info(&mut watch)?.contains("state=following")))?;
+    wait_until("all is sent", || Ok(info(&mut client)?.contains("state=following")))?;
     let large = "y".repeat(1_000_000);
     for _ in 0..300 {
         client.call(&["SET", "foo", &large])?;
     }
-    let kept = figure(&mut watch, "mem_replication_backlog")?.parse::<u64>()?;
+    let kept = figure(&mut client, "mem_replication_backlog")?.parse::<u64>()?;
     resume(target.pid())?;
     ensure!(kept < 150_000_000, "it keeps {kept} bytes of the journal: {}", source.log_tail());
     Ok(())
@@ -436,17 +445,7 @@ fn a_target_that_stands_still_does_not_keep_the_journal() -> Result<()> {
 #[test]
 fn writers_do_not_wait_for_a_target_that_stands_still() -> Result<()> {
     let (source, target) = (start(&[])?, start(&[])?);
-    let mut client = source.connect()?;
-    let text = "x".repeat(14_000);
-    for number in 0..10_000 {
-        client.call(&["SET", &format!("{{bar}}{number}"), &text])?;
-    }
-    let mut mover = source.connect()?;
-    let port = target.port().to_string();
-    mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, SLOT_OF_BAR, "RATE", "300000"])?;
-    let mut watch = source.connect()?;
-    wait_until("it copies", || Ok(info(&mut watch)?.contains("state=copying")))?;
-    stop(target.pid())?;
+    let (mut client, _mover) = begin_towards_silence(&source, &target, (10_000, 14_000))?;
     for number in 0..10_000 {
         client.call(&["APPEND", &format!("{{bar}}{number}"), "y"])?;
     }
