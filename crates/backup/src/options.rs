@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::bench::redis_address;
+use lab::bench::{redis_address, unknown_option};
 use lab::load::{Address, Encryption};
 
 use crate::moment::{Moment, parse_duration_ms};
@@ -200,7 +200,7 @@ impl BackupOptions {
                 }
                 option if encryption.take_option(option, &mut value)? => {}
                 option if access.take_option(option, &mut value)? => {}
-                _ => return Err(format!("there is no option '{word}'")),
+                _ => return Err(unknown_option(word)),
             }
         }
         let to = to.ok_or("--to is missing")?;
@@ -292,7 +292,7 @@ impl RestoreOptions {
                 "--appenddirname" => folder = Some(file_name(word, value()?)?),
                 "--appendfilename" => prefix = Some(file_name(word, value()?)?),
                 option if access.take_option(option, &mut value)? => {}
-                _ => return Err(format!("there is no option '{word}'")),
+                _ => return Err(unknown_option(word)),
             }
         }
         let to = match (to, rdb) {
@@ -397,6 +397,8 @@ mod tests {
         ] {
             assert!(backup(wrong).is_err(), "{wrong}");
         }
+        let said = backup("--from redis://h --password=secret").unwrap_err();
+        assert_eq!(said, "there is no option '--password'");
     }
 
     #[test]
@@ -418,5 +420,7 @@ mod tests {
         ] {
             assert!(restore(wrong).is_err(), "{wrong}");
         }
+        let said = restore("--from d --secret-key=secret").unwrap_err();
+        assert_eq!(said, "there is no option '--secret-key'");
     }
 }

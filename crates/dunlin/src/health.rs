@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lab::bench::redis_address;
+use lab::bench::{redis_address, unknown_option};
 use lab::load::{Address, Encryption};
 use lab::targets::connection::{Connection, Endpoint, in_words};
 use resp::client::Value;
@@ -115,7 +115,7 @@ impl Options {
                 "--cert" => encryption.certificate = Some(value()?.clone()),
                 "--key" => encryption.key = Some(value()?.clone()),
                 "--timeout" => own.patience = seconds(value()?)?,
-                _ => return Err(format!("there is no option '{word}'")),
+                _ => return Err(unknown_option(word)),
             }
             names_place |= matches!(word.as_str(), "-h" | "-p" | "-u" | "--tls");
         }

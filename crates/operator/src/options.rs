@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cluster::slots::SlotRanges;
 use gateway::Config;
+use lab::bench::unknown_option;
 use lab::load::Encryption;
 use tls::ClientSettings;
 
@@ -259,9 +260,7 @@ impl Options {
                 "--" => given.options = words.by_ref().cloned().collect(),
                 option if encryption.take_option(option, &mut value)? => {}
                 option if option.starts_with('-') => {
-                    // What stands behind it may be a password.
-                    let name = option.split('=').next().unwrap_or(option);
-                    return Err(format!("there is no option '{name}'"));
+                    return Err(unknown_option(option));
                 }
                 _ => given.words.push(word.clone()),
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::bench::redis_address;
+use lab::bench::{redis_address, unknown_option};
 use lab::load::{Address, Encryption};
 
 use crate::view::View;
@@ -100,7 +100,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
             "--count" => options.count = number(word, value()?)?,
             "--no-color" => options.colors = false,
             option if encryption.take_option(option, &mut value)? => {}
-            unknown => return Err(format!("there is no option '{unknown}'")),
+            unknown => return Err(unknown_option(unknown)),
         }
     }
     settle(&mut options, encryption)?;
@@ -191,5 +191,7 @@ mod tests {
         ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
+        let said = parsed("--password=secret").unwrap_err();
+        assert_eq!(said, "there is no option '--password'");
     }
 }

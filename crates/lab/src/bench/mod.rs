@@ -23,6 +23,11 @@ use progress::Shown;
 use resp::client::Value;
 use text::KernelParameters;
 
+/// What is said of a word that is no option. What stands behind a `=` may be a password.
+pub fn unknown_option(word: &str) -> String {
+    format!("there is no option '{}'", word.split('=').next().unwrap_or(word))
+}
+
 /// Understands `redis://user:password@host:port/database`.
 ///
 /// # Errors
