@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::certificates::{Certificates, Identity};
+use crate::host::Host;
 use crate::peers;
 use crate::server::free_port;
 
@@ -23,6 +24,7 @@ pub struct EtcdMembers {
     members: Vec<Member>,
     options: Vec<String>,
     encryption: Option<(Certificates, Identity)>,
+    host: Host,
     directory: TempDir,
 }
 
@@ -39,7 +41,15 @@ impl EtcdMembers {
     /// # Errors
     /// The package is missing, or they do not start in time.
     pub fn start(count: usize) -> Result<EtcdMembers> {
-        EtcdMembers::start_with(count, None, &[])
+        EtcdMembers::start_with(Host::default(), count, None, &[])
+    }
+
+    /// Starts one on some host.
+    ///
+    /// # Errors
+    /// As [`EtcdMembers::start`].
+    pub fn start_on(host: Host) -> Result<EtcdMembers> {
+        EtcdMembers::start_with(host, 1, None, &[])
     }
 
     /// The same with members that also serve the first interface, `/v2`.
@@ -47,7 +57,7 @@ impl EtcdMembers {
     /// # Errors
     /// As [`EtcdMembers::start`].
     pub fn start_with_v2(count: usize) -> Result<EtcdMembers> {
-        EtcdMembers::start_with(count, None, &["--enable-v2"])
+        EtcdMembers::start_with(Host::default(), count, None, &["--enable-v2"])
     }
 
     /// Starts one that speaks TLS alone, to clients with a certificate of the same authority.
@@ -59,7 +69,7 @@ impl EtcdMembers {
         // A member with users refuses certificates with a common name, since requests over HTTP
         // would not be made in that name.
         let client = certificates.issue_for("client", "/", "DNS:client", 9)?;
-        EtcdMembers::start_with(1, Some((certificates, client)), &[])
+        EtcdMembers::start_with(Host::default(), 1, Some((certificates, client)), &[])
     }
 
     /// Starts one that has what this one has now, its leases included. They do not know of each
@@ -79,13 +89,15 @@ impl EtcdMembers {
         let places = ["--initial-cluster", &*all, "--initial-advertise-peer-urls", &*peer];
         self.control(&[&words[..], &places[..]].concat())?;
         let (members, options) = (vec![member], Vec::new());
-        let mut etcd = EtcdMembers { members, options, encryption: None, directory };
+        let (encryption, host) = (None, Host::default());
+        let mut etcd = EtcdMembers { members, options, encryption, host, directory };
         etcd.launch(0)?;
         etcd.wait_until_served()?;
         Ok(etcd)
     }
 
     fn start_with(
+        host: Host,
         count: usize,
         encryption: Option<(Certificates, Identity)>,
         options: &[&str],
@@ -107,7 +119,7 @@ impl EtcdMembers {
             }
             options.push("--client-cert-auth".to_owned());
         }
-        let mut etcd = EtcdMembers { members, options, encryption, directory };
+        let mut etcd = EtcdMembers { members, options, encryption, host, directory };
         // They wait for each other.
         (0..count).try_for_each(|number| etcd.launch(number))?;
         etcd.wait_until_served()?;
@@ -116,15 +128,19 @@ impl EtcdMembers {
 
     fn launch(&mut self, number: usize) -> Result<()> {
         let places = self.members.iter().map(|member| member.peer_port).enumerate();
-        let all = places.map(|(other, port)| format!("m{other}=http://127.0.0.1:{port}"));
+        let all =
+            places.map(|(other, port)| format!("m{other}=http://{}:{port}", self.host.address));
         let all: Vec<_> = all.collect();
         let member = &self.members[number];
-        let (url, peer) = (self.url(number), format!("http://127.0.0.1:{}", member.peer_port));
+        let (url, peer) =
+            (self.url(number), format!("http://{}:{}", self.host.address, member.peer_port));
         let log = fs::File::options()
             .create(true)
             .append(true)
             .open(self.directory.path().join(format!("m{number}.log")))?;
-        let child = Command::new(peers::etcd("etcd"))
+        let child = self
+            .host
+            .command(peers::etcd("etcd"))
             .args(["--name", &format!("m{number}"), "--data-dir"])
             .arg(self.directory.path().join(format!("m{number}")))
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
@@ -193,7 +209,7 @@ impl EtcdMembers {
     #[must_use]
     pub fn url(&self, number: usize) -> String {
         let scheme = if self.encryption.is_some() { "https" } else { "http" };
-        format!("{scheme}://127.0.0.1:{}", self.members[number].port)
+        format!("{scheme}://{}:{}", self.host.address, self.members[number].port)
     }
 
     /// The certificates that it has and believes, and those of a client, if it has any.

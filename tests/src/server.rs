@@ -1,7 +1,7 @@
 //! Starts a server process on a free loopback port, and ends it again.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::certificates::Encryption;
 use crate::client::{Client, Reply};
+use crate::host::Host;
 use crate::peers;
 
 /// Which server is meant.
@@ -44,8 +45,8 @@ impl Target {
         }
     }
 
-    /// The command line up to the options, after that of a wrapper.
-    fn command(self, wrapper: &[String]) -> Result<Command> {
+    /// The command line up to the options.
+    fn command(self, host: &Host) -> Result<Command> {
         let (program, argument) = match self {
             Target::Dunlin => (dunlin_binary()?, Some("serve")),
             Target::Reference => (peers::program("redis-server"), None),
@@ -53,27 +54,15 @@ impl Target {
             Target::Oldest => (peers::oldest("redis-server"), None),
             Target::NewestValkey => (peers::newest("valkey-server"), None),
         };
-        let mut command = match wrapper {
-            [] => Command::new(program),
-            [first, rest @ ..] => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(program);
-                command
-            }
-        };
+        let mut command = host.command(program);
         command.args(argument);
         Ok(command)
     }
 }
 
 /// The options of every test server; a test's own options come after them and win.
-const USUAL_OPTIONS: &[(&str, &str)] = &[
-    ("bind", "127.0.0.1"),
-    ("save", ""),
-    ("appendonly", "no"),
-    ("daemonize", "no"),
-    ("enable-debug-command", "yes"),
-];
+const USUAL_OPTIONS: &[(&str, &str)] =
+    &[("save", ""), ("appendonly", "no"), ("daemonize", "no"), ("enable-debug-command", "yes")];
 
 /// How long a start may take.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -85,8 +74,7 @@ pub struct Server {
     child: Child,
     port: u16,
     options: Vec<(String, String)>,
-    /// A program, with its arguments, that starts the server in its place.
-    wrapper: Vec<String>,
+    host: Host,
     /// How it is reached, if not in the open.
     encryption: Option<Encryption>,
     directory: TempDir,
@@ -101,12 +89,29 @@ impl Server {
         Self::start_through(target, None, options)
     }
 
+    /// Starts the binary under test on some host.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_on(host: Host, options: &[(&str, &str)]) -> Result<Self> {
+        Self::start_with(host, Target::Dunlin, None, options)
+    }
+
     /// Starts `target` in a new directory. With `encryption` its port is one of TLS, and no other
     /// is open.
     ///
     /// # Errors
     /// As [`Server::start`].
     pub fn start_through(
+        target: Target,
+        encryption: Option<&Encryption>,
+        options: &[(&str, &str)],
+    ) -> Result<Self> {
+        Self::start_with(Host::default(), target, encryption, options)
+    }
+
+    fn start_with(
+        host: Host,
         target: Target,
         encryption: Option<&Encryption>,
         options: &[(&str, &str)],
@@ -119,18 +124,10 @@ impl Server {
         loop {
             attempts += 1;
             let port = free_port()?;
-            match spawn(target, (port, encryption), &options, &[], directory.path()) {
+            match spawn(target, (port, encryption), &options, &host, directory.path()) {
                 Ok(child) => {
-                    let (wrapper, encryption) = (Vec::new(), encryption.cloned());
-                    return Ok(Self {
-                        target,
-                        child,
-                        port,
-                        options,
-                        wrapper,
-                        encryption,
-                        directory,
-                    });
+                    let encryption = encryption.cloned();
+                    return Ok(Self { target, child, port, options, host, encryption, directory });
                 }
                 Err(error) if attempts == 5 || !error.to_string().contains("in use") => {
                     return Err(error);
@@ -163,9 +160,9 @@ impl Server {
     /// As [`Server::start`].
     pub fn start_again(&mut self) -> Result<()> {
         self.kill();
-        let Self { target, port, options, wrapper, encryption, directory, .. } = self;
+        let Self { target, port, options, host, encryption, directory, .. } = self;
         let place = (*port, encryption.as_ref());
-        self.child = spawn(*target, place, options, wrapper, directory.path())?;
+        self.child = spawn(*target, place, options, host, directory.path())?;
         Ok(())
     }
 
@@ -181,10 +178,15 @@ impl Server {
         self.options.extend(added);
     }
 
+    /// Has the next start be on another host.
+    pub fn set_host(&mut self, host: Host) {
+        self.host = host;
+    }
+
     /// Lets the next start go through another program, which must execute the command line after
     /// its own in its own process, as `strace -D` does.
     pub fn set_wrapper(&mut self, wrapper: &[&str]) {
-        self.wrapper = wrapper.iter().map(|word| (*word).into()).collect();
+        self.host.wrapper = wrapper.iter().map(|word| (*word).into()).collect();
     }
 
     /// Which server it is.
@@ -197,6 +199,12 @@ impl Server {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The address and the port it listens on.
+    #[must_use]
+    pub fn place(&self) -> SocketAddr {
+        (self.host.address, self.port).into()
     }
 
     /// The process id.
@@ -216,7 +224,7 @@ impl Server {
     /// # Errors
     /// The connection is refused.
     pub fn connect(&self) -> Result<Client> {
-        Client::connect_through(self.port, self.encryption.as_ref())
+        Client::connect_at(self.place(), self.encryption.as_ref().map(Encryption::config))
     }
 
     /// Whether the process still runs.
@@ -311,12 +319,12 @@ fn spawn(
     target: Target,
     (port, encryption): (u16, Option<&Encryption>),
     options: &[(String, String)],
-    wrapper: &[String],
+    host: &Host,
     directory: &Path,
 ) -> Result<Child> {
     let log = File::create(log_path(directory))?;
-    let mut command = target.command(wrapper)?;
-    command.arg("--dir").arg(directory);
+    let mut command = target.command(host)?;
+    command.arg("--dir").arg(directory).arg("--bind").arg(host.address.to_string());
     match encryption {
         None => drop(command.arg("--port").arg(port.to_string())),
         Some(own) => own.settings(port).iter().for_each(|(name, value)| {

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tests::namespace::Namespace;
 
 use crate::cluster::Shared;
 use crate::images::Image;
-use crate::network::Pause;
 use crate::objects::{expanded, list, number, text};
 use crate::volumes::Projection;
 
@@ -91,7 +91,7 @@ pub(crate) struct Pod {
     /// Volumes by their names, and those that show something that may change.
     pub(crate) volumes: BTreeMap<String, PathBuf>,
     pub(crate) projections: Vec<Projection>,
-    pub(crate) pause: Pause,
+    pub(crate) pause: Namespace,
     pub(crate) containers: OnceLock<Vec<Arc<Container>>>,
     /// When whatever still runs is killed.
     pub(crate) end: Mutex<Option<Instant>>,
