@@ -91,8 +91,10 @@ cluster-failovers: peers
 		cargo test --profile ci --package tests --test cluster_failover -- --ignored --nocapture many_failovers
 
 # Parts nodes of a cluster from each other, from etcd and from clients COUNT times, while clients write at quorum, and
-# stops and kills nodes. A judge looks for an order of what clients have done and seen: make cluster-partitions COUNT=200
-# SEED=7. A hundred take some two minutes. The history of a failure is kept, and the report says where.
+# stops and kills nodes: COUNT times by proxies, and as often on machines of their own in network namespaces, for which
+# it needs root, or namespaces of users. A judge looks for an order of what clients have done and seen:
+# make cluster-partitions COUNT=200 SEED=7. A hundred of each take some five minutes. The history of a failure is kept,
+# and the report says where.
 cluster-partitions: COUNT ?= 200
 cluster-partitions: peers
 	cargo build --profile ci --package dunlin

@@ -158,6 +158,16 @@ impl Client {
         Self::over((&*host, place.port()), encryption)
     }
 
+    /// The same for an address that may not answer: waits no longer than that for it.
+    ///
+    /// # Errors
+    /// Nobody has answered, or the connection is refused.
+    pub fn connect_within(place: SocketAddr, patience: Duration) -> Result<Self> {
+        let socket = TcpStream::connect_timeout(&place, patience)
+            .with_context(|| format!("connecting to {place}"))?;
+        Self::speak(socket, None)
+    }
+
     fn open(port: u16, encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
         Self::over(("127.0.0.1", port), encryption)
     }
@@ -165,13 +175,17 @@ impl Client {
     fn over(place: (&str, u16), encryption: Option<Arc<ClientConfig>>) -> Result<Self> {
         let socket =
             TcpStream::connect(place).with_context(|| format!("connecting to {place:?}"))?;
+        Self::speak(socket, encryption.map(|config| (config, place.0)))
+    }
+
+    fn speak(socket: TcpStream, encryption: Option<(Arc<ClientConfig>, &str)>) -> Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
         let stream = match encryption {
             None => Stream::Plain(socket),
-            Some(config) => {
-                let name = tls::client::server_name(place.0).map_err(Error::msg)?;
+            Some((config, host)) => {
+                let name = tls::client::server_name(host).map_err(Error::msg)?;
                 let begun = Instant::now();
                 Stream::encrypt(socket, config, name, &|| begun.elapsed() >= PATIENCE)?
             }

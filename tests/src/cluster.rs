@@ -1,11 +1,13 @@
 //! Nodes of a cluster with an etcd of their own, which clients and failures then meet.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
 
 use crate::client::{Client, Reply, SILENCE};
 use crate::etcd_members::EtcdMembers;
+use crate::host::Host;
 use crate::observe::wait_until;
 use crate::server::{Server, Target};
 
@@ -34,7 +36,15 @@ impl Deployment {
     /// # Errors
     /// As [`EtcdMembers::start`].
     pub fn empty() -> Result<Deployment> {
-        Ok(Deployment { nodes: Vec::new(), etcd: EtcdMembers::start(1)? })
+        Deployment::empty_on(Host::default())
+    }
+
+    /// The same with etcd on some host.
+    ///
+    /// # Errors
+    /// As [`EtcdMembers::start`].
+    pub fn empty_on(host: Host) -> Result<Deployment> {
+        Ok(Deployment { nodes: Vec::new(), etcd: EtcdMembers::start_on(host)? })
     }
 
     /// Starts so many nodes that form one shard with all slots, and waits until one of them leads
@@ -56,6 +66,14 @@ impl Deployment {
     /// As [`Server::start`].
     pub fn start_nodes(&mut self, count: usize, options: &[(&str, &str)]) -> Result<()> {
         self.start_each(count, options, |all| Server::start(Target::Dunlin, all))
+    }
+
+    /// Starts one of them on some host.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_node_on(&mut self, host: Host, options: &[(&str, &str)]) -> Result<()> {
+        self.start_each(1, options, |all| Server::start_on(host.clone(), all))
     }
 
     /// The same with HTTP. Returns the ports of that.
@@ -269,7 +287,7 @@ impl Deployment {
     #[must_use]
     pub fn logs(&self) -> String {
         let logs: Vec<_> =
-            self.nodes.iter().map(|node| format!("{}:\n{}", node.port(), node.log())).collect();
+            self.nodes.iter().map(|node| format!("{}:\n{}", node.place(), node.log())).collect();
         logs.join("\n----\n")
     }
 }
@@ -284,7 +302,7 @@ pub fn takes_writes(port: u16) -> bool {
 
 /// Where a reply sends the client.
 #[must_use]
-pub fn moved_to(text: &[u8]) -> Option<u16> {
+pub fn moved_to(text: &[u8]) -> Option<SocketAddr> {
     let text = String::from_utf8_lossy(text);
-    text.strip_prefix("MOVED ")?.rsplit(':').next()?.parse().ok()
+    text.strip_prefix("MOVED ")?.rsplit(' ').next()?.parse().ok()
 }

@@ -64,7 +64,7 @@ pub fn count(ports: &[u16], (seed, way): (u64, Way), over: &AtomicBool) -> Count
                     break;
                 }
                 Ok(Reply::Error(text)) => match moved_to(&text) {
-                    Some(to) => port = to,
+                    Some(to) => port = to.port(),
                     None if text.windows(13).any(|own| own == b"non local key") => {
                         port = ports[random.below(ports.len())];
                     }

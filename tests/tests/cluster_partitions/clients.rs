@@ -19,7 +19,7 @@ const KEYS: usize = 4;
 
 /// What clients have in common.
 pub(crate) struct Work<'a> {
-    pub(crate) network: &'a Network,
+    pub(crate) network: &'a dyn Network,
     /// Times count from here.
     pub(crate) begun: Instant,
     pub(crate) nodes: usize,
@@ -61,7 +61,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Works until told to stop. Returns what it did.
-    pub(crate) fn run(mut self) -> Vec<Operation> {
+    pub(crate) fn run(mut self) -> Result<Vec<Operation>> {
+        self.work.network.join_clients()?;
         while !self.work.over.load(Relaxed) {
             let kinds = [Kind::Set, Kind::Set, Kind::Get, Kind::Push, Kind::Push, Kind::List];
             let kind = *self.random.pick(&kinds);
@@ -69,7 +70,7 @@ impl<'a> Worker<'a> {
             self.operate(&key, kind);
             sleep(Duration::from_micros(self.random.below(4000) as u64));
         }
-        self.history
+        Ok(self.history)
     }
 
     /// Reads what each key has at last.
@@ -181,7 +182,7 @@ impl<'a> Worker<'a> {
         encode(&words, &mut request);
         encode(&["CLUSTER", "INFO"], &mut request);
         if !self.connections.contains_key(&node) {
-            self.connections.insert(node, Client::connect(self.work.network.port(node))?);
+            self.connections.insert(node, self.work.network.connect(node)?);
         }
         let client = self.connections.get_mut(&node).context("a connection")?;
         client.send_raw(&request)?;
@@ -205,7 +206,7 @@ impl<'a> Worker<'a> {
                 Outcome::Done((!text.is_empty()).then_some(text), None, epoch)
             }
             Reply::Error(text) => match moved_to(&text) {
-                Some(port) => Outcome::Moved(self.work.network.announced(port)),
+                Some(place) => Outcome::Moved(self.work.network.node_at(place)),
                 None => Outcome::Unknown,
             },
             other => bail!("{other:?}"),

@@ -1,12 +1,12 @@
-//! Proxies on all ways between nodes, etcd and clients.
+//! The ways between nodes, etcd and clients.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use tests::client::Client;
 use tests::cluster::Deployment;
-use tests::process::owner_of_connection;
-use tests::proxy::{Link, Proxy, Way};
+use tests::host::Host;
+use tests::random::Random;
 
 /// Which of a node's bytes do not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,118 +19,47 @@ pub(crate) enum Part {
     Both,
 }
 
-impl Part {
-    /// The ways of connections that the node has made itself, and those of others to it.
-    fn ways(self) -> (&'static [Way], &'static [Way]) {
-        const WAYS: [Way; 2] = [Way::There, Way::Back];
-        match self {
-            Part::Mute => (&WAYS[..1], &WAYS[1..]),
-            Part::Deaf => (&WAYS[1..], &WAYS[..1]),
-            Part::Both => (&WAYS, &WAYS),
-        }
-    }
+/// What a node may be parted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Node(usize),
+    Etcd,
+    Clients,
 }
 
-/// See the module's text.
-pub(crate) struct Network {
-    /// From each node to etcd.
-    etcd: Vec<Proxy>,
-    /// To each node from other nodes, which know it by this address.
-    gates: Vec<Proxy>,
-    /// The connections that go through gates: by who has made them, and to whom.
-    between: Vec<Vec<Arc<Link>>>,
-    /// To each node from clients.
-    clients: Vec<Proxy>,
-    /// The processes of the nodes.
-    processes: Arc<Mutex<Vec<u32>>>,
-}
-
-impl Network {
-    /// Makes the ways for so many nodes.
-    pub(crate) fn start(count: usize, etcd: &str) -> Result<Network> {
-        let port = etcd.rsplit(':').next().context("a port")?.parse()?;
-        let processes = Arc::<Mutex<Vec<u32>>>::default();
-        let links = |_| (0..count).map(|_| Arc::<Link>::default()).collect();
-        let between: Vec<Vec<Arc<Link>>> = (0..count).map(links).collect();
-        let mut gates = Vec::new();
-        for to in 0..count {
-            let links: Vec<_> = between.iter().map(|from| Arc::clone(&from[to])).collect();
-            let processes = Arc::clone(&processes);
-            gates.push(Proxy::start_with(0, move |port, others| {
-                let processes = processes.lock().unwrap_or_else(PoisonError::into_inner);
-                let from = owner_of_connection(port, &processes).ok().flatten();
-                Arc::clone(from.map_or(others, |from| &links[from]))
-            })?);
-        }
-        let proxies = |to| (0..count).map(|_| Proxy::start(to)).collect::<Result<Vec<_>>>();
-        Ok(Network { etcd: proxies(port)?, gates, between, clients: proxies(0)?, processes })
-    }
-
-    /// What a node is told so that it goes these ways.
-    pub(crate) fn options(&self, node: usize) -> [(&'static str, String); 2] {
-        [
-            ("cluster-etcd", format!("http://127.0.0.1:{}", self.etcd[node].port())),
-            ("cluster-announce-port", self.gates[node].port().to_string()),
-        ]
-    }
+/// See the module's text. Nobody is told what does not arrive, unless it is said otherwise.
+pub(crate) trait Network: Sync {
+    /// Where a node runs, and what it is told so that it goes these ways.
+    fn place_of(&self, node: usize) -> (Host, Vec<(&'static str, String)>);
 
     /// Leads to nodes that run by now.
-    pub(crate) fn lead_to(&self, deployment: &Deployment) {
-        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
-        processes.clear();
-        for (at, node) in deployment.nodes.iter().enumerate() {
-            processes.push(node.pid());
-            self.gates[at].lead_to(node.port());
-            self.clients[at].lead_to(node.port());
-        }
-    }
+    fn lead_to(&self, deployment: &Deployment);
 
-    /// The port at which clients find a node.
-    pub(crate) fn port(&self, node: usize) -> u16 {
-        self.clients[node].port()
-    }
+    /// Whether a node can be parted from another one to which it has to be connected.
+    fn is_connected(&self, from: usize, to: usize) -> bool;
 
-    /// Which node is announced with this port.
-    pub(crate) fn announced(&self, port: u16) -> Option<usize> {
-        self.gates.iter().position(|gate| gate.port() == port)
-    }
+    /// Has the calling thread be one of a client.
+    fn join_clients(&self) -> Result<()>;
 
-    /// Parts a node from etcd.
-    pub(crate) fn part_from_etcd(&self, node: usize, part: Part) {
-        part.ways().0.iter().for_each(|way| self.etcd[node].hold_one(*way, true));
-    }
+    /// Connects a client to a node.
+    fn connect(&self, node: usize) -> Result<Client>;
 
-    /// Parts a node from clients.
-    pub(crate) fn part_from_clients(&self, node: usize, part: Part) {
-        part.ways().1.iter().for_each(|way| self.clients[node].hold_one(*way, true));
-    }
+    /// Which node is announced with this place.
+    fn node_at(&self, place: SocketAddr) -> Option<usize>;
 
-    /// Parts a node from another one.
-    pub(crate) fn part_from(&self, node: usize, other: usize, part: Part) {
-        let (own, others) = part.ways();
-        own.iter().for_each(|way| self.between[node][other].hold_one(*way, true));
-        others.iter().for_each(|way| self.between[other][node].hold_one(*way, true));
-    }
+    /// Parts a node from others.
+    fn part(&self, node: usize, peers: &[Peer], part: Part) -> Result<()>;
 
-    /// The links of a node.
-    pub(crate) fn links_of(&self, node: usize) -> Vec<&Link> {
-        let mut links: Vec<&Link> = vec![&self.etcd[node], &self.clients[node]];
-        for other in 0..self.between.len() {
-            links.extend([&*self.between[node][other], &self.between[other][node]]);
-        }
-        links
-    }
+    /// Puts another machine in the place of that of a node, whose process is gone: it knows
+    /// nothing of connections of before, as after a power cut. Returns where the next process runs.
+    fn replace_machine(&self, node: usize) -> Result<Host>;
+
+    /// Slows a node down, and says how.
+    fn slow(&self, node: usize, random: &mut Random) -> Result<String>;
+
+    /// Cuts a node off in a way that others are told of, and says how.
+    fn cut(&self, node: usize) -> Result<String>;
 
     /// Ends what was done to the ways.
-    pub(crate) fn heal(&self) {
-        for link in (0..self.between.len()).flat_map(|node| self.links_of(node)) {
-            link.hold(false);
-            link.split(usize::MAX, Duration::ZERO);
-        }
-    }
-
-    /// Whether a node has connected to another one.
-    pub(crate) fn is_connected(&self, from: usize, to: usize) -> bool {
-        self.between[from][to].is_open()
-    }
+    fn heal(&self) -> Result<()>;
 }

@@ -1,19 +1,23 @@
 //! Partitions by chance, under clients.
 
-use std::sync::Arc;
+use std::io::{Write, stderr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
+use tests::namespace;
 use tests::observe::wait_until;
 use tests::process;
 use tests::random::Random;
 
 use crate::clients::{Work, Worker};
 use crate::history::{Operation, judge, one_primary_at_a_time};
-use crate::network::{Network, Part};
+use crate::machines::Machines;
+use crate::network::{Network, Part, Peer};
+use crate::proxies::Proxies;
 
 /// Nodes of the first shard, and of both.
 const FIRST: usize = 3;
@@ -43,7 +47,7 @@ fn setting(name: &str, usual: u64) -> u64 {
 /// Nodes, and all ways between them.
 struct World {
     deployment: Deployment,
-    network: Arc<Network>,
+    network: Arc<dyn Network>,
     moves: u64,
     /// How many disturbances there were.
     disturbed: usize,
@@ -53,16 +57,25 @@ struct World {
 }
 
 impl World {
-    fn start() -> Result<World> {
-        let mut deployment = Deployment::empty()?;
-        let network = Arc::new(Network::start(ALL, &deployment.etcd.url(0))?);
+    fn of_proxies() -> Result<World> {
+        let deployment = Deployment::empty()?;
+        let proxies = Proxies::start(ALL, &deployment.etcd.url(0))?;
+        World::start(deployment, Arc::new(proxies))
+    }
+
+    fn of_machines() -> Result<World> {
+        let machines = Machines::start(ALL)?;
+        World::start(Deployment::empty_on(machines.etcd())?, Arc::new(machines))
+    }
+
+    fn start(mut deployment: Deployment, network: Arc<dyn Network>) -> Result<World> {
         let timeout = LEASE.to_string();
         for node in 0..ALL {
-            let ways = network.options(node);
+            let (host, ways) = network.place_of(node);
             let mut options: Vec<_> = ways.iter().map(|(name, value)| (*name, &**value)).collect();
             options.extend([("cluster-node-timeout", &*timeout), ("durability-timeout", "500")]);
             options.push(("appendonly", "yes"));
-            deployment.start_nodes(1, &options)?;
+            deployment.start_node_on(host, &options)?;
         }
         network.lead_to(&deployment);
         deployment.form_shard(SHARD, "0-8191", 0..FIRST)?;
@@ -102,65 +115,64 @@ impl World {
             return Ok(format!("{node} stays dead"));
         }
         let part = *random.pick(&[Part::Both, Part::Both, Part::Mute, Part::Deaf]);
-        let others = (0..ALL).filter(|other| *other != node);
+        let others = (0..ALL).filter(|other| *other != node).map(Peer::Node);
+        let all: Vec<_> = [Peer::Clients, Peer::Etcd].into_iter().chain(others).collect();
         // Two in turn are of different kinds, and a few of many.
         self.disturbed += 1;
         match (self.disturbed * 5) % 13 {
             0 | 1 => {
-                network.part_from_etcd(node, part);
+                network.part(node, &[Peer::Etcd], part)?;
                 Ok(format!("{part:?}: {node} and etcd"))
             }
             2 | 3 => {
-                others.for_each(|other| network.part_from(node, other, part));
+                network.part(node, &all[2..], part)?;
                 Ok(format!("{part:?}: {node} and all nodes"))
             }
             4 => {
-                network.part_from_etcd(node, part);
-                others.for_each(|other| network.part_from(node, other, part));
+                network.part(node, &all[1..], part)?;
                 Ok(format!("{part:?}: {node}, all nodes and etcd"))
             }
             5 => {
-                network.part_from_etcd(node, part);
-                network.part_from_clients(node, part);
-                others.for_each(|other| network.part_from(node, other, part));
+                network.part(node, &all, part)?;
                 Ok(format!("{part:?}: {node} and all"))
             }
             6 => {
                 let other = (node + 1 + random.below(ALL - 1)) % ALL;
-                network.part_from(node, other, part);
+                network.part(node, &[Peer::Node(other)], part)?;
                 Ok(format!("{part:?}: {node} and {other}"))
             }
             7 => {
-                (0..ALL).for_each(|node| network.part_from_etcd(node, part));
+                (0..ALL).try_for_each(|node| network.part(node, &[Peer::Etcd], part))?;
                 Ok(format!("{part:?}: all nodes and etcd"))
             }
-            8 => {
-                let (piece, pause) = (1 + random.below(300), random.below(20_000) as u64);
-                for link in network.links_of(node) {
-                    link.split(piece, Duration::from_micros(pause));
-                }
-                Ok(format!("{node} sends and gets {piece} bytes in {pause} us"))
-            }
-            9 => {
-                network.links_of(node).iter().for_each(|link| link.cut());
-                Ok(format!("all connections of {node} are cut"))
-            }
+            8 => network.slow(node, random),
+            9 => network.cut(node),
             10 => {
                 process::stop(self.deployment.nodes[node].pid())?;
                 self.stopped.push(node);
                 Ok(format!("{node} stands still"))
             }
             11 => {
-                // Nobody sees that its port is closed, as with a machine that has no power.
-                self.deployment.nodes[node].kill();
+                let has_power = random.percent(50);
+                if !has_power {
+                    network.part(node, &all, Part::Both)?;
+                }
+                // Behind a proxy nobody sees that its port is closed.
+                let process = &mut self.deployment.nodes[node];
+                process.kill();
+                if !has_power {
+                    process.set_host(network.replace_machine(node)?);
+                }
                 self.stopped.retain(|own| *own != node);
                 self.killed.push(node);
-                Ok(format!("{node} is killed"))
+                Ok(format!("{node} is killed{}", if has_power { "" } else { " with its machine" }))
             }
             _ => {
-                let mut client = self.deployment.nodes[node].connect()?;
-                client.send(&["CLUSTER", "FAILOVER"])?;
-                Ok(format!("{node} is to be primary"))
+                let asked = self.deployment.nodes[node].connect();
+                let asked = asked.and_then(|mut client| client.send(&["CLUSTER", "FAILOVER"]));
+                // One that is unplugged is not asked.
+                let heard = if asked.is_ok() { "is" } else { "cannot be asked" };
+                Ok(format!("{node} {heard} to be primary"))
             }
         }
     }
@@ -175,7 +187,7 @@ impl World {
 
     /// Ends what was done.
     fn heal(&mut self) -> Result<()> {
-        self.network.heal();
+        self.network.heal()?;
         let mut stopped = std::mem::take(&mut self.stopped);
         stopped.dedup();
         for node in stopped {
@@ -201,13 +213,15 @@ impl World {
             told += "; ";
             sleep(Duration::from_millis(random.below(100) as u64));
         }
-        // Some are over before a lease is.
-        let most = if random.percent(50) { 300 } else { 2500 };
+        // Some are over before a lease is. A few are long enough for packets that are sent again
+        // ever less often.
+        let most = *random.pick(&[300, 300, 300, 300, 300, 2500, 2500, 2500, 2500, 10_000]);
         let length = random.below(most);
         told += &format!("{length} ms");
         sleep(Duration::from_millis(length as u64));
         let kills = !self.killed.is_empty();
         self.heal()?;
+        let healed = Instant::now();
         let before = [0, 1].map(|shard| work.acknowledged[shard].load(Relaxed));
         for (shard, before) in before.iter().enumerate() {
             wait_until("the shard takes writes again", || {
@@ -215,6 +229,7 @@ impl World {
             })
             .with_context(|| format!("shard {shard} after: {told}"))?;
         }
+        told += &format!("; writes after {} ms", healed.elapsed().as_millis());
         if kills {
             // The next one may be another of the same shard.
             self.deployment.wait_for_leader(0..FIRST)?;
@@ -236,7 +251,7 @@ fn block(
 ) -> Result<(Vec<String>, Vec<Operation>)> {
     let network = Arc::clone(&world.network);
     let work = Work {
-        network: &network,
+        network: &*network,
         begun: Instant::now(),
         nodes: ALL,
         over: AtomicBool::new(false),
@@ -259,9 +274,9 @@ fn block(
         // They do not end while a node stands still.
         let healed = world.heal();
         work.over.store(true, Relaxed);
-        let all: Vec<_> =
-            threads.into_iter().flat_map(|own| own.join().expect("no panic")).collect();
-        played.and(healed).map(|()| (told, all))
+        let all: Result<Vec<_>> =
+            threads.into_iter().map(|own| own.join().expect("no panic")).collect();
+        played.and(healed).and(all).map(|all| (told, all.concat()))
     })?;
     work.over.store(false, Relaxed);
     let last = Worker::new(&work, 9, seed).read_all(&history)?;
@@ -269,14 +284,13 @@ fn block(
     Ok((told, history))
 }
 
-#[test]
-fn no_partition_loses_a_write_or_makes_two_primaries() -> Result<()> {
+/// Goes through as many partitions as are wanted.
+fn endure(world: &mut World) -> Result<()> {
     let count = setting("DUNLIN_PARTITIONS", 4);
     let seed = setting("DUNLIN_SEED", 1);
-    let mut world = World::start()?;
     for first in (0..count).step_by(BLOCK as usize) {
         let (own, size) = (seed.wrapping_mul(1000) + first, BLOCK.min(count - first));
-        let (told, history) = block(&mut world, (own, first, size)).with_context(|| {
+        let (told, history) = block(world, (own, first, size)).with_context(|| {
             format!("block {first} of seed {seed}\n{}", world.deployment.logs())
         })?;
         let known = history.iter().filter(|own| own.returned.is_some()).count();
@@ -284,8 +298,26 @@ fn no_partition_loses_a_write_or_makes_two_primaries() -> Result<()> {
         let judged = judged.with_context(|| {
             format!("block {first} of seed {seed}: {told:#?}\n{}", world.deployment.logs())
         })?;
-        eprintln!("{known} of {} operations were answered; {judged}: {told:#?}", history.len());
+        let (all, told) = (history.len(), told.join("\n    "));
+        let _ =
+            writeln!(stderr(), "{known} of {all} operations were answered; {judged}:\n    {told}");
         ensure!(known > 40 * size as usize, "only {known} operations were answered");
     }
     Ok(())
+}
+
+/// The worlds are there one after the other, since each has many processes.
+static ONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn no_partition_by_proxies_loses_a_write_or_makes_two_primaries() -> Result<()> {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    endure(&mut World::of_proxies()?)
+}
+
+#[test]
+fn no_partition_of_machines_loses_a_write_or_makes_two_primaries() -> Result<()> {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = "partitions::no_partition_of_machines_loses_a_write_or_makes_two_primaries";
+    namespace::within(name, || endure(&mut World::of_machines()?))
 }
