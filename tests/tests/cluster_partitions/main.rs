@@ -14,3 +14,4 @@ mod machines;
 mod network;
 mod partitions;
 mod proxies;
+mod silence;

@@ -20,8 +20,8 @@ use crate::network::{Network, Part, Peer};
 use crate::proxies::Proxies;
 
 /// Nodes of the first shard, and of both.
-const FIRST: usize = 3;
-const ALL: usize = 5;
+pub(crate) const FIRST: usize = 3;
+pub(crate) const ALL: usize = 5;
 
 /// The shard of a node.
 pub(crate) fn shard_of(node: usize) -> usize {
@@ -45,9 +45,9 @@ fn setting(name: &str, usual: u64) -> u64 {
 }
 
 /// Nodes, and all ways between them.
-struct World {
-    deployment: Deployment,
-    network: Arc<dyn Network>,
+pub(crate) struct World {
+    pub(crate) deployment: Deployment,
+    pub(crate) network: Arc<dyn Network>,
     moves: u64,
     /// How many disturbances there were.
     disturbed: usize,
@@ -63,7 +63,7 @@ impl World {
         World::start(deployment, Arc::new(proxies))
     }
 
-    fn of_machines() -> Result<World> {
+    pub(crate) fn of_machines() -> Result<World> {
         let machines = Machines::start(ALL)?;
         World::start(Deployment::empty_on(machines.etcd())?, Arc::new(machines))
     }
@@ -74,7 +74,8 @@ impl World {
             let (host, ways) = network.place_of(node);
             let mut options: Vec<_> = ways.iter().map(|(name, value)| (*name, &**value)).collect();
             options.extend([("cluster-node-timeout", &*timeout), ("durability-timeout", "500")]);
-            options.push(("appendonly", "yes"));
+            // Nothing waits for that.
+            options.extend([("appendonly", "yes"), ("repl-timeout", "3600")]);
             deployment.start_node_on(host, &options)?;
         }
         network.lead_to(&deployment);
@@ -307,7 +308,7 @@ fn endure(world: &mut World) -> Result<()> {
 }
 
 /// The worlds are there one after the other, since each has many processes.
-static ONE: Mutex<()> = Mutex::new(());
+pub(crate) static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn no_partition_by_proxies_loses_a_write_or_makes_two_primaries() -> Result<()> {

@@ -11,6 +11,7 @@ use process::paths::reason;
 use replication::LinkError;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
+use socket2::{SockRef, TcpKeepalive};
 use tls::Stream;
 
 use crate::connecting::connect;
@@ -19,6 +20,8 @@ use crate::connecting::connect;
 pub(super) const WHILE: Duration = Duration::from_millis(50);
 /// The longest time for which an address may not answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How often the system of a primary that says nothing is asked for a sign of life in a cluster.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Bytes that are read at once.
 const READ_SIZE: usize = 256 * 1024;
 
@@ -80,12 +83,20 @@ pub(super) struct Wire {
     waits: Duration,
 }
 
-/// Sets how long its reads and writes wait.
+/// Sets how long its reads and writes wait, and when a node of a cluster gives it up.
 fn prepare(socket: TcpStream, config: &Config) -> io::Result<TcpStream> {
     let patience = Duration::from_secs(u64::from(config.repl_timeout));
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(WHILE))?;
     socket.set_write_timeout(Some(patience.min(CONNECT_MAX)))?;
+    if config.cluster_enabled {
+        // Writes wait for what a network has lost. It is sent again ever less often, so a new
+        // connection is sooner there when the network works again.
+        let probes = TcpKeepalive::new().with_time(PROBE_EVERY).with_interval(PROBE_EVERY);
+        let own = SockRef::from(&socket);
+        own.set_tcp_keepalive(&probes)?;
+        own.set_tcp_user_timeout(Some(Duration::from_millis(config.cluster_node_timeout)))?;
+    }
     Ok(socket)
 }
 
