@@ -73,7 +73,10 @@ impl Control {
     pub(super) fn step_handover(&mut self) {
         self.step_wish();
         let Role::Leading { shard, epoch, .. } = self.role else { return };
-        self.begin_handover(shard, epoch);
+        let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
+        if has_key {
+            self.begin_handover(shard, epoch);
+        }
         let Some(handover) = self.handover.clone() else { return };
         if handover.is_releasing {
             return self.check_release(shard, epoch);
@@ -81,7 +84,6 @@ impl Control {
         let wish = self.mirror.failovers.get(&shard);
         let is_wished = handover.is_own_wish || wish.is_some_and(|it| it.value.to == handover.to);
         let is_in_time = self.now < handover.deadline;
-        let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
         if !is_wished || !is_in_time || !has_key {
             self.drop_handover();
             return self.clear_failover(shard);

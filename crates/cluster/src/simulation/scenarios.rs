@@ -2,7 +2,7 @@
 
 use crate::control::Event;
 use crate::ids::{Epoch, ShardId};
-use crate::keys::{MigrationValue, Subject, encode};
+use crate::keys::{FailoverValue, MigrationValue, Subject, encode};
 use crate::simulation::host::Message;
 use crate::simulation::world::{Happening, Keeping, Plan, World, node_id, shard_id};
 use crate::slots::SlotRanges;
@@ -270,6 +270,22 @@ fn promises_are_kept_for_as_long_as_they_were_given() {
         let serves_until = world.process(primary).expect("it runs").serve_until;
         assert!(clock >= serves_until, "two primaries: {:?}", world.plan);
         assert_eq!(world.violation, None);
+    }
+}
+
+/// The lease of the primary ends while a replica asks for its place.
+#[test]
+fn a_primary_without_its_key_does_not_hand_over() {
+    for seed in 0..10 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        let to = node_id((primary + 1) % 3);
+        let value = encode(&FailoverValue { to, epoch: before, released: None, force: false });
+        let put = Operation::Put { key: world.keys.of(&Subject::Failover(shard)), value, lease: 0 };
+        let delete = Operation::Delete { key: world.keys.of(&Subject::Leader(shard)) };
+        world.operate(Vec::new(), vec![put, delete]);
+        until_written_after(&mut world, shard, before, LEASE_MS + 3000);
     }
 }
 

@@ -469,6 +469,12 @@ impl World {
         let Some(process) = self.process(host) else { return };
         let mut actions = Vec::new();
         process.control.handle(clock, event, &mut actions);
+        // That writes are held is heard at once where nobody writes: such a step would have no end.
+        let holds = actions.iter().position(|own| matches!(own, Action::HoldWrites { .. }));
+        let lets_go = |own: &Action| matches!(own, Action::ReleaseWrites { .. });
+        if holds.is_some_and(|at| actions[at..].iter().any(lets_go)) {
+            self.violate(format!("node {host} holds writes and lets them go in one step"));
+        }
         for action in actions {
             self.act(host, action);
             if self.rng.below(30) == 0 {
