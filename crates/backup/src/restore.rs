@@ -19,7 +19,7 @@ use crate::options::{Destination, RestoreOptions};
 use crate::plan::{Cut, Plan};
 use crate::position::Position;
 use crate::print::say;
-use crate::segment::{Block, Blocks, TIMESTAMP};
+use crate::segment::{Block, TIMESTAMP};
 use crate::storage::{Reading, Source, read_listed};
 use crate::take::is_without_effect;
 use crate::verify;
@@ -195,14 +195,9 @@ fn write_files(
     let file = create(&path, false).map_err(|error| failed(&path, error))?;
     let mut increment = Increment::new(BufWriter::with_capacity(1 << 20, file), plan);
     for segment in &plan.segments {
-        let reader = read_listed(store, &segment.file.name)?;
-        let mut blocks = Blocks::new(reader, segment.from.offset, segment.to);
         increment.reached.position.history = segment.from.history;
-        loop {
-            let in_segment = |problem| format!("{}: {problem}", segment.file.name);
-            let Some(block) = blocks.next().map_err(in_segment)? else { break };
-            increment.add(&block).map_err(in_segment)?;
-        }
+        // A store may give other bytes than those that were compared before.
+        verify::read_segment(store, segment, |block| increment.add(block))?;
     }
     let reached = increment.end().map_err(|error| failed(&path, error))?;
     let path = inner.join(&names.manifest);
@@ -328,5 +323,103 @@ impl Increment {
         self.file.flush()?;
         make_durable(self.file.get_ref())?;
         Ok(self.reached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io::{Cursor, Read};
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::digest::sha256;
+    use crate::manifest::{Base, MANIFEST, Manifest, Segment};
+    use crate::segment::Growing;
+
+    const EMPTY_FILE: &[u8] = b"REDIS0011\xff\0\0\0\0\0\0\0\0";
+
+    /// Gives a file as it was when it is read for the first time, and in another way from then on.
+    struct Fickle {
+        files: HashMap<String, Vec<u8>>,
+        changed: &'static str,
+        read_before: Mutex<bool>,
+    }
+
+    impl Source for Fickle {
+        fn name(&self) -> String {
+            "fickle".to_owned()
+        }
+
+        fn read(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
+            let Some(mut bytes) = self.files.get(file).cloned() else { return Ok(None) };
+            if file == self.changed
+                && std::mem::replace(&mut self.read_before.lock().unwrap(), true)
+            {
+                let text = String::from_utf8(bytes).unwrap();
+                bytes = text.replace("\r\n100\r\n", "\r\n999\r\n").into_bytes();
+            }
+            Ok(Some(Box::new(Cursor::new(bytes))))
+        }
+    }
+
+    /// A base, and two segments with a command each.
+    fn files() -> HashMap<String, Vec<u8>> {
+        let mut files = HashMap::from([("base-00000001.rdb".to_owned(), EMPTY_FILE.to_vec())]);
+        let listed = |name: &str, bytes: &[u8]| StoredFile {
+            name: name.to_owned(),
+            bytes: bytes.len() as u64,
+            sha256: sha256(bytes),
+        };
+        let mut position = Position::parse(&format!("{}:0", "a".repeat(40))).unwrap();
+        let (time, server) = (Moment(1), String::new());
+        let mut manifest = Manifest::new();
+        manifest.next = 4;
+        let file = listed("base-00000001.rdb", EMPTY_FILE);
+        let (selected, imported) = (Some(0), None);
+        manifest.bases.push(Base {
+            file,
+            line: 1,
+            position,
+            time,
+            selected,
+            keys: 0,
+            server,
+            imported,
+        });
+        for name in ["stream-00000002.aof", "stream-00000003.aof"] {
+            let mut command = Vec::new();
+            encode_command(["SET", "money", "100"].iter(), &mut command);
+            let mut growing = Growing::new(1, position, time);
+            growing.add(&command, time);
+            let bytes = growing.file().to_vec();
+            let (file, to) = (listed(name, &bytes), growing.to);
+            let (first_time, last_time) = (time, time);
+            manifest.segments.push(Segment {
+                file,
+                line: 1,
+                from: position,
+                to,
+                first_time,
+                last_time,
+            });
+            position.offset = to;
+            files.insert(name.to_owned(), bytes);
+        }
+        files.insert(MANIFEST.to_owned(), manifest.format());
+        files
+    }
+
+    #[test]
+    fn what_is_written_was_compared_as_well() {
+        for (changed, is_good) in [("", true), ("stream-00000002.aof", false)] {
+            let store = Fickle { files: files(), changed, read_before: Mutex::new(false) };
+            let work = tempfile::tempdir().unwrap();
+            let path = work.path().join("to");
+            let words = ["--from", "store", "--to", path.to_str().unwrap()];
+            let options = RestoreOptions::parse(&words.map(str::to_owned)).unwrap();
+            let restored = restore(&store, &options);
+            assert_eq!((restored.is_ok(), path.exists()), (is_good, is_good), "{restored:?}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use rdb::file::{Checksum, FileReader, Item};
 use crate::digest::Hashed;
 use crate::manifest::{Manifest, Segment, StoredFile};
 use crate::moment::Moment;
-use crate::segment::Blocks;
+use crate::segment::{Block, Blocks};
 use crate::storage::{Source, read_listed};
 
 /// What an RDB file says of itself.
@@ -91,23 +91,27 @@ pub(crate) fn check_base(store: &dyn Source, file: &StoredFile) -> Result<Conten
     contents.map_err(|problem| format!("{}: {problem}", file.name))
 }
 
-/// Checks a segment: its sum, and whether its blocks follow each other.
-pub(crate) fn check_segment(store: &dyn Source, segment: &Segment) -> Result<(), String> {
-    let name = &segment.file.name;
-    let mut reader = Hashed::new(read_listed(store, name)?);
+/// Reads a segment block by block: what was taken counts only if its sum is right at the end, and
+/// its blocks follow each other.
+pub(crate) fn read_segment(
+    store: &dyn Source,
+    segment: &Segment,
+    mut take: impl FnMut(&Block) -> Result<(), String>,
+) -> Result<(), String> {
+    let in_segment = |problem: String| format!("{}: {problem}", segment.file.name);
+    let mut reader = Hashed::new(read_listed(store, &segment.file.name)?);
     let mut blocks = Blocks::new(&mut reader, segment.from.offset, segment.to);
-    let read = loop {
-        match blocks.next() {
-            Ok(Some(_)) => {}
-            Ok(None) => break Ok(()),
-            Err(problem) => break Err(format!("{name}: {problem}")),
-        }
-    };
+    let read = std::iter::from_fn(|| blocks.next().transpose()).try_for_each(|block| take(&block?));
     let drained = io::copy(&mut reader, &mut io::sink());
-    drained.map_err(|error| format!("{name}: {error}"))?;
+    drained.map_err(|error| in_segment(error.to_string()))?;
     let (_, bytes, sha256) = reader.finish();
     compare(&segment.file, bytes, &sha256)?;
-    read
+    read.map_err(in_segment)
+}
+
+/// Checks a segment.
+pub(crate) fn check_segment(store: &dyn Source, segment: &Segment) -> Result<(), String> {
+    read_segment(store, segment, |_| Ok(()))
 }
 
 /// Checks everything. Returns what is wrong.
