@@ -34,7 +34,7 @@ pub(crate) struct Growing {
     pub(crate) last_time: Moment,
     /// The file so far, apart from the last block.
     bytes: Vec<u8>,
-    /// The block that grows: its offset, its time and its bytes.
+    /// The block that grows: its offset, when the first of its bytes arrived, and these.
     block: Option<(u64, Moment, Vec<u8>)>,
     second: Option<u64>,
     /// Some of it changes data.
@@ -60,21 +60,21 @@ impl Growing {
     pub(crate) fn add(&mut self, units: &[u8], now: Moment) {
         // The clock may have been set back. Times of the stream never go back.
         let now = now.max(self.last_time);
-        if let Some((_, time, block)) = &self.block
-            && (now.0 - time.0 >= BLOCK_MS || block.len() + units.len() > BLOCK_BYTES)
+        if let Some((_, begun, block)) = &self.block
+            && (now.0 - begun.0 >= BLOCK_MS || block.len() + units.len() > BLOCK_BYTES)
         {
             self.end_block();
         }
-        let (_, time, block) = self.block.get_or_insert((self.to, now, Vec::new()));
+        let (.., block) = self.block.get_or_insert((self.to, now, Vec::new()));
         block.extend_from_slice(units);
-        // What a block says is the time of the last of it.
-        *time = now.max(*time);
         self.to += units.len() as u64;
         self.last_time = now;
     }
 
     fn end_block(&mut self) {
-        let Some((offset, time, block)) = self.block.take() else { return };
+        let Some((offset, _, block)) = self.block.take() else { return };
+        // What a block says is the time of the last of it.
+        let time = self.last_time;
         let second = time.0 / 1000;
         if self.second.replace(second) != Some(second) {
             self.bytes.extend_from_slice(format!("{TIMESTAMP}{second}\r\n").as_bytes());
@@ -197,5 +197,24 @@ mod tests {
             };
             assert!(end.is_err(), "{cut}");
         }
+    }
+
+    /// None of the pauses within is as long as a block.
+    #[test]
+    fn a_stream_that_never_pauses_has_blocks_as_short_as_others() {
+        let history = HistoryId::parse(&[b'a'; 40]).unwrap();
+        let mut growing = Growing::new(1, Position { history, offset: 0 }, Moment(1000));
+        for ms in (0..1000).step_by(5) {
+            growing.add(b"unit", Moment(1000 + ms));
+        }
+        let (file, to) = (growing.file().to_vec(), growing.to);
+        let mut blocks = Blocks::new(&file[..], 0, to);
+        let mut count = 0;
+        while let Some(block) = blocks.next().unwrap() {
+            assert_eq!(block.bytes, b"unitunit");
+            assert_eq!(block.time, Moment(1005 + 10 * count));
+            count += 1;
+        }
+        assert_eq!(count, 100);
     }
 }
