@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 /// Creates a file that others of the group may read.
@@ -21,9 +21,23 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o750).create(path)
 }
 
+/// Gives a new file, which is open, to the owner of the directory that it lies in.
+pub(crate) fn give_to_owner_of(directory: &File, file: &File) -> io::Result<()> {
+    let (owner, own) = (directory.metadata()?, file.metadata()?);
+    match (owner.uid(), owner.gid()) == (own.uid(), own.gid()) {
+        true => Ok(()),
+        false => fchown(file, Some(owner.uid()), Some(owner.gid())),
+    }
+}
+
 /// Makes the names in a directory durable.
 pub(crate) fn sync_names(directory: &Path) -> io::Result<()> {
-    match File::open(directory)?.sync_all() {
+    sync_directory(&File::open(directory)?)
+}
+
+/// The same of a directory that is open.
+pub(crate) fn sync_directory(directory: &File) -> io::Result<()> {
+    match directory.sync_all() {
         // Some file systems cannot do it, and say so.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
         synced => synced,

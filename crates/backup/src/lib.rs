@@ -21,6 +21,7 @@
 //! | `list` | how is it shown? |
 //! | `plan` | what does a restore point need? |
 //! | `restore` | how is it written for a server? |
+//! | `place` | how does it get its place there? |
 
 mod base_job;
 mod catalog;
@@ -32,6 +33,7 @@ mod manifest;
 mod missing;
 mod moment;
 mod options;
+mod place;
 mod plan;
 mod position;
 mod print;

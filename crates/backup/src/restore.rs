@@ -3,19 +3,17 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
 use replication::stream::Stream;
 use resp::client::encode_command;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::digest::Hashed;
-use crate::files::{create, create_directory, make_durable, sync_name_of, sync_names};
+use crate::files::{create, make_durable, sync_name_of};
 use crate::manifest::StoredFile;
 use crate::moment::Moment;
 use crate::options::{Destination, RestoreOptions};
+use crate::place::{Names, Place};
 use crate::plan::{Cut, Plan};
 use crate::position::Position;
 use crate::print::say;
@@ -23,9 +21,6 @@ use crate::segment::{Block, TIMESTAMP};
 use crate::storage::{Reading, Source, read_listed};
 use crate::take::is_without_effect;
 use crate::verify;
-
-/// What follows the name of the directory for a server as long as files in it are missing.
-const BEGUN: &str = ".part";
 
 /// How far a restore has come.
 #[derive(Clone, Copy)]
@@ -86,35 +81,15 @@ fn write_directory(
     folder: &str,
     prefix: &str,
 ) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let name_of_part = format!("{folder}{BEGUN}");
-    let was_there = is_empty_but_for(path, &name_of_part)?;
+    Place::check(path, folder)?;
     verify::check_base(store, &plan.base.file)?;
     plan.segments.iter().try_for_each(|segment| verify::check_segment(store, segment))?;
-    create_directory(path).map_err(failed)?;
-    // What another restore is writing looks like what one that was killed has left.
-    let _locked = lock(path)?;
-    is_empty_but_for(path, &name_of_part)?;
-    // A server that finds some of the files only would start empty: they get their place together.
-    let (part, names) = (path.join(name_of_part), Names::of(prefix));
-    names.clear(&part)?;
-    let written = create_directory(&part).map_err(failed).and_then(|()| {
-        let reached = write_files(store, plan, &part, &names)?;
-        give_to_owner(path, &part).and_then(|()| sync_names(&part)).map_err(failed)?;
-        Ok(reached)
+    let place = Place::open(path, folder, Names::of(prefix))?;
+    let reached = write_files(store, plan, &place).and_then(|reached| {
+        let finished = place.finish().map(|()| reached);
+        finished.map_err(|error| format!("{}: {error}", path.display()))
     });
-    let reached = written.map_err(|problem| {
-        // The directory was empty, and is so again.
-        let _ = names.clear(&part);
-        if !was_there {
-            let _ = fs::remove_dir(path);
-        }
-        format!("{problem}; nothing was restored")
-    })?;
-    fs::rename(&part, path.join(folder)).and_then(|()| sync_names(path)).map_err(failed)?;
-    if !was_there {
-        sync_name_of(path).map_err(failed)?;
-    }
+    let reached = reached.map_err(|problem| format!("{problem}; nothing was restored"))?;
     say(&format!("restored {}, of {}", reached.position, reached.time));
     if let Some(note) = &plan.note {
         say(note);
@@ -123,108 +98,31 @@ fn write_directory(
     Ok(())
 }
 
-/// Whether a directory is there. It is an error if it has anything but what has this name.
-fn is_empty_but_for(path: &Path, left: &str) -> Result<bool, String> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let entries = match fs::read_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        entries => entries.map_err(failed)?,
+fn write_files(store: &dyn Source, plan: &Plan<'_>, place: &Place) -> Result<Reached, String> {
+    let Names { base, increment, manifest } = &place.names;
+    let failed = |name: &str| {
+        let name = name.to_owned();
+        move |error: io::Error| format!("{name}: {error}")
     };
-    for entry in entries {
-        if entry.map_err(failed)?.file_name() != left {
-            return Err(format!("{} is not empty", path.display()));
-        }
-    }
-    Ok(true)
-}
-
-/// Keeps other restores out of a directory until the file is dropped.
-fn lock(path: &Path) -> Result<File, String> {
-    let shown = path.display();
-    let directory = File::open(path).map_err(|error| format!("{shown}: {error}"))?;
-    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(format!("{shown}: another restore writes there")),
-        // Some file systems have no locks of directories.
-        _ => Ok(directory),
-    }
-}
-
-/// The files that are written for a server.
-struct Names {
-    base: String,
-    increment: String,
-    manifest: String,
-}
-
-impl Names {
-    fn of(prefix: &str) -> Names {
-        Names {
-            base: format!("{prefix}.1.base.rdb"),
-            increment: format!("{prefix}.1.incr.aof"),
-            manifest: format!("{prefix}.manifest"),
-        }
-    }
-
-    /// Removes what a restore that was killed has left. What others have put there stays, and is an
-    /// error.
-    fn clear(&self, part: &Path) -> Result<(), String> {
-        let absent_too = |removed: io::Result<()>| match removed {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        };
-        let files = [&self.base, &self.increment, &self.manifest];
-        let removed = files
-            .iter()
-            .try_for_each(|name| absent_too(fs::remove_file(part.join(name))))
-            .and_then(|()| absent_too(fs::remove_dir(part)));
-        removed.map_err(|error| format!("{}: {error}", part.display()))
-    }
-}
-
-fn write_files(
-    store: &dyn Source,
-    plan: &Plan<'_>,
-    inner: &Path,
-    names: &Names,
-) -> Result<Reached, String> {
-    let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let (base_path, path) = (inner.join(&names.base), inner.join(&names.increment));
-    let base = create(&base_path, false).map_err(|error| failed(&base_path, error))?;
-    copy(store, &plan.base.file, &base)?;
-    make_durable(&base).map_err(|error| failed(&base_path, error))?;
-    let file = create(&path, false).map_err(|error| failed(&path, error))?;
-    let mut increment = Increment::new(BufWriter::with_capacity(1 << 20, file), plan);
+    let file = place.create(base).map_err(failed(base))?;
+    copy(store, &plan.base.file, &file)?;
+    place.complete(&file).map_err(failed(base))?;
+    let file = place.create(increment).map_err(failed(increment))?;
+    let mut written = Increment::new(BufWriter::with_capacity(1 << 20, file), plan);
     for segment in &plan.segments {
-        increment.reached.position.history = segment.from.history;
+        written.reached.position.history = segment.from.history;
         // A store may give other bytes than those that were compared before.
-        verify::read_segment(store, segment, |block| increment.add(block))?;
+        verify::read_segment(store, segment, |block| written.add(block))?;
     }
-    let reached = increment.end().map_err(|error| failed(&path, error))?;
-    let path = inner.join(&names.manifest);
-    let Names { base, increment, .. } = names;
+    let reached = written.end(place).map_err(failed(increment))?;
     let lines = format!("file {base} seq 1 type b\nfile {increment} seq 1 type i\n");
     let write = || {
-        let mut file = create(&path, false)?;
+        let mut file = place.create(manifest)?;
         file.write_all(lines.as_bytes())?;
-        make_durable(&file)
+        place.complete(&file)
     };
-    write().map_err(|error| failed(&path, error))?;
+    write().map_err(failed(manifest))?;
     Ok(reached)
-}
-
-/// A restore by root leaves files that the server may read: they get the owner of the directory
-/// that they lie in.
-fn give_to_owner(path: &Path, inner: &Path) -> io::Result<()> {
-    let owner = fs::metadata(path)?;
-    let own = fs::metadata(inner)?;
-    if (owner.uid(), owner.gid()) == (own.uid(), own.gid()) {
-        return Ok(());
-    }
-    let give = |path: &Path| chown(path, Some(owner.uid()), Some(owner.gid()));
-    for entry in fs::read_dir(inner)? {
-        give(&entry?.path())?;
-    }
-    give(inner)
 }
 
 /// The increment while it is written.
@@ -315,13 +213,13 @@ impl Increment {
         }
     }
 
-    /// Makes the file durable, and returns what it reaches.
-    fn end(mut self) -> io::Result<Reached> {
+    /// Completes the file, and returns what it reaches.
+    fn end(mut self, place: &Place) -> io::Result<Reached> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
         self.file.flush()?;
-        make_durable(self.file.get_ref())?;
+        place.complete(self.file.get_ref())?;
         Ok(self.reached)
     }
 }

@@ -329,6 +329,22 @@ fn a_restore_that_is_killed_is_done_again() {
     assert_eq!(size, Reply::Integer(40));
 }
 
+/// The user of the server may have put it there.
+#[test]
+fn a_restore_follows_no_link() {
+    let (store, work) = (directory(), directory());
+    filled(store.path());
+    let [to, other] = ["to", "other"].map(|name| work.path().join(name));
+    restore(store.path(), &other, &[]).good();
+    fs::create_dir(&to).unwrap();
+    let (link, others) = (to.join("appendonlydir.part"), other.join("appendonlydir"));
+    std::os::unix::fs::symlink(&others, &link).unwrap();
+    restore(store.path(), &to, &[]).bad();
+    assert_eq!(fs::read_dir(&others).unwrap().count(), 3);
+    fs::remove_file(&link).unwrap();
+    restore(store.path(), &to, &[]).good();
+}
+
 #[test]
 fn a_full_disk_leaves_what_was_there() {
     let Some(volume) = Volume::mount(4 << 20, "a_full_disk_leaves_what_was_there").unwrap() else {
