@@ -11,6 +11,7 @@
 //! | `storage` | where do backups lie? |
 //! | `manifest` | what does a store have? |
 //! | `missing` | which of that is not there? |
+//! | `chain` | how does that hang together? |
 //! | `catalog` | how does the list of a store change? |
 //! | `segment` | how does a piece of the stream lie in a file? |
 //! | `link` | how does a server give its data and its stream? |
@@ -25,6 +26,7 @@
 
 mod base_job;
 mod catalog;
+mod chain;
 mod digest;
 mod files;
 mod link;

@@ -13,10 +13,18 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
         say(&json!({ "lines": lines, "missing": missing }).to_string());
         return;
     }
-    if manifest.bases.is_empty() {
-        say("there is no base yet");
-        return;
+    match manifest.bases.is_empty() {
+        true => say("there is no base yet"),
+        false => show_bases(manifest),
     }
+    manifest.missing_files().for_each(|file| say(&format!("{} is missing", file.name)));
+    for line in manifest.lines() {
+        manifest.gaps_of(line).iter().for_each(|gap| say(&gap.to_string()));
+    }
+}
+
+/// Each base in a row of a table.
+fn show_bases(manifest: &Manifest) {
     let head = ["BASE", "TAKEN", "KEYS", "SIZE", "STREAM", "RESTORES UP TO", "OF"];
     let mut rows = vec![head.map(str::to_owned)];
     for line in manifest.lines() {
@@ -39,10 +47,6 @@ pub(crate) fn show(manifest: &Manifest, as_json: bool) {
     for row in rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         say(cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
-    manifest.missing_files().for_each(|file| say(&format!("{} is missing", file.name)));
-    for line in manifest.lines() {
-        manifest.gaps_of(line).iter().for_each(|gap| say(&gap.to_string()));
     }
 }
 

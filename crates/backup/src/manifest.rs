@@ -64,25 +64,6 @@ impl Segment {
     }
 }
 
-/// A part of a line's stream that is missing: nothing leads from `from` to `to`.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Gap<'m> {
-    pub(crate) from: Position,
-    /// When the last bytes before it arrived.
-    pub(crate) since: Moment,
-    pub(crate) to: Position,
-    pub(crate) until: Moment,
-    /// The base or the segment that begins after it.
-    pub(crate) file: &'m str,
-}
-
-impl std::fmt::Display for Gap<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Gap { from, to, file, .. } = self;
-        write!(formatter, "the stream from {from} to {} is missing before {file}", to.offset)
-    }
-}
-
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -237,21 +218,23 @@ impl Manifest {
 
     /// The lines that have a base, in the order in which they began.
     pub(crate) fn lines(&self) -> Vec<u64> {
-        let mut lines: Vec<_> = self.bases.iter().map(|base| base.line).collect();
-        lines.sort_unstable();
-        lines.dedup();
-        lines
+        in_order(self.bases.iter().map(|base| base.line))
+    }
+
+    /// The bases that it knows, those too that are missing.
+    pub(crate) fn known_bases(&self) -> impl Iterator<Item = &Base> {
+        self.bases.iter().chain(&self.missing.bases)
+    }
+
+    /// The lines of these.
+    pub(crate) fn known_lines(&self) -> Vec<u64> {
+        in_order(self.known_bases().map(|base| base.line))
     }
 
     /// Those of them that a server's stream has.
     pub(crate) fn lines_of_servers(&self) -> Vec<u64> {
-        let is_import = |line: u64| {
-            let mut bases = self.bases.iter().filter(|base| base.line == line);
-            bases.any(|base| base.imported.is_some())
-        };
-        let mut lines = self.lines();
-        lines.retain(|line| !is_import(*line));
-        lines
+        let bases = self.known_bases().filter(|base| base.imported.is_none());
+        in_order(bases.map(|base| base.line))
     }
 
     /// The last line, whether it has a base or not; 0 if there is none.
@@ -261,58 +244,13 @@ impl Manifest {
         let segments = self.segments.iter().chain(segments).map(|segment| segment.line);
         bases.chain(segments).max().unwrap_or(0)
     }
+}
 
-    /// How far a line reaches, and when that was; none if it has no base.
-    pub(crate) fn end_of(&self, line: u64) -> Option<(Position, Moment)> {
-        self.bases_of(line).last().map(|base| self.reach_of(base))
-    }
-
-    /// Whether a line has come to a position under this name of its history. A server that was not
-    /// told of a promotion goes on under the old name, with other data.
-    pub(crate) fn has(&self, line: u64, at: Position) -> bool {
-        let mut segments = self.segments_of(line);
-        let leads_to =
-            |segment: &Segment| segment.from.history == at.history && at.offset <= segment.to;
-        segments.any(leads_to) || self.bases_of(line).iter().any(|base| base.position == at)
-    }
-
-    /// How far the stream behind a base reaches without a gap, and when that was.
-    pub(crate) fn reach_of(&self, base: &Base) -> (Position, Moment) {
-        let (mut reached, mut time) = (base.position, base.time);
-        for segment in self.segments_of(base.line) {
-            if segment.from.offset <= reached.offset && segment.to > reached.offset {
-                (reached, time) = (segment.end(), segment.last_time.max(time));
-            }
-        }
-        (reached, time)
-    }
-
-    /// Where a line has gaps after its first base, in their order.
-    pub(crate) fn gaps_of(&self, line: u64) -> Vec<Gap<'_>> {
-        let bases = self.bases_of(line);
-        let Some(first) = bases.first() else { return Vec::new() };
-        let (mut from, mut since) = (first.position, first.time);
-        let bases = bases.iter().map(|base| {
-            let (at, time) = (base.position, base.time);
-            (at, at, time, time, &*base.file.name)
-        });
-        let segments = self.segments_of(line).map(|segment| {
-            let (begin, end) = (segment.first_time, segment.last_time);
-            (segment.from, segment.end(), begin, end, &*segment.file.name)
-        });
-        let mut parts: Vec<_> = bases.chain(segments).collect();
-        parts.sort_by_key(|(begin, ..)| begin.offset);
-        let mut gaps = Vec::new();
-        for (begin, end, until, last_time, file) in parts {
-            if begin.offset > from.offset {
-                gaps.push(Gap { from, since, to: begin, until, file });
-            }
-            if end.offset >= from.offset {
-                (from, since) = (end, last_time.max(since));
-            }
-        }
-        gaps
-    }
+fn in_order(lines: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines
 }
 
 /// The number in the name of a file.

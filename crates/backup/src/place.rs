@@ -187,7 +187,8 @@ mod tests {
     fn directories() -> (tempfile::TempDir, PathBuf, PathBuf, PathBuf) {
         let work = tempfile::tempdir().unwrap();
         let [own, others] = ["own", "others"].map(|name| work.path().join(name));
-        [&own, &others].map(|path| fs::create_dir(path).unwrap());
+        fs::create_dir(&own).unwrap();
+        fs::create_dir(&others).unwrap();
         let file = others.join("f.manifest");
         fs::write(&file, "of others").unwrap();
         (work, own, others, file)

@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::manifest::{Base, Gap, Manifest, Segment};
+use crate::chain::Gap;
+use crate::manifest::{Base, Manifest, Segment};
 use crate::moment::Moment;
 use crate::options::Point;
 use crate::position::Position;
@@ -35,16 +36,26 @@ impl<'m> Plan<'m> {
     /// In words: nothing is known of it.
     pub(crate) fn of(manifest: &'m Manifest, point: Point) -> Result<Plan<'m>, String> {
         match point {
-            Point::Newest => {
-                // A plain file that was taken in is older than what a server gives, or may be.
-                let line = manifest.lines_of_servers().pop();
-                let line = line.or_else(|| manifest.lines().pop()).ok_or("it has no base")?;
-                let base = newest(manifest, line, |_| true).ok_or("it has no base")?;
-                Plan::behind(manifest, base, Cut::Nowhere)
-            }
+            Point::Newest => Plan::of_newest(manifest),
             Point::Position(position) => Plan::of_position(manifest, position),
             Point::Time(time) => Plan::of_time(manifest, time),
         }
+    }
+
+    /// What is missing is newer than what is there, or may be: it is not passed over in silence.
+    fn of_newest(manifest: &'m Manifest) -> Result<Plan<'m>, String> {
+        let point = "the newest point";
+        // A plain file that was taken in is older than what a server gives, or may be.
+        let line = manifest.lines_of_servers().pop().or_else(|| manifest.known_lines().pop());
+        let line = line.ok_or("it has no base")?;
+        if let Some(gap) = manifest.gaps_of(line).iter().find(|gap| gap.is_end) {
+            return Err(in_a_gap(&point, gap));
+        }
+        let Some(base) = newest(manifest, line, |_| true) else {
+            let gone = manifest.first_base_of(line).map_or("", |base| &*base.file.name);
+            return Err(format!("{point} needs {gone}, which is missing: {}", extent(manifest)));
+        };
+        Plan::behind(manifest, base, Cut::Nowhere)
     }
 
     fn of_position(manifest: &'m Manifest, wanted: Position) -> Result<Plan<'m>, String> {
@@ -65,7 +76,7 @@ impl<'m> Plan<'m> {
         }
         let is_within = |gap: &Gap<'_>| {
             [gap.from.history, gap.to.history].contains(&history)
-                && (gap.from.offset..gap.to.offset).contains(&offset)
+                && (gap.from.offset..gap.to.offset + u64::from(gap.is_end)).contains(&offset)
         };
         let gaps = manifest.lines().into_iter().flat_map(|line| manifest.gaps_of(line));
         if let Some(gap) = gaps.into_iter().find(is_within) {
@@ -83,8 +94,8 @@ impl<'m> Plan<'m> {
         if !lines.iter().any(begins) {
             // So far back, plain files are all that there may be. One that was taken in later may
             // be older.
-            lines = manifest.lines();
-            lines.sort_by_key(|line| manifest.bases_of(*line).first().map(|base| base.time));
+            lines = manifest.known_lines();
+            lines.sort_by_key(|line| manifest.first_base_of(*line).map(|base| base.time));
         }
         let Some(index) = lines.iter().rposition(begins) else {
             return Err(format!("{time} is before the first base: {}", extent(manifest)));
@@ -93,16 +104,19 @@ impl<'m> Plan<'m> {
         let (end, last_time) = manifest.end_of(line).ok_or("it has no base")?;
         let base = newest(manifest, line, |base| base.time <= time).ok_or("it has no base")?;
         let gaps = manifest.gaps_of(line);
-        if let Some(gap) = gaps.iter().find(|gap| gap.since < time && time < gap.until) {
+        let is_within = |gap: &&Gap<'_>| gap.since < time && (time < gap.until || gap.is_end);
+        if let Some(gap) = gaps.iter().find(is_within) {
             return Err(in_a_gap(&time, gap));
         }
         if time <= last_time {
             return Plan::behind(manifest, base, Cut::Time(time));
         }
-        let next = lines.get(index + 1).and_then(|line| manifest.bases_of(*line).first().copied());
+        let next = lines.get(index + 1).and_then(|line| manifest.first_base_of(*line));
         if let Some(next) = next {
             let (to, until, file) = (next.position, next.time, &*next.file.name);
-            return Err(in_a_gap(&time, &Gap { from: end, since: last_time, to, until, file }));
+            let is_end = !manifest.bases.contains(next);
+            let gap = Gap { from: end, since: last_time, to, until, file, is_end };
+            return Err(in_a_gap(&time, &gap));
         }
         let mut plan = Plan::behind(manifest, base, Cut::Nowhere)?;
         plan.note = Some(format!("nothing has arrived after {last_time}"));
@@ -112,28 +126,31 @@ impl<'m> Plan<'m> {
     /// The segments behind a base.
     fn behind(manifest: &'m Manifest, base: &'m Base, cut: Cut) -> Result<Plan<'m>, String> {
         let begin = base.position.offset;
-        let mut reached = begin;
+        let mut reached = base.position;
         let mut segments = Vec::new();
         for segment in manifest.segments_of(base.line).filter(|segment| segment.to > begin) {
             let is_beyond = match cut {
                 Cut::Nowhere => false,
-                Cut::Offset(offset) => reached >= offset,
+                Cut::Offset(offset) => reached.offset >= offset,
                 Cut::Time(time) => segment.first_time > time,
             };
             if is_beyond {
                 break;
             }
-            let from = segment.from.offset;
-            if from > reached {
+            let (from, name) = (segment.from.offset, &segment.file.name);
+            if from > reached.offset {
                 return Err(format!(
-                    "there is a gap: the stream from {reached} to {from} is missing before {}",
-                    segment.file.name
+                    "there is a gap: the stream from {} to {from} is missing before {name}",
+                    reached.offset
                 ));
             }
-            if from < reached && !segments.is_empty() {
-                return Err(format!("{} has again what is before it", segment.file.name));
+            if from < reached.offset && !segments.is_empty() {
+                return Err(format!("{name} has again what is before it"));
             }
-            reached = segment.to;
+            if !segment.goes_on_after(reached) {
+                return Err(format!("there is a gap: {name} is of other data than {reached}"));
+            }
+            reached = segment.end();
             segments.push(segment);
         }
         Ok(Plan { base, segments, cut, note: None })
@@ -147,7 +164,13 @@ fn newest(manifest: &Manifest, line: u64, is_wanted: impl Fn(&Base) -> bool) -> 
 
 /// That a point is in a gap, with the points beside it.
 fn in_a_gap(point: &dyn Display, gap: &Gap<'_>) -> String {
-    let Gap { from, since, to, until, .. } = gap;
+    let Gap { from, since, to, until, file, is_end } = gap;
+    if *is_end {
+        return format!(
+            "{point} needs {file}, which is missing: nothing is known after {since} ({from}). --at \
+             with that position restores the end before it"
+        );
+    }
     format!(
         "{point} is in a gap: nothing is known between {since} ({from}) and {until} ({to}). --at \
          with one of these positions restores the end before the gap, or the begin after it if a \
@@ -337,6 +360,30 @@ mod tests {
         }
     }
 
+    /// Whatever of the newest line is missing: what is there is not all that there was.
+    #[test]
+    fn a_point_that_needs_what_is_missing_is_refused() {
+        let (newest, at) = (Point::Newest, |offset| Point::Position(position(b'c', offset)));
+        let time = |time| Point::Time(Moment(time));
+        for (gone, refused, good) in [
+            ("s4", vec![newest, time(5001), time(5500), time(9000), at(15), at(20)], at(10)),
+            ("b3", vec![newest, time(5000), time(5500), time(9000)], time(3000)),
+        ] {
+            let mut manifest = manifest();
+            manifest.set_aside(&[gone.to_owned()]);
+            for point in refused {
+                let problem = plan_in(&manifest, point).unwrap_err();
+                let expected = format!("needs {gone}, which is missing");
+                assert!(problem.contains(&expected), "{point:?}: {problem}");
+            }
+            plan_in(&manifest, good).unwrap();
+            // In another line it does not matter.
+            manifest.bases.push(base("b5", 3, position(b'd', 0), 10_000));
+            assert_eq!(plan_in(&manifest, newest).unwrap().0, "b5 ");
+            assert!(plan_in(&manifest, time(9000)).is_err());
+        }
+    }
+
     #[test]
     fn a_line_leaves_the_old_name_of_its_history() {
         let manifest = manifest();
@@ -367,6 +414,13 @@ mod tests {
             let problem = plan(point).unwrap_err();
             assert!(problem.contains(text), "{problem}");
         }
+        let mut joined = manifest();
+        joined.bases[1].position = position(b'd', 150);
+        let problem = Plan::of(&joined, Point::Position(position(b'd', 150))).map(drop);
+        assert_eq!(problem, Ok(()));
+        assert_eq!(joined.reach_of(&joined.bases[1]), (position(b'd', 150), Moment(1500)));
+        let problem = Plan::of(&joined, Point::Position(position(b'a', 200))).unwrap_err();
+        assert!(problem.contains("is of other data"), "{problem}");
         let mut holed = manifest();
         holed.segments.remove(1);
         let point = Point::Position(position(b'b', 250));

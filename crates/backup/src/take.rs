@@ -199,9 +199,11 @@ impl<'r> Run<'r> {
         let manifest = &catalog.manifest;
         // A plain file that was taken in meanwhile leaves the stream where it was.
         let line = manifest.lines_of_servers().pop().unwrap_or(0);
-        let (reached, newest) = manifest.end_of(line).unzip();
-        // What follows a gap is of no use.
+        // What follows a gap is of no use; nor does a line go on before what is missing of it, with
+        // which that has to fit together when it is back.
+        let reached = manifest.end_of(line).map(|(position, _)| position);
         let reached = reached.filter(|_| Plan::of(manifest, Point::Newest).is_ok());
+        let newest = manifest.newest_time();
         Run {
             address,
             options,
@@ -209,7 +211,7 @@ impl<'r> Run<'r> {
             line,
             reached,
             growing: None,
-            newest: newest.unwrap_or_default(),
+            newest,
             listed: None,
             refused: None,
             begun_ms: 0,

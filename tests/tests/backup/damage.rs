@@ -249,6 +249,47 @@ fn a_base_that_was_away_for_a_run_has_its_stream_still() {
     about(store.path(), &["--verify"]).good();
 }
 
+/// A restore takes nothing older for it, nor what an older line has got meanwhile.
+#[test]
+fn the_newest_point_stays_the_newest_when_its_files_are_missing() {
+    for kind in ["base-", "stream-"] {
+        let (store, work) = (directory(), directory());
+        let servers = [start(Target::Dunlin), start(Target::Dunlin)];
+        let mut clients = servers.each_ref().map(|server| server.connect().unwrap());
+        for (server, client) in servers.iter().zip(&mut clients) {
+            for value in 0..2 {
+                client.call_text(&format!("SET k {value}")).unwrap();
+                back_up(server.port(), store.path(), &[]).good();
+            }
+        }
+        let end = place(&position(&mut clients[1]));
+        // The base or the segment of the second server.
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut own = files(store.path());
+        own.retain(|path| name(path).starts_with(kind));
+        assert_eq!(own.len(), 2);
+        let (gone, elsewhere) = (&own[1], work.path().join("elsewhere"));
+        fs::rename(gone, &elsewhere).unwrap();
+        about(store.path(), &["--keep", "9"]).bad();
+        let to = |name: &str| work.path().join(name);
+        for at in [&[][..], &["--at", "2100-01-01T00:00:00Z"]] {
+            let said = restore(store.path(), &to("refused"), at).bad();
+            assert!(said.contains(&format!("needs {}, which is missing", name(gone))), "{said}");
+        }
+        // The first server has its stream still.
+        clients[0].call_text("SET k newest").unwrap();
+        let said = back_up(servers[0].port(), store.path(), &[]).good();
+        assert!(said.contains("base at"), "{said}");
+        fs::rename(&elsewhere, gone).unwrap();
+        about(store.path(), &["--verify"]).good();
+        restore(store.path(), &to("second"), &["--at", &end]).good();
+        restore(store.path(), &to("newest"), &[]).good();
+        let server = serve(Target::Dunlin, &to("newest"));
+        let reply = server.connect().unwrap().call_text("GET k").unwrap();
+        assert_eq!(reply, Reply::Bulk(b"newest".to_vec()));
+    }
+}
+
 #[test]
 fn a_list_that_is_none_is_refused() {
     let (store, work) = (directory(), directory());
