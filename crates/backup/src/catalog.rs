@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::manifest::{MANIFEST, Manifest, StoredFile};
+use crate::manifest::{LONGEST, MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
 use crate::print::say;
 use crate::storage::{self, Store};
@@ -86,7 +86,7 @@ impl Catalog {
 
     fn find(store: Arc<dyn Store>) -> Result<Catalog, String> {
         store.prepare()?;
-        let written = storage::read_all(&*store, MANIFEST)?;
+        let written = storage::read_all(&*store, MANIFEST, LONGEST)?;
         let files = store.files()?;
         let in_store = |problem: String| format!("{}: {problem}", store.name());
         let manifest = match &written {
@@ -235,7 +235,8 @@ impl Catalog {
     }
 
     fn read_back(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
-        match storage::read_all(&*self.store, name)?.as_deref() == Some(bytes) {
+        let read = storage::read_all(&*self.store, name, bytes.len() as u64)?;
+        match read.as_deref() == Some(bytes) {
             true => Ok(()),
             false => Err(format!("{name}: what {} gives back differs", self.store.name())),
         }
@@ -301,7 +302,7 @@ mod tests {
         }
 
         fn replace(&self, file: &str, known: Option<&[u8]>, bytes: &[u8]) -> Result<(), String> {
-            match storage::read_all(self, file)?.as_deref() == known {
+            match storage::read_all(self, file, LONGEST)?.as_deref() == known {
                 true => self.put(file, bytes),
                 false => Err("it has changed".to_owned()),
             }

@@ -12,6 +12,8 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "dunlin-backup";
 /// The version that this program writes, and the newest that it reads.
 const VERSION: u32 = 1;
+/// No list is longer.
+pub(crate) const LONGEST: u64 = 256 << 20;
 /// No number of a list is larger, so that what is counted on from one is none that is smaller.
 const LARGEST: u64 = i64::MAX as u64;
 

@@ -67,7 +67,7 @@ fn write_rdb(store: &dyn Source, plan: &Plan<'_>, path: &Path) -> Result<(), Str
 
 /// Copies a file of the store, and compares its sum.
 fn copy(store: &dyn Source, file: &StoredFile, to: &File) -> Result<(), String> {
-    let mut reader = Hashed::new(read_listed(store, &file.name)?);
+    let mut reader = Hashed::new(read_listed(store, file)?);
     let mut to = to;
     io::copy(&mut reader, &mut to).map_err(|error| format!("{}: {error}", file.name))?;
     let (_, bytes, sha256) = reader.finish();

@@ -82,7 +82,7 @@ pub(crate) fn compare(file: &StoredFile, bytes: u64, sha256: &str) -> Result<(),
 
 /// Checks a base: its sum, and whether it is a whole RDB file.
 pub(crate) fn check_base(store: &dyn Source, file: &StoredFile) -> Result<Contents, String> {
-    let mut reader = Hashed::new(read_listed(store, &file.name)?);
+    let mut reader = Hashed::new(read_listed(store, file)?);
     let contents = read_rdb(&mut reader);
     let drained = io::copy(&mut reader, &mut io::sink());
     drained.map_err(|error| format!("{}: {error}", file.name))?;
@@ -99,7 +99,7 @@ pub(crate) fn read_segment(
     mut take: impl FnMut(&Block) -> Result<(), String>,
 ) -> Result<(), String> {
     let in_segment = |problem: String| format!("{}: {problem}", segment.file.name);
-    let mut reader = Hashed::new(read_listed(store, &segment.file.name)?);
+    let mut reader = Hashed::new(read_listed(store, &segment.file)?);
     let mut blocks = Blocks::new(&mut reader, segment.from.offset, segment.to);
     let read = std::iter::from_fn(|| blocks.next().transpose()).try_for_each(|block| take(&block?));
     let drained = io::copy(&mut reader, &mut io::sink());
@@ -133,6 +133,31 @@ pub(crate) fn check_all(store: &dyn Source, manifest: &Manifest) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::sha256;
+
+    /// A file that never ends after what it should have.
+    struct Endless(&'static [u8]);
+
+    impl Source for Endless {
+        fn name(&self) -> String {
+            "endless".to_owned()
+        }
+
+        fn read(&self, _: &str) -> Result<Option<Box<dyn Read + Send>>, String> {
+            Ok(Some(Box::new(self.0.chain(io::repeat(b'#')))))
+        }
+    }
+
+    #[test]
+    fn a_file_is_not_read_behind_its_end() {
+        let bytes = b"REDIS0011\xff\0\0\0\0\0\0\0\0";
+        let (name, length) = ("f".to_owned(), bytes.len() as u64);
+        let file = StoredFile { name, bytes: length, sha256: sha256(bytes) };
+        let problem = check_base(&Endless(bytes), &file).unwrap_err();
+        assert_eq!(problem, format!("f has {} bytes, not {length}", length + 1));
+        let problem = crate::storage::read_all(&Endless(bytes), "f", 1000).unwrap_err();
+        assert!(problem.contains("more than 1000 bytes"), "{problem}");
+    }
 
     #[test]
     fn a_value_of_a_module_is_refused_with_its_key() {

@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::interface::{Source, Store, Upload, has_changed, read_all};
 use crate::files::{create, create_directory, make_durable, sync_names};
+use crate::manifest::LONGEST;
 
 /// What the names of files end with that are not complete.
 const BEGUN: &str = ".part";
@@ -81,7 +82,7 @@ impl Store for Directory {
     }
 
     fn replace(&self, file: &str, known: Option<&[u8]>, bytes: &[u8]) -> Result<(), String> {
-        match read_all(self, file)?.as_deref() == known {
+        match read_all(self, file, LONGEST)?.as_deref() == known {
             true => self.put(file, bytes),
             false => Err(has_changed(&self.name())),
         }

@@ -1,6 +1,8 @@
 //! What each kind of store can do.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+
+use crate::manifest::StoredFile;
 
 /// A file that is being written.
 pub(crate) trait Upload: Write + Send {
@@ -46,15 +48,30 @@ pub(super) fn has_changed(store: &str) -> String {
     format!("{store}: another backup has written there meanwhile")
 }
 
-/// All of a small file.
-pub(crate) fn read_all(store: &dyn Source, file: &str) -> Result<Option<Vec<u8>>, String> {
+/// All of a small file. It is an error if that is more than `most` bytes.
+pub(crate) fn read_all(
+    store: &dyn Source,
+    file: &str,
+    most: u64,
+) -> Result<Option<Vec<u8>>, String> {
     let Some(mut reader) = store.read(file)? else { return Ok(None) };
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).map_err(|error| format!("{file}: {error}"))?;
-    Ok(Some(bytes))
+    read_at_most(&mut reader, most).map(Some).map_err(|error| format!("{file}: {error}"))
 }
 
-/// A file that the manifest names.
-pub(crate) fn read_listed(store: &dyn Source, file: &str) -> Result<Box<dyn Read + Send>, String> {
-    store.read(file)?.ok_or_else(|| format!("{file} is missing in {}", store.name()))
+/// Reads to the end, which a server that cannot be believed may never give.
+pub(super) fn read_at_most(reader: &mut dyn Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("it has more than {most} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+/// A file that the manifest names, up to the first byte that it should not have.
+pub(crate) fn read_listed(store: &dyn Source, file: &StoredFile) -> Result<impl Read, String> {
+    let StoredFile { name, bytes, .. } = file;
+    let reader = store.read(name)?;
+    let reader = reader.ok_or_else(|| format!("{name} is missing in {}", store.name()))?;
+    Ok(reader.take(bytes.saturating_add(1)))
 }

@@ -12,7 +12,7 @@ pub(crate) use interface::Upload;
 pub(crate) use interface::{Source, Store, read_all, read_listed};
 pub(crate) use reading::Reading;
 
-use crate::manifest::{MANIFEST, Manifest};
+use crate::manifest::{LONGEST, MANIFEST, Manifest};
 
 /// The store at this place.
 pub(crate) fn open(place: &str, access: &Access) -> Result<Box<dyn Store>, String> {
@@ -28,7 +28,7 @@ pub(crate) fn open(place: &str, access: &Access) -> Result<Box<dyn Store>, Strin
 /// The list of a store; none if it has none.
 pub(crate) fn manifest(store: &dyn Source) -> Result<Option<Manifest>, String> {
     let in_store = |problem| format!("{}: {problem}", store.name());
-    match read_all(store, MANIFEST).map_err(in_store)? {
+    match read_all(store, MANIFEST, LONGEST).map_err(in_store)? {
         Some(bytes) => Manifest::parse(&bytes).map(Some).map_err(in_store),
         None => Ok(None),
     }

@@ -25,7 +25,8 @@ impl<'s> Reading<'s> {
             let is_small = |segment: &&Segment| segment.file.bytes <= REPLACED_BYTES;
             let newest = manifest.segments.last().filter(is_small);
             let name = newest.map(|segment| segment.file.name.clone());
-            let bytes = name.as_ref().map_or(Ok(None), |name| read_all(store, name))?;
+            let bytes =
+                name.as_ref().map_or(Ok(None), |name| read_all(store, name, REPLACED_BYTES))?;
             // If it is gone, another list names what is in its place.
             let is_gone = name.is_some() && bytes.is_none();
             if !is_gone || read_before == Some(manifest.generation) {
@@ -101,7 +102,7 @@ mod tests {
         let reading = Reading::begin(&store).unwrap();
         store.replaced.store(9, SeqCst);
         assert_eq!(reading.manifest.generation, 3);
-        let read = |number| read_all(&reading, &name_of(number)).unwrap();
+        let read = |number| read_all(&reading, &name_of(number), 9).unwrap();
         assert_eq!((read(3), read(9)), (Some(b"3".to_vec()), Some(b"9".to_vec())));
     }
 
@@ -119,6 +120,6 @@ mod tests {
         }
         let store = Gone(Growing { replaced: AtomicU64::new(0), times: 0 });
         let reading = Reading::begin(&store).unwrap();
-        assert!(read_all(&reading, &name_of(0)).unwrap().is_none());
+        assert!(read_all(&reading, &name_of(0), 9).unwrap().is_none());
     }
 }

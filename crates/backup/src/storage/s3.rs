@@ -21,6 +21,10 @@ use super::interface::{Source, Store, Upload, has_changed};
 const PART: usize = 16 << 20;
 const PARTS_OF_A_SIZE: usize = 1000;
 
+/// A prefix has no more objects than this, and no more pages of their names.
+const MOST_NAMES: usize = 1_000_000;
+const MOST_PAGES: usize = 10_000;
+
 /// See the module's text.
 pub(super) struct Bucket {
     client: Arc<Client>,
@@ -208,7 +212,7 @@ impl Store for Bucket {
     fn files(&self) -> Result<Vec<String>, String> {
         let mut names = Vec::new();
         let mut token: Option<String> = None;
-        loop {
+        for _ in 0..MOST_PAGES {
             let client = &self.client;
             let mut action = ListObjectsV2::new(&client.bucket, client.credentials());
             action.with_prefix(client.prefix.clone());
@@ -225,6 +229,10 @@ impl Store for Bucket {
             if token.is_none() {
                 return Ok(names);
             }
+            if names.len() > MOST_NAMES {
+                break;
+            }
         }
+        Err(self.client.failed("", "its list of objects has no end"))
     }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use rusty_s3::{Credentials, S3Action, UrlStyle};
 
+use crate::manifest::LONGEST;
 use crate::print::say;
 use crate::storage::access::{self, Access};
+use crate::storage::interface::read_at_most;
 
 /// How long a signature is good.
 pub(super) const SIGNED_FOR: Duration = Duration::from_secs(60 * 60);
@@ -228,9 +230,9 @@ impl Client {
     /// A small object; none if there is no such object.
     pub(super) fn find(self: &Arc<Self>, file: &str) -> Result<Option<Found>, String> {
         let Some(mut reader) = self.reader(file)? else { return Ok(None) };
-        let (mut bytes, tag) = (Vec::new(), reader.piece.tag.clone());
-        let read = reader.read_to_end(&mut bytes);
-        read.map_err(|error| self.failed(file, &error.to_string()))?;
+        let tag = reader.piece.tag.clone();
+        let bytes = read_at_most(&mut reader, LONGEST);
+        let bytes = bytes.map_err(|error| self.failed(file, &error.to_string()))?;
         Ok(Some(Found { bytes, tag }))
     }
 

@@ -208,6 +208,35 @@ impl Shared {
     }
 }
 
+/// A server that answers each request in the same way.
+fn endless(status: &'static str, header: &'static str, body: Vec<u8>) -> Bucket {
+    bucket(move |_, connection| answer(connection, status, header, &body))
+}
+
+#[test]
+fn what_has_no_end_is_not_read_for_ever() {
+    let header = "content-range: bytes 0-1/9000000000000000000\r\n";
+    let object = endless("206 Partial Content", header, vec![0; 32 << 20]);
+    let problem = object.client.find("lock").map(drop).unwrap_err();
+    assert!(problem.contains("it has more than"), "{problem}");
+    let contents: String = (0..200_000)
+        .map(|number| {
+            format!(
+                "<Contents><ETag>t</ETag><Key>{number}</Key><LastModified>x</LastModified>\
+             <Size>1</Size></Contents>"
+            )
+        })
+        .collect();
+    let page = format!(
+        "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+         <EncodingType>url</EncodingType>{contents}<NextContinuationToken>t\
+         </NextContinuationToken></ListBucketResult>"
+    );
+    let list = endless("200 OK", "", page.into_bytes());
+    let problem = list.files().unwrap_err();
+    assert!(problem.contains("has no end"), "{problem}");
+}
+
 #[test]
 fn an_object_is_replaced_if_it_is_what_is_known() {
     for conditions in [Conditions::Obeyed, Conditions::Ignored, Conditions::Refused] {
