@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lab::load::Address;
 use lab::targets::Interrupt;
-use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
+use lab::targets::connection::{Endpoint, in_words, info_fields};
 use replication::handshake::{Handshake, Introduction, Offer, Step, Wanted, acknowledgement};
 use replication::id::HistoryId;
 use replication::line::Lines;
@@ -23,6 +23,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SILENCE_MS: u64 = 60_000;
 /// How often the server hears how far this program is.
 const ACKNOWLEDGED_EACH_MS: u64 = 1000;
+/// An answer to a question has no more bytes.
+const LONGEST_ANSWER: usize = 1 << 20;
 const READ_BYTES: usize = 256 * 1024;
 /// The version of Valkey whose files this program reads; a Redis does not look at it.
 const VALKEY_VERSION: &str = "9.1.2";
@@ -76,42 +78,48 @@ pub(crate) fn place(address: &Address) -> String {
 
 /// Asks the server over a connection of its own. Nothing is told where the user has no right to
 /// ask.
-pub(crate) fn ask(address: &Address) -> Result<ServerState, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", place(address));
-    let mut connection = endpoint(address).connect(PATIENCE).map_err(failed)?;
+pub(crate) fn ask(address: &Address, interrupt: &Interrupt) -> Result<ServerState, Ended> {
+    let failed = |error: std::io::Error| Ended::Lost(format!("{}: {error}", place(address)));
+    let connection = endpoint(address).connect(PATIENCE).map_err(failed)?;
+    let mut connection = connection.bounded(PATIENCE, LONGEST_ANSWER);
+    let mut call = |words: &[&str]| match interrupt.is_set() {
+        true => Err(Ended::Interrupted),
+        false => connection.call(words).map_err(failed),
+    };
     if let Some(password) = &address.password {
         let words = match &address.user {
             Some(user) => vec!["AUTH", user, password],
             None => vec!["AUTH", password],
         };
-        let answer = connection.call(&words).map_err(failed)?;
+        let answer = call(&words)?;
         // A server without a password says that it needs none.
         let needs_none = |text: &[u8]| text.starts_with(b"ERR");
         if let Value::Error(text) = &answer
             && !needs_none(text)
         {
-            return Err(format!("{}: {}", place(address), in_words(&answer)));
+            return Err(Ended::Lost(format!("{}: {}", place(address), in_words(&answer))));
         }
     }
-    let server = info(&mut connection, "server").map_err(failed)?;
+    let server = page(call(&["INFO", "server"])?);
     let known =
         [("dunlin_version", "Dunlin"), ("valkey_version", "Valkey"), ("redis_version", "Redis")];
     let found = known.iter().find_map(|(field, name)| {
         let version = field_of(&server, field)?;
         Some(format!("{name} {version}"))
     });
-    let state = info(&mut connection, "replication").map_err(failed)?;
+    let state = page(call(&["INFO", "replication"])?);
     let history = field_of(&state, "master_replid");
     let history = history.and_then(|text| HistoryId::parse(text.as_bytes()));
     let offset = field_of(&state, "master_repl_offset").and_then(|text| text.parse().ok());
     Ok(ServerState { product: found, history, offset })
 }
 
-fn info(connection: &mut Connection, section: &str) -> std::io::Result<String> {
-    Ok(match connection.call(&["INFO", section])? {
+/// What INFO has answered; nothing if it was refused.
+fn page(answer: Value) -> String {
+    match answer {
         Value::Bulk(text) | Value::Verbatim(_, text) => String::from_utf8_lossy(&text).into_owned(),
         _ => String::new(),
-    })
+    }
 }
 
 fn field_of(page: &str, name: &str) -> Option<String> {

@@ -41,6 +41,10 @@ const AFTER_NO_BASE_MS: u64 = 10 * 60 * 1000;
 /// If there is none, what was on its way has arrived after the longer time.
 const QUIET_MS: u64 = 1000;
 const NEVER_QUIET_MS: u64 = 5000;
+/// After this time the pace of the stream says when it will be where the server is; if that is
+/// longer than the other one, the server is not there.
+const PACE_MS: u64 = 60_000;
+const LONGEST_WAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Commands that change no data: signs of life, questions and messages.
 const WITHOUT_EFFECT: [&str; 4] = ["PING", "REPLCONF", "PUBLISH", "SPUBLISH"];
@@ -150,7 +154,21 @@ pub(crate) fn take(
 struct Target {
     /// None if the server does not tell.
     offset: Option<u64>,
+    /// How far the stream was when the server was asked, and when that was.
+    begun: u64,
     asked_ms: u64,
+}
+
+impl Target {
+    /// Whether the stream comes there in time. A server that is honest has written what it says,
+    /// and gives it.
+    fn is_neared(&self, offset: u64, reached: u64, monotonic: u64) -> bool {
+        let passed = monotonic.saturating_sub(self.asked_ms);
+        let (come, left) = (reached.saturating_sub(self.begun), offset.saturating_sub(reached));
+        passed < PACE_MS
+            || u128::from(left) * u128::from(passed)
+                <= u128::from(come) * u128::from(LONGEST_WAY_MS)
+    }
 }
 
 /// Waits, and returns whether the user has asked for the end meanwhile.
@@ -228,7 +246,7 @@ impl<'r> Run<'r> {
 
     /// Connects, and follows until the end.
     fn follow_once(&mut self) -> Result<(), Ended> {
-        let told = link::ask(self.address).map_err(Ended::Lost)?;
+        let told = link::ask(self.address, self.interrupt)?;
         let wanted = self.reached.map_or(Wanted::All, |reached| Wanted::From {
             history: reached.history,
             first: reached.offset + 1,
@@ -308,16 +326,22 @@ impl<'r> Run<'r> {
             let wanted = match target {
                 Some(target) => target,
                 None => {
-                    let told = link::ask(self.address).map_err(Ended::Lost)?;
+                    let told = link::ask(self.address, self.interrupt)?;
                     // The offsets of another server's stream say nothing of this one.
                     let own = self.reached.map(|reached| reached.history);
                     if let Some(other) = told.history.filter(|history| Some(*history) != own) {
                         return Err(Ended::Moved(other));
                     }
-                    *target.insert(Target { offset: told.offset, asked_ms: monotonic })
+                    let (offset, begun) = (told.offset, stream.offset());
+                    *target.insert(Target { offset, begun, asked_ms: monotonic })
                 }
             };
             let is_over = match wanted.offset {
+                Some(offset) if !wanted.is_neared(offset, stream.offset(), monotonic) => {
+                    let reached = stream.offset();
+                    let problem = format!("the server is at {offset}, but gives {reached} only");
+                    return Err(Ended::Lost(problem));
+                }
                 Some(offset) => stream.offset() >= offset,
                 None => {
                     monotonic >= heard_ms + QUIET_MS
@@ -547,6 +571,26 @@ impl<'r> Run<'r> {
                 Ok(())
             }
             None => Err("the base is not complete: nothing can be restored from this run".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_give_what_it_says_is_not_waited_for() {
+        let target = Target { offset: None, begun: 1000, asked_ms: 0 };
+        for (offset, reached, monotonic, is_neared) in [
+            (2000, 1000, PACE_MS - 1, true),
+            (2000, 1000, PACE_MS, false),
+            (2000, 2000, PACE_MS, true),
+            (9_000_000_000_000_000_000, 1_000_000, PACE_MS, false),
+            // A gigabyte in each minute.
+            (100_000_000_000, 1_000_001_000, PACE_MS, true),
+        ] {
+            assert_eq!(target.is_neared(offset, reached, monotonic), is_neared, "{offset}");
         }
     }
 }

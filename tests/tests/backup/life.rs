@@ -1,6 +1,7 @@
 //! Runs one after the other, and what happens to their links.
 
 use std::fs;
+use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::spawn;
@@ -295,6 +296,21 @@ fn a_run_whose_address_moves_each_time_ends() {
     let count = said.matches("the address leads to another server by now").count();
     assert_eq!(count, 4, "{said}");
     about(store.path(), &["--verify"]).good();
+}
+
+#[test]
+fn an_answer_without_an_end_is_not_waited_for() {
+    let store = directory();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            // Until nobody listens any more.
+            while client.write_all(&[b'+'; 4096]).is_ok() {}
+        }
+    });
+    assert!(back_up(port, store.path(), &[]).bad().contains("its reply is too long"));
 }
 
 #[test]
