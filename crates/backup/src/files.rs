@@ -1,19 +1,21 @@
 //! Files of this program: who may read them, and when they are durable. No server waits for that.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-/// Creates a file that others of the group may read.
-pub(crate) fn create(path: &Path, replace: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o640);
-    match replace {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    options.open(path)
+/// Creates a file that others of the group may read. Nothing is there before, not even a link.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).mode(0o640).create_new(true).open(path)
+}
+
+/// Removes a file if there is one.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Creates a directory, with those above it, that others of the group may enter.

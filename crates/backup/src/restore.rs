@@ -45,7 +45,7 @@ pub(crate) fn restore(store: &dyn Source, options: &RestoreOptions) -> Result<()
 fn write_rdb(store: &dyn Source, plan: &Plan<'_>, path: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     verify::check_base(store, &plan.base.file)?;
-    let file = create(path, false).map_err(failed)?;
+    let file = create(path).map_err(failed)?;
     let written =
         copy(store, &plan.base.file, &file).and_then(|()| make_durable(&file).map_err(failed));
     let written = written.and_then(|()| sync_name_of(path).map_err(failed));

@@ -1,14 +1,16 @@
 //! A store in a directory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 
 use super::interface::{Source, Store, Upload, has_changed, read_all};
-use crate::files::{create, create_directory, make_durable, sync_names};
+use crate::files::{create, create_directory, give_to_owner_of, make_durable, remove, sync_names};
 use crate::manifest::LONGEST;
 
 /// What the names of files end with that are not complete.
@@ -31,9 +33,32 @@ impl Directory {
         format!("{}: {error}", self.path.join(file).display())
     }
 
+    /// Creates a file. A run by root leaves what the owner of the store may read, whose backups go
+    /// on.
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let file = create(path)?;
+        if geteuid().is_root() {
+            give_to_owner_of(&File::open(&self.path)?, &file)?;
+        }
+        Ok(file)
+    }
+
+    fn open_lock(&self) -> io::Result<File> {
+        let path = self.path.join(LOCK);
+        match self.create(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+                OpenOptions::new().write(true).custom_flags(no_link).open(path)
+            }
+            created => created,
+        }
+    }
+
     fn start(&self, file: &str) -> io::Result<Part> {
         let (to, path) = (self.path.join(file), self.path.join(format!("{file}{BEGUN}")));
-        let file = create(&path, true)?;
+        // What a run that was killed has left; or a link, which would lead elsewhere.
+        remove(&path)?;
+        let file = self.create(&path)?;
         Ok(Part { file, path, to, directory: self.path.clone(), is_over: false })
     }
 }
@@ -55,8 +80,7 @@ impl Source for Directory {
 impl Store for Directory {
     fn prepare(&self) -> Result<(), String> {
         create_directory(&self.path).map_err(|error| self.failed("", &error))?;
-        let lock =
-            create(&self.path.join(LOCK), true).map_err(|error| self.failed(LOCK, &error))?;
+        let lock = self.open_lock().map_err(|error| self.failed(LOCK, &error))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
             rustix::io::Errno::WOULDBLOCK => {
                 format!("{}: another backup writes there", self.name())
@@ -89,10 +113,7 @@ impl Store for Directory {
     }
 
     fn remove(&self, file: &str) -> Result<(), String> {
-        match fs::remove_file(self.path.join(file)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(file, &error)),
-            _ => Ok(()),
-        }
+        remove(&self.path.join(file)).map_err(|error| self.failed(file, &error))
     }
 
     fn files(&self) -> Result<Vec<String>, String> {
@@ -145,5 +166,41 @@ impl Upload for Part {
     fn finish(mut self: Box<Self>) -> Result<(), String> {
         let name = self.to.display().to_string();
         self.end().map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_root_writes_is_of_the_owner_of_the_store() {
+        let path = tempfile::tempdir().unwrap();
+        if geteuid().is_root() {
+            chown(path.path(), Some(65534), Some(65534)).unwrap();
+        }
+        let owner = fs::metadata(path.path()).unwrap().uid();
+        let store = Directory::new(path.path().to_owned());
+        store.prepare().unwrap();
+        store.replace("list", None, b"1").unwrap();
+        store.begin("base").unwrap().finish().unwrap();
+        for file in [LOCK, "list", "base"] {
+            assert_eq!(fs::metadata(path.path().join(file)).unwrap().uid(), owner, "{file}");
+        }
+    }
+
+    #[test]
+    fn no_link_is_written_through() {
+        let (path, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let others = work.path().join("of others");
+        fs::write(&others, "theirs").unwrap();
+        let store = Directory::new(path.path().to_owned());
+        symlink(&others, path.path().join("list.part")).unwrap();
+        store.put("list", b"1").unwrap();
+        symlink(&others, path.path().join(LOCK)).unwrap();
+        assert!(store.prepare().is_err());
+        assert_eq!(fs::read(&others).unwrap(), b"theirs");
     }
 }
