@@ -5,12 +5,14 @@
 //! lock is compared before each change of the list, and what keeps two runs apart for sure is that
 //! the list changes only as long as it is what its writer knows.
 
-use std::path::Path;
+use std::fs;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use rusty_s3::S3Action;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,8 @@ use crate::moment::Moment;
 const LOCK: &str = "lock";
 /// How long a lock is good after it was renewed.
 const LOCKED_MS: u64 = 5 * 60 * 1000;
+/// So far the clocks of two machines may differ.
+const DIFFERENCE_MS: u64 = 5 * 60 * 1000;
 pub(super) const RENEWED_EACH: Duration = Duration::from_secs(60);
 
 /// Who writes to the store.
@@ -27,6 +31,10 @@ pub(super) const RENEWED_EACH: Duration = Duration::from_secs(60);
 struct Owner {
     machine: String,
     process: u32,
+    /// Where processes have numbers of their own: the start of the machine, and the namespace. It
+    /// is empty where the system does not tell.
+    #[serde(default)]
+    numbers: String,
     /// A number that no other run has. Earlier versions have written none.
     #[serde(default)]
     run: String,
@@ -38,6 +46,7 @@ impl Owner {
         Owner {
             machine: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             process: std::process::id(),
+            numbers: numbers(),
             run: format!("{:016x}", base::rng::entropy_u64()),
             until: Moment::default(),
         }
@@ -49,10 +58,12 @@ impl Owner {
 
     /// Whether it may be writing: nobody has said that it has ended.
     fn is_there(&self, own: &Owner) -> bool {
-        let is_gone = self.machine == own.machine
-            && (self.process == own.process
-                || !Path::new(&format!("/proc/{}", self.process)).exists());
-        !is_gone && self.until > Moment::now()
+        let has_same_numbers = (&self.machine, &self.numbers) == (&own.machine, &own.numbers)
+            && !own.numbers.is_empty();
+        let is_gone = has_same_numbers && (self.process == own.process || !is_alive(self.process));
+        let now = Moment::now();
+        // None that is renewed is good for longer, whatever it says.
+        !is_gone && self.until > now && self.until.0 <= now.0 + LOCKED_MS + DIFFERENCE_MS
     }
 
     /// Writes it into the lock, if that is what was found still.
@@ -79,6 +90,23 @@ impl Owner {
             client.name()
         )
     }
+}
+
+/// By what the numbers of processes are told from those of other machines and containers, which may
+/// have the same name.
+fn numbers() -> String {
+    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let namespace = fs::read_link("/proc/self/ns/pid");
+    match (start, namespace) {
+        (Ok(start), Ok(namespace)) => format!("{} {}", start.trim(), namespace.display()),
+        _ => String::new(),
+    }
+}
+
+/// Whether there is such a process. One of another user may be hidden, but is found.
+fn is_alive(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process.is_some_and(|process| test_kill_process(process) != Err(Errno::SRCH))
 }
 
 /// See the module's text.
@@ -133,6 +161,39 @@ impl Drop for Lock {
             // If this fails, the next run sees that this process is gone, or waits.
             let url = action.sign(SIGNED_FOR);
             let _ = self.client.send(&Method::Delete, url.as_str(), &[], &[]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_that_is_known_to_be_gone_is() {
+        let until = Moment(Moment::now().0 + 60_000);
+        let own = Owner { process: 4_000_000_000, ..Owner::new() };
+        let other = |process, numbers: &str, until| Owner {
+            process,
+            numbers: numbers.to_owned(),
+            until,
+            ..Owner::new()
+        };
+        let numbers = &*own.numbers;
+        assert!(!numbers.is_empty());
+        for (other, is_there) in [
+            // The first process of all is of another user, for most.
+            (other(1, numbers, until), true),
+            (other(3_999_999_999, numbers, until), false),
+            (other(own.process, numbers, until), false),
+            (other(3_999_999_999, "of another container", until), true),
+            (other(3_999_999_999, "", until), true),
+            (other(1, numbers, Moment(0)), false),
+            (other(1, numbers, Moment(Moment::now().0 + LOCKED_MS)), true),
+            (other(1, numbers, Moment::parse("2099-01-01T00:00:00Z").unwrap()), false),
+        ] {
+            let shown = serde_json::to_string(&other).unwrap();
+            assert_eq!(other.is_there(&own), is_there, "{shown}");
         }
     }
 }

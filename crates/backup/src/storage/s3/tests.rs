@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::digest::sha256;
+use crate::moment::Moment;
 
 const NO_SUCH_KEY: &[u8] = b"<Error><Code>NoSuchKey</Code></Error>";
 
@@ -298,7 +299,9 @@ fn a_lock_is_renewed_by_time_until_it_is_given_back() {
 
 #[test]
 fn a_lock_that_another_run_has_taken_is_respected() {
-    const OTHER: &[u8] = br#"{"machine":"m","process":1,"run":"r","until":"2100-01-01T00:00:00Z"}"#;
+    let until = Moment(Moment::now().0 + 60_000);
+    let other = format!(r#"{{"machine":"m","process":1,"run":"r","until":"{until}"}}"#);
+    let other: &[u8] = other.leak().as_bytes();
     // Of an earlier version, on a machine that is gone.
     const OLD: &[u8] = br#"{"machine":"m","process":1,"until":"2020-01-01T00:00:00Z"}"#;
     let is_other = |result: Result<(), String>| {
@@ -311,18 +314,18 @@ fn a_lock_that_another_run_has_taken_is_respected() {
         bucket.prepare().unwrap();
         bucket.replace("list", None, b"1").unwrap();
         // The lock has run out.
-        shared.objects().all.insert("lock".to_owned(), OTHER.to_vec());
+        shared.objects().all.insert("lock".to_owned(), other.to_vec());
         assert!(is_other(bucket.replace("list", Some(b"1"), b"2")));
         assert_eq!(shared.objects().all["list"], b"1");
         drop(bucket);
-        assert_eq!(shared.objects().all["lock"], OTHER);
+        assert_eq!(shared.objects().all["lock"], other);
         assert!(is_other(shared.bucket(conditions).prepare()));
     }
     // Both find no lock.
     let shared = Shared::default();
     shared.objects().all.insert("lock".to_owned(), OLD.to_vec());
-    shared.objects().after_read = Some(("lock", OTHER));
+    shared.objects().after_read = Some(("lock", other));
     let problem = shared.bucket(Conditions::Obeyed).prepare().unwrap_err();
     assert!(problem.contains("begins there just now"), "{problem}");
-    assert_eq!(shared.objects().all["lock"], OTHER);
+    assert_eq!(shared.objects().all["lock"], other);
 }
