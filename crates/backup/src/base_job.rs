@@ -15,6 +15,27 @@ use crate::position::Position;
 use crate::storage::Store;
 use crate::verify::{self, Contents};
 
+/// When a base begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    /// In the stream, where times never go back.
+    time: Moment,
+    /// By the clock.
+    taken: Moment,
+}
+
+impl Times {
+    /// The present. The newest time that the stream has may be later.
+    pub(crate) fn now(newest: Moment) -> Times {
+        let taken = Moment::now();
+        Times { time: taken.max(newest), taken }
+    }
+
+    fn of(self, base: Base) -> Base {
+        Base { taken: Some(self.taken), ..base }
+    }
+}
+
 /// See the module's text.
 pub(crate) struct BaseJob {
     thread: JoinHandle<Result<Base, String>>,
@@ -34,11 +55,11 @@ impl BaseJob {
         product: Option<String>,
         line: u64,
         position: Position,
-        time: Moment,
+        times: Times,
     ) -> BaseJob {
         let thread = std::thread::spawn(move || {
             let contents = check(&*store, &file)?;
-            Ok(base_of(file, line, position, time, contents, product))
+            Ok(times.of(base_of(file, line, position, times.time, contents, product)))
         });
         BaseJob { thread, position: Arc::default(), reached: None, is_beside: false }
     }
@@ -50,6 +71,7 @@ impl BaseJob {
         told: &ServerState,
         name: String,
         line: u64,
+        newest: Moment,
         interrupt: &Interrupt,
     ) -> BaseJob {
         let position = Arc::new(OnceLock::new());
@@ -62,11 +84,11 @@ impl BaseJob {
                 return Err("the server gives no data".to_owned());
             };
             let position = *known.get_or_init(|| Position { history, offset });
-            let time = Moment::now();
+            let times = Times::now(newest);
             let file = receive(&mut link, &store, name).map_err(text)?;
             drop(link);
             let contents = check(&*store, &file)?;
-            Ok(base_of(file, line, position, time, contents, told.product))
+            Ok(times.of(base_of(file, line, position, times.time, contents, told.product)))
         });
         BaseJob { thread, position, reached: None, is_beside: true }
     }
@@ -133,5 +155,5 @@ pub(crate) fn base_of(
     let Contents { keys, server, selected, .. } = contents;
     // A Dunlin's files say which version of Redis they are for.
     let server = product.unwrap_or(server);
-    Base { file, line, position, time, selected, keys, server, imported: None }
+    Base { file, line, position, time, selected, keys, server, imported: None, taken: None }
 }

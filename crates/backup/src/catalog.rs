@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::manifest::{LONGEST, MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
 use crate::print::say;
+use crate::retention::Retention;
 use crate::storage::{self, Store};
 
 /// How the names of files begin and end that this program writes besides the list. In between there
@@ -29,6 +30,8 @@ pub(crate) struct Catalog {
     run: String,
     /// Files that are not there, which no run has missed before.
     missed: Vec<String>,
+    /// When something was last written here, before the present.
+    seen: Moment,
 }
 
 /// What the name of a file says, if this program gives such names to bases or segments.
@@ -103,7 +106,8 @@ impl Catalog {
             },
         };
         let run = format!("{:0DIGITS_OF_RUN$x}", base::rng::entropy_u64() as u32);
-        let mut catalog = Catalog { store, manifest, written, run, missed: Vec::new() };
+        let (missed, seen) = (Vec::new(), manifest.written);
+        let mut catalog = Catalog { store, manifest, written, run, missed, seen };
         let finds = catalog.look_for_files(&files)?;
         let left = catalog.unlisted(&files);
         catalog.check_left(&left)?;
@@ -255,6 +259,30 @@ impl Catalog {
         Ok(())
     }
 
+    /// Removes what need not be kept, and returns the number of its files. A clock that is ahead in
+    /// one run alone costs no history: what had no time to become old here stays until the next
+    /// time.
+    pub(crate) fn retain(&mut self, retention: &Retention) -> Result<usize, String> {
+        let mut kept = self.manifest.clone();
+        let now = Moment::now();
+        let old = retention.apply(&mut kept, now);
+        if old.is_empty() {
+            return Ok(0);
+        }
+        let seen = std::mem::replace(&mut self.seen, now);
+        if retention.age_ms.is_some_and(|age| now.0 >= seen.0.saturating_add(age)) {
+            say(&format!(
+                "nothing is removed: the list was written at {seen}, and the clock says {now}. If \
+                 that is right, the next time removes what is old"
+            ));
+            return Ok(0);
+        }
+        self.manifest = kept;
+        self.save()?;
+        self.remove(&old)?;
+        Ok(old.len())
+    }
+
     /// Removes files that the list does not name any more.
     pub(crate) fn remove(&self, files: &[StoredFile]) -> Result<(), String> {
         files.iter().try_for_each(|file| self.store.remove(&file.name))
@@ -321,7 +349,17 @@ mod tests {
     fn base(file: StoredFile) -> Base {
         let position = Position::parse(&format!("{}:1", "a".repeat(40))).unwrap();
         let (time, server) = (Moment::default(), String::new());
-        Base { file, line: 1, position, time, selected: None, keys: 0, server, imported: None }
+        Base {
+            file,
+            line: 1,
+            position,
+            time,
+            selected: None,
+            keys: 0,
+            server,
+            imported: None,
+            taken: None,
+        }
     }
 
     /// It has written a file before another run took the store, and lists the file after that.
@@ -414,6 +452,26 @@ mod tests {
         catalog.manifest.bases.push(base);
         assert!(catalog.save().unwrap_err().contains("is too large a number"));
         Catalog::open(catalog.store).unwrap();
+    }
+
+    #[test]
+    fn a_clock_that_is_far_ahead_in_one_run_removes_nothing() {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        let retention = Retention { bases: None, age_ms: Some(7 * DAY_MS) };
+        for (days, removed) in [(6, [1, 0]), (8, [0, 1])] {
+            let mut catalog = Catalog::open(Arc::new(Memory::default())).unwrap();
+            let now = Moment::now().0;
+            for age in [20, 10, 9] {
+                let name = catalog.new_name("base", "rdb").unwrap();
+                let file = catalog.put(name, b"").unwrap();
+                let time = Moment(now - age * DAY_MS);
+                catalog.manifest.bases.push(Base { time, ..base(file) });
+            }
+            // As the run before has left it.
+            catalog.seen = Moment(now - days * DAY_MS);
+            catalog.manifest.bases.remove(1);
+            assert_eq!([(); 2].map(|()| catalog.retain(&retention).unwrap()), removed, "{days}");
+        }
     }
 
     #[test]

@@ -84,6 +84,17 @@ impl Manifest {
         times.chain(bases.map(|base| base.time)).max().unwrap_or_default()
     }
 
+    /// What the user should know where the newest time is far ahead of the clock.
+    pub(crate) fn ahead_of(&self, now: Moment) -> Option<String> {
+        let newest = self.newest_time();
+        newest.is_far_ahead_of(now).then(|| {
+            format!(
+                "the backup has data of {newest}, and the clock says {now}: one of both was wrong. \
+                 Until {newest}, times of the backup are no times of the clock; positions are right"
+            )
+        })
+    }
+
     /// Whether a line has come to a position under this name of its history. A server that was not
     /// told of a promotion goes on under the old name, with other data.
     pub(crate) fn has(&self, line: u64, at: Position) -> bool {

@@ -44,6 +44,9 @@ pub(crate) struct Base {
     /// nothing behind it: whatever the file says of itself, no stream goes on after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Moment>,
+    /// When it was taken, by a clock that may have gone back. Earlier versions have written none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) taken: Option<Moment>,
 }
 
 /// A piece of the stream of writes.
@@ -175,8 +178,8 @@ impl Manifest {
     fn numbers(&self) -> impl Iterator<Item = u64> {
         let Missing { bases, segments } = &self.missing;
         let of_bases = self.bases.iter().chain(bases).flat_map(|base| {
-            let imported = base.imported.unwrap_or_default();
-            [base.line, base.position.offset, base.time.0, imported.0, base.keys]
+            let [imported, taken] = [base.imported, base.taken].map(Option::unwrap_or_default);
+            [base.line, base.position.offset, base.time.0, imported.0, taken.0, base.keys]
         });
         let of_segments = self.segments.iter().chain(segments).flat_map(|segment| {
             [segment.line, segment.to, segment.first_time.0, segment.last_time.0]

@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Unix times with more digits than this are milliseconds.
 const DIGITS_OF_SECONDS: usize = 11;
 
+/// No clock that is right is so far ahead of another one.
+const FAR_MS: u64 = 60 * 60 * 1000;
+
 /// Milliseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);
@@ -16,6 +19,11 @@ impl Moment {
     /// The present, on this machine's clock.
     pub(crate) fn now() -> Moment {
         Moment(base::clock::now_ms())
+    }
+
+    /// Whether it is so late that a clock was wrong.
+    pub(crate) fn is_far_ahead_of(self, now: Moment) -> bool {
+        self.0 > now.0.saturating_add(FAR_MS)
     }
 
     /// Reads a time of RFC 3339, or a Unix time in seconds (with a fraction) or milliseconds.

@@ -214,6 +214,7 @@ mod tests {
             keys: 0,
             server: String::new(),
             imported: None,
+            taken: None,
         }
     }
 

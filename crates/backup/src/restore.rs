@@ -16,7 +16,7 @@ use crate::options::{Destination, RestoreOptions};
 use crate::place::{Names, Place};
 use crate::plan::{Cut, Plan};
 use crate::position::Position;
-use crate::print::say;
+use crate::print::{complain, say};
 use crate::segment::{Block, TIMESTAMP};
 use crate::storage::{Reading, Source, read_listed};
 use crate::take::is_without_effect;
@@ -33,6 +33,9 @@ struct Reached {
 pub(crate) fn restore(store: &dyn Source, options: &RestoreOptions) -> Result<(), String> {
     let store = &Reading::begin(store)?;
     let in_store = |problem| format!("{}: {problem}", store.name());
+    if let Some(warning) = store.manifest.ahead_of(Moment::now()) {
+        complain(&warning);
+    }
     let plan = Plan::of(&store.manifest, options.at).map_err(in_store)?;
     match &options.to {
         Destination::Rdb(file) => write_rdb(store, &plan, file),
@@ -274,7 +277,7 @@ mod tests {
         let mut manifest = Manifest::new();
         manifest.next = 4;
         let file = listed("base-00000001.rdb", EMPTY_FILE);
-        let (selected, imported) = (Some(0), None);
+        let (selected, imported, taken) = (Some(0), None, None);
         manifest.bases.push(Base {
             file,
             line: 1,
@@ -284,6 +287,7 @@ mod tests {
             keys: 0,
             server,
             imported,
+            taken,
         });
         for name in ["stream-00000002.aof", "stream-00000003.aof"] {
             let mut command = Vec::new();

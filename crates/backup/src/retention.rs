@@ -76,9 +76,10 @@ impl Retention {
     }
 }
 
-/// Since when the store has a base. The own time of a plain file may be any.
-fn age_of(base: &Base) -> Moment {
-    base.imported.unwrap_or(base.time)
+/// Since when the store has a base, by the clock. The own time of a plain file may be any, and that
+/// of a stream does not go back when a clock does that was ahead.
+pub(crate) fn age_of(base: &Base) -> Moment {
+    base.imported.or(base.taken).unwrap_or(base.time)
 }
 
 #[cfg(test)]
@@ -109,6 +110,7 @@ mod tests {
                 keys: 0,
                 server: String::new(),
                 imported: None,
+                taken: None,
             });
         }
         for (name, line, from, to) in [("s1", 1, 0, 20), ("s2", 1, 20, 40), ("s3", 2, 0, 20)] {

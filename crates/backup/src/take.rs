@@ -9,7 +9,7 @@ use lab::targets::Interrupt;
 use replication::handshake::{Offer, Wanted};
 use replication::stream::Stream;
 
-use crate::base_job::{self, BaseJob, base_of};
+use crate::base_job::{self, BaseJob, Times, base_of};
 use crate::catalog::Catalog;
 use crate::digest::Hashed;
 use crate::link::{self, Ended, Link, ServerState};
@@ -18,7 +18,8 @@ use crate::moment::Moment;
 use crate::options::{Point, Take};
 use crate::plan::Plan;
 use crate::position::Position;
-use crate::print::say;
+use crate::print::{complain, say};
+use crate::retention::age_of;
 use crate::segment::Growing;
 use crate::storage::Store;
 
@@ -85,21 +86,17 @@ pub(crate) fn take_file(path: &Path, options: &Take, store: Arc<dyn Store>) -> R
         base.time
     ));
     catalog.manifest.bases.push(base);
-    let old = options.retention.apply(&mut catalog.manifest, now);
     catalog.save()?;
-    catalog.remove(&old)?;
+    catalog.retain(&options.retention)?;
     catalog.end()
 }
 
 /// Removes what need not be kept.
 pub(crate) fn prune(options: &Take, store: Arc<dyn Store>) -> Result<(), String> {
     let mut catalog = Catalog::open_existing(store)?;
-    let old = options.retention.apply(&mut catalog.manifest, Moment::now());
-    catalog.save()?;
-    catalog.remove(&old)?;
-    say(&format!("{} files were removed; {} restore points with a base are left", old.len(), {
-        catalog.manifest.bases.len()
-    }));
+    let removed = catalog.retain(&options.retention)?;
+    let left = catalog.manifest.bases.len();
+    say(&format!("{removed} files were removed; {left} restore points with a base are left"));
     catalog.end()
 }
 
@@ -111,6 +108,9 @@ pub(crate) fn take(
     interrupt: &Interrupt,
 ) -> Result<(), String> {
     let catalog = Catalog::open(store)?;
+    if let Some(warning) = catalog.manifest.ahead_of(Moment::now()) {
+        complain(&warning);
+    }
     let mut run = Run::new(address, options, catalog, interrupt);
     let mut pause = FIRST_PAUSE_MS;
     let mut moves = 0;
@@ -203,7 +203,7 @@ struct Run<'r> {
     was_linked: bool,
     wants_base: bool,
     /// A base has failed: the next attempt is not before this.
-    no_base_before: Moment,
+    no_base_before_ms: u64,
     new_bases: usize,
 }
 
@@ -238,7 +238,7 @@ impl<'r> Run<'r> {
             received: 0,
             was_linked: false,
             wants_base: options.full,
-            no_base_before: Moment::default(),
+            no_base_before_ms: 0,
             new_bases: 0,
             catalog,
         }
@@ -287,7 +287,7 @@ impl<'r> Run<'r> {
     ) -> Result<(), Ended> {
         self.end_segment()?;
         self.finish_job().map_err(Ended::Failed)?;
-        let time = Moment::now().max(self.newest);
+        let times = Times::now(self.newest);
         say(&format!("base at {position} begins"));
         let name = self.catalog.new_name("base", "rdb").map_err(Ended::Failed)?;
         let file = base_job::receive(link, &self.catalog.store, name)?;
@@ -299,7 +299,7 @@ impl<'r> Run<'r> {
         self.wants_base = false;
         let store = Arc::clone(&self.catalog.store);
         let product = told.product.clone();
-        self.job = Some(BaseJob::verify(store, file, product, self.line, position, time));
+        self.job = Some(BaseJob::verify(store, file, product, self.line, position, times));
         Ok(())
     }
 
@@ -464,7 +464,7 @@ impl<'r> Run<'r> {
                     self.give_up_base(&base).map_err(Ended::Failed)?;
                     if self.options.follow {
                         // The next one may come from the wrong server as well.
-                        self.no_base_before = Moment(now.0 + AFTER_NO_BASE_MS);
+                        self.no_base_before_ms = base::clock::monotonic_ms() + AFTER_NO_BASE_MS;
                     }
                     self.wants_base = self.still_wants_base();
                     return Err(Ended::Moved(base.position.history));
@@ -472,7 +472,7 @@ impl<'r> Run<'r> {
                 Ok(base) => self.list_base(base).map_err(Ended::Failed)?,
                 Err(problem) if self.options.follow => {
                     say(&format!("{now}: no base: {problem}"));
-                    self.no_base_before = Moment(now.0 + AFTER_NO_BASE_MS);
+                    self.no_base_before_ms = base::clock::monotonic_ms() + AFTER_NO_BASE_MS;
                     self.wants_base = self.still_wants_base();
                 }
                 Err(problem) => return Err(Ended::Failed(problem)),
@@ -480,17 +480,21 @@ impl<'r> Run<'r> {
             return Ok(());
         }
         let mut bases = self.catalog.manifest.bases.iter();
-        let newest = bases.rfind(|base| base.imported.is_none()).map(|base| base.time.0);
-        let is_old = self
-            .options
-            .base_every_ms
-            .is_some_and(|every| newest.is_none_or(|newest| now.0 >= newest.saturating_add(every)));
-        if (self.wants_base || is_old) && now >= self.no_base_before {
+        let newest = bases.rfind(|base| base.imported.is_none()).map(age_of);
+        let clock = Moment::now();
+        let is_older_than = |every: u64| {
+            newest.is_none_or(|newest| {
+                clock.0 >= newest.0.saturating_add(every) || newest.is_far_ahead_of(clock)
+            })
+        };
+        let is_old = self.options.base_every_ms.is_some_and(is_older_than);
+        if (self.wants_base || is_old) && base::clock::monotonic_ms() >= self.no_base_before_ms {
             self.wants_base = false;
             let name = self.catalog.new_name("base", "rdb").map_err(Ended::Failed)?;
             let store = Arc::clone(&self.catalog.store);
             say(&format!("{now}: a new base begins beside the stream"));
-            let job = BaseJob::begin(store, self.address, told, name, self.line, self.interrupt);
+            let (address, line, newest) = (self.address, self.line, self.newest);
+            let job = BaseJob::begin(store, address, told, name, line, newest, self.interrupt);
             self.job = Some(job);
         }
         Ok(())
@@ -546,19 +550,14 @@ impl<'r> Run<'r> {
         self.publish(false)?;
         self.catalog.manifest.bases.push(base);
         self.new_bases += 1;
-        let old = self.options.retention.apply(&mut self.catalog.manifest, Moment::now());
         self.catalog.save()?;
-        self.catalog.remove(&old)
+        self.catalog.retain(&self.options.retention).map(drop)
     }
 
     /// The last lines of a run.
     fn report(&mut self) -> Result<(), String> {
         if self.new_bases == 0 {
-            let old = self.options.retention.apply(&mut self.catalog.manifest, Moment::now());
-            if !old.is_empty() {
-                self.catalog.save()?;
-                self.catalog.remove(&old)?;
-            }
+            self.catalog.retain(&self.options.retention)?;
         }
         self.catalog.end()?;
         let manifest = &self.catalog.manifest;
