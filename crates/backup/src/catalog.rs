@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::files::BEGUN;
 use crate::manifest::{LONGEST, MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
 use crate::print::say;
@@ -16,8 +17,6 @@ const NAMES: [(&str, &str); 2] = [("base-", ".rdb"), ("stream-", ".aof")];
 const DIGITS_OF_RUN: usize = 8;
 /// So many runs that have not said that they have ended are remembered.
 const RUNS: usize = 8;
-/// What follows where a file was not complete.
-const BEGUN: &str = ".part";
 
 /// See the module's text.
 pub(crate) struct Catalog {

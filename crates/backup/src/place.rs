@@ -14,12 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::files::{
-    create_directory, give_to_owner_of, make_durable, sync_directory, sync_name_of,
-};
-
-/// What follows the name of the directory for a server as long as files in it are missing.
-const BEGUN: &str = ".part";
+use crate::files::{BEGUN, create_directory, give_to_owner_of, make_durable, sync_directory};
 
 /// The files that are written for a server.
 pub(crate) struct Names {
@@ -143,8 +138,7 @@ impl Place {
         }
         renameat(&self.directory, &self.name_of_part, &self.directory, &self.folder)?;
         self.is_over = true;
-        sync_directory(&self.directory)?;
-        if self.is_new { sync_name_of(&self.path) } else { Ok(()) }
+        sync_directory(&self.directory)
     }
 }
 

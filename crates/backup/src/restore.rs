@@ -8,8 +8,10 @@ use std::path::Path;
 use replication::stream::Stream;
 use resp::client::encode_command;
 
+use rustix::io::Errno;
+
 use crate::digest::Hashed;
-use crate::files::{create, make_durable, sync_name_of};
+use crate::files::{BEGUN, create, make_durable, name_anew, remove, sync_name_of};
 use crate::manifest::StoredFile;
 use crate::moment::Moment;
 use crate::options::{Destination, RestoreOptions};
@@ -47,14 +49,24 @@ pub(crate) fn restore(store: &dyn Source, options: &RestoreOptions) -> Result<()
 
 fn write_rdb(store: &dyn Source, plan: &Plan<'_>, path: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(failed(Errno::EXIST.into()));
+    }
     verify::check_base(store, &plan.base.file)?;
-    let file = create(path).map_err(failed)?;
-    let written =
-        copy(store, &plan.base.file, &file).and_then(|()| make_durable(&file).map_err(failed));
-    let written = written.and_then(|()| sync_name_of(path).map_err(failed));
+    // What has the name is whole: a restore that is killed leaves another one, for the next.
+    let mut part = path.as_os_str().to_owned();
+    part.push(BEGUN);
+    let part = Path::new(&part);
+    let file = remove(part).and_then(|()| create(part)).map_err(failed)?;
+    let named = || {
+        make_durable(&file)?;
+        name_anew(part, path)?;
+        sync_name_of(path)
+    };
+    let written = copy(store, &plan.base.file, &file).and_then(|()| named().map_err(failed));
     if written.is_err() {
         // What is left of it is of no use to anybody.
-        let _ = fs::remove_file(path);
+        let _ = remove(part);
         return written;
     }
     let base = plan.base;

@@ -370,6 +370,35 @@ fn a_restore_that_is_killed_is_done_again() {
     assert_eq!(size, Reply::Integer(40));
 }
 
+/// A whole file has the name that was given, or none.
+#[test]
+fn a_restore_of_a_file_that_is_killed_leaves_none() {
+    let (store, work) = (directory(), directory());
+    let server = start(Target::Dunlin);
+    let mut client = server.connect().unwrap();
+    for number in 0..40u32 {
+        let mut random = Random::new(number.into());
+        let value: Vec<u8> = (0..1 << 17).flat_map(|_| random.bits().to_le_bytes()).collect();
+        client.call(&[&b"SET"[..], number.to_string().as_bytes(), &value]).unwrap();
+    }
+    back_up(server.port(), store.path(), &[]).good();
+    let (to, from) = (work.path().join("f.rdb"), store.path().to_str().unwrap());
+    let words = ["restore", "--from", from, "--rdb", to.to_str().unwrap()];
+    let mut restoring = program(&words).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("something is written", || fs::read_dir(work.path()).unwrap().next().is_some());
+    restoring.kill().unwrap();
+    restoring.wait().unwrap();
+    let base = fs::read(file_of(store.path(), "base-")).unwrap();
+    // It may have come to its end before it was killed.
+    if to.exists() {
+        assert!(fs::read(&to).unwrap() == base, "the file is not whole");
+        fs::rename(&to, work.path().join("f.rdb.part")).unwrap();
+    }
+    dunlin(&words).good();
+    assert!(fs::read(&to).unwrap() == base);
+    assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1);
+}
+
 /// The user of the server may have put it there.
 #[test]
 fn a_restore_follows_no_link() {

@@ -10,11 +10,11 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 
 use super::interface::{Source, Store, Upload, has_changed, read_all};
-use crate::files::{create, create_directory, give_to_owner_of, make_durable, remove, sync_names};
+use crate::files::{
+    BEGUN, create, create_directory, give_to_owner_of, make_durable, remove, sync_names,
+};
 use crate::manifest::LONGEST;
 
-/// What the names of files end with that are not complete.
-const BEGUN: &str = ".part";
 /// The file that is locked as long as a backup writes here.
 const LOCK: &str = "lock";
 
