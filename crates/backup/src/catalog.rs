@@ -1,6 +1,7 @@
 //! The list of a store that is being written to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::mem::take;
 use std::sync::Arc;
 
 use crate::files::BEGUN;
@@ -130,10 +131,11 @@ impl Catalog {
     /// where it is. Returns whether something was taken back.
     fn look_for_files(&mut self, files: &[String]) -> Result<bool, String> {
         let missing = self.manifest.missing_files().count();
-        let mut there = Vec::new();
+        let found: HashSet<&String> = files.iter().collect();
+        let mut there = HashSet::new();
         for name in self.manifest.all_files().map(|file| &file.name) {
-            if files.contains(name) || self.store.read(name)?.is_some() {
-                there.push(name.clone());
+            if found.contains(name) || self.store.read(name)?.is_some() {
+                there.insert(name.clone());
             }
         }
         let missed = self.manifest.files().filter(|file| !there.contains(&file.name));
@@ -159,9 +161,10 @@ impl Catalog {
 
     /// Files of this program that the list does not name.
     fn unlisted<'f>(&self, files: &'f [String]) -> Vec<&'f String> {
+        let listed: HashSet<_> = self.manifest.all_files().map(|file| &file.name).collect();
         let is_left = |name: &&String| match name.strip_suffix(BEGUN) {
             Some(begun) => is_own(begun) || begun == MANIFEST,
-            None => is_own(name) && !self.manifest.all_files().any(|file| file.name == **name),
+            None => is_own(name) && !listed.contains(name),
         };
         files.iter().filter(is_left).collect()
     }
@@ -214,19 +217,20 @@ impl Catalog {
         if is_new { self.save() } else { Ok(()) }
     }
 
-    /// Says in the list that this run leaves nothing. What it has missed is an error, if no run
-    /// has missed it before.
+    /// Says in the list that this run leaves nothing. What it or another one has missed is an error,
+    /// if none has ended with one for it.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         let runs = self.manifest.running.get_or_insert_default();
         let count = runs.len();
         runs.retain(|run| *run != self.run);
-        if runs.len() < count || !self.missed.is_empty() {
+        let untold = take(&mut self.manifest.missing.untold);
+        if runs.len() < count || !untold.is_empty() {
             self.save()?;
         }
-        if self.missed.is_empty() {
+        if untold.is_empty() {
             return Ok(());
         }
-        Err(format!("{}: missing, and so is each point that needs it", self.missed.join(", ")))
+        Err(format!("{}: missing, and so is each point that needs it", untold.join(", ")))
     }
 
     /// Writes a small file under this name, and reads it back.
@@ -451,6 +455,23 @@ mod tests {
         catalog.manifest.bases.push(base);
         assert!(catalog.save().unwrap_err().contains("is too large a number"));
         Catalog::open(catalog.store).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_the_first_run_that_comes_to_its_end() {
+        let store = Arc::new(Memory::default());
+        let open = || Catalog::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+        let mut first = open();
+        let name = first.new_name("base", "rdb").unwrap();
+        let file = first.put(name.clone(), b"").unwrap();
+        first.manifest.bases.push(base(file));
+        first.save().unwrap();
+        first.end().unwrap();
+        store.remove(&name).unwrap();
+        // It is killed when it has written the list.
+        open().new_name("base", "rdb").unwrap();
+        assert!(open().end().unwrap_err().contains(&name));
+        open().end().unwrap();
     }
 
     #[test]

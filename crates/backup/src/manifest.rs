@@ -97,6 +97,9 @@ pub(crate) struct Manifest {
 pub(crate) struct Missing {
     pub(crate) bases: Vec<Base>,
     pub(crate) segments: Vec<Segment>,
+    /// Those of the files that no run has ended with an error for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) untold: Vec<String>,
 }
 
 impl Missing {
@@ -176,7 +179,7 @@ impl Manifest {
 
     /// All that it counts.
     fn numbers(&self) -> impl Iterator<Item = u64> {
-        let Missing { bases, segments } = &self.missing;
+        let Missing { bases, segments, .. } = &self.missing;
         let of_bases = self.bases.iter().chain(bases).flat_map(|base| {
             let [imported, taken] = [base.imported, base.taken].map(Option::unwrap_or_default);
             [base.line, base.position.offset, base.time.0, imported.0, taken.0, base.keys]
@@ -244,7 +247,7 @@ impl Manifest {
 
     /// The last line, whether it has a base or not; 0 if there is none.
     pub(crate) fn last_line(&self) -> u64 {
-        let Missing { bases, segments } = &self.missing;
+        let Missing { bases, segments, .. } = &self.missing;
         let bases = self.bases.iter().chain(bases).map(|base| base.line);
         let segments = self.segments.iter().chain(segments).map(|segment| segment.line);
         bases.chain(segments).max().unwrap_or(0)

@@ -1,6 +1,7 @@
 //! Files that the list names, and that are not there. What the list says of them is set aside: no
 //! restore counts on it, and it is not forgotten, because a file may come back.
 
+use std::collections::HashSet;
 use std::mem::take;
 
 use crate::manifest::{Manifest, Segment, StoredFile, number_of};
@@ -19,11 +20,12 @@ impl Manifest {
         self.missing.bases.extend(bases);
         let segments = self.segments.extract_if(.., |segment| is_gone(&segment.file));
         self.missing.segments.extend(segments);
+        self.missing.untold.extend(gone.iter().cloned());
     }
 
     /// Counts on those of the files again that are there. What a line has meanwhile stays: where
     /// that is of other data, what comes back is none of its parts.
-    pub(crate) fn take_back(&mut self, there: &[String]) {
+    pub(crate) fn take_back(&mut self, there: &HashSet<String>) {
         let is_there = |file: &StoredFile| there.contains(&file.name);
         for segment in take(&mut self.missing.segments) {
             let overlaps =
@@ -42,6 +44,9 @@ impl Manifest {
             }
         }
         self.bases.sort_by_key(|base| number_of(&base.file.name));
+        let mut untold = take(&mut self.missing.untold);
+        untold.retain(|name| self.missing_files().any(|file| file.name == *name));
+        self.missing.untold = untold;
     }
 }
 
@@ -104,9 +109,9 @@ mod tests {
         assert_eq!(manifest.segments_of(1).count(), 1);
         assert_eq!(manifest.missing_files().count(), 2);
         assert_eq!(Manifest::parse(&manifest.format()).unwrap(), manifest);
-        manifest.take_back(&names[..1]);
+        manifest.take_back(&HashSet::from([names[0].clone()]));
         assert_eq!(manifest.missing_files().count(), 1);
-        manifest.take_back(&names);
+        manifest.take_back(&names.into_iter().collect());
         assert_eq!(manifest, whole);
     }
 
@@ -120,7 +125,7 @@ mod tests {
             let gone = ["base-00000005.rdb", "stream-00000004.aof"].map(str::to_owned);
             manifest.set_aside(&gone);
             manifest.segments.push(segment("stream-00000006.aof", at(history, 10), 20));
-            manifest.take_back(&gone);
+            manifest.take_back(&HashSet::from(gone.clone()));
             let names: Vec<_> = manifest.missing_files().map(|file| &*file.name).collect();
             // The server has given the segment again, or something else.
             let expected = if comes_back { &gone[1..] } else { &gone[..] };

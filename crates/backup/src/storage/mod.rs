@@ -6,6 +6,8 @@ mod interface;
 mod reading;
 mod s3;
 
+use std::collections::HashSet;
+
 pub(crate) use access::Access;
 #[cfg(test)]
 pub(crate) use interface::Upload;
@@ -38,10 +40,10 @@ pub(crate) fn manifest(store: &dyn Source) -> Result<Option<Manifest>, String> {
 pub(crate) fn existing_manifest(store: &dyn Source) -> Result<Manifest, String> {
     let none = || format!("{} has no backup: there is no {MANIFEST}", store.name());
     let mut manifest = manifest(store)?.ok_or_else(none)?;
-    let mut there = Vec::new();
+    let mut there = HashSet::new();
     for file in manifest.missing_files() {
         if store.read(&file.name)?.is_some() {
-            there.push(file.name.clone());
+            there.insert(file.name.clone());
         }
     }
     manifest.take_back(&there);
