@@ -118,7 +118,7 @@ impl Client {
         loop {
             let url = action.sign(SIGNED_FOR);
             let problem = match self.send(method, url.as_str(), body, headers) {
-                Ok(answer) if !matches!(answer.status, 408 | 429 | 500 | 502..) => {
+                Ok(answer) if !answer.is_worth_another(method) => {
                     return Ok(Answer { attempts: attempt, ..answer });
                 }
                 Ok(answer) => answer.problem(),
@@ -294,6 +294,17 @@ impl Answer {
         match self.status {
             200..300 => Ok(self),
             _ => Err(self.problem()),
+        }
+    }
+
+    /// Whether the server may do it when it is asked again.
+    fn is_worth_another(&self, method: &Method) -> bool {
+        const PASSING: [&str; 3] = ["InternalError", "ServiceUnavailable", "SlowDown"];
+        match (self.status, method) {
+            (408 | 429 | 500 | 502.., _) => true,
+            // The end of an upload takes long: the answer begins before the server knows.
+            (200, Method::Post) => self.code().is_some_and(|code| PASSING.contains(&code)),
+            _ => false,
         }
     }
 

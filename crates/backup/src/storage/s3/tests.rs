@@ -61,9 +61,14 @@ fn bucket(mut serve: impl FnMut(Request, TcpStream) + Send + 'static) -> Bucket 
     Bucket::open("own", &Access { endpoint, ..Access::default() }).unwrap()
 }
 
-/// A server that has completed an upload without saying so, and has this answer when it is asked
-/// again. The object comes after so many questions, with the mark of the upload or this one.
-fn upload(status: &'static str, absent: u32, other: Option<&'static str>) -> Result<(), String> {
+/// A server that has completed an upload without saying so, or has this first answer, and that one
+/// when it is asked again. The object comes after so many questions, with the mark of the upload or this one.
+fn upload(
+    first: Option<&'static [u8]>,
+    status: &'static str,
+    absent: u32,
+    other: Option<&'static str>,
+) -> Result<(), String> {
     let (mut own, mut ends, mut questions) = (None, 0, 0);
     let bucket = bucket(move |request, connection| {
         let mark = request.headers.get(MARK).cloned();
@@ -77,8 +82,10 @@ fn upload(status: &'static str, absent: u32, other: Option<&'static str>) -> Res
             }
             "POST" => {
                 ends += 1;
-                if ends > 1 {
-                    answer(connection, status, "", b"");
+                match (ends, first) {
+                    (1, None) => {}
+                    (1, Some(body)) => answer(connection, "200 OK", "", body),
+                    _ => answer(connection, status, "", b""),
                 }
             }
             "GET" if questions < absent => {
@@ -107,10 +114,20 @@ fn upload(status: &'static str, absent: u32, other: Option<&'static str>) -> Res
 
 #[test]
 fn an_upload_was_completed_if_the_object_is_its_own() {
-    assert_eq!(upload("404 Not Found", 0, None), Ok(()));
-    assert_eq!(upload("400 Bad Request", 2, None), Ok(()));
-    let failed = upload("404 Not Found", 0, Some("4567"));
+    assert_eq!(upload(None, "404 Not Found", 0, None), Ok(()));
+    assert_eq!(upload(None, "400 Bad Request", 2, None), Ok(()));
+    let failed = upload(None, "404 Not Found", 0, Some("4567"));
     assert!(failed.as_ref().is_err_and(|problem| problem.contains("404")), "{failed:?}");
+}
+
+/// It has begun to answer before it has failed.
+#[test]
+fn the_end_of_an_upload_is_sent_again_if_it_has_failed_for_now() {
+    let failed = |code: &[u8]| -> &'static [u8] {
+        [b"<?xml version=\"1.0\"?>\n<Error><Code>", code, b"</Code></Error>"].concat().leak()
+    };
+    assert_eq!(upload(Some(failed(b"InternalError")), "200 OK", 0, None), Ok(()));
+    upload(Some(failed(b"InvalidPart")), "200 OK", 0, None).unwrap_err();
 }
 
 /// What a server makes of conditions.
