@@ -124,6 +124,10 @@ fn source(
 ) -> Result<Source, String> {
     let given = encryption != Encryption::default();
     if !text.contains("://") {
+        // What is shown of a file may be all of it, and this has a password, most likely.
+        if text.contains('@') || ["redis:", "rediss:"].iter().any(|begin| text.starts_with(begin)) {
+            return Err("--from is no URL: redis://user:password@host:port".to_owned());
+        }
         return match given || encrypts {
             true => Err("--tls and certificates are for servers".to_owned()),
             false => Ok(Source::File(text.into())),
@@ -399,6 +403,36 @@ mod tests {
         }
         let said = backup("--from redis://h --password=secret").unwrap_err();
         assert_eq!(said, "there is no option '--password'");
+    }
+
+    /// Wherever a URL has landed by mistake.
+    #[test]
+    fn no_message_shows_a_secret() {
+        for line in [
+            "--from redis:/user:s3cret@h --to d",
+            "--from user:s3cret@h --to d",
+            "--from http://user:s3cret@h --to d",
+            "--from=redis://user:s3cret@h --to d",
+            "redis://user:s3cret@h --to d",
+        ] {
+            let problem = backup(line).map(drop).unwrap_err();
+            assert!(!problem.contains("s3cret"), "{problem}");
+        }
+        for line in ["redis://user:s3cret@h", "--from=https://key:s3cret@h/own"] {
+            let problem = restore(line).map(drop).unwrap_err();
+            assert!(!problem.contains("s3cret"), "{problem}");
+        }
+        let access =
+            |endpoint: &str| Access { endpoint: Some(endpoint.to_owned()), ..Access::default() };
+        for (place, access) in [
+            ("https://key:s3cret@h/own", Access::default()),
+            ("s3://own/../key:s3cret@h", Access::default()),
+            ("s3://own", access("https//key:s3cret@h")),
+            ("s3://own", access("data:key:s3cret@h")),
+        ] {
+            let problem = crate::storage::open(place, &access).map(drop).unwrap_err();
+            assert!(!problem.contains("s3cret"), "{problem}");
+        }
     }
 
     #[test]

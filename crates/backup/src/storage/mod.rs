@@ -21,7 +21,7 @@ pub(crate) fn open(place: &str, access: &Access) -> Result<Box<dyn Store>, Strin
     match place.strip_prefix("s3://") {
         Some(rest) => Ok(Box::new(s3::Bucket::open(rest, access)?)),
         None if place.contains("://") => {
-            Err(format!("'{place}' is neither a directory nor s3://BUCKET/PREFIX"))
+            Err("the store is neither a directory nor s3://BUCKET/PREFIX".to_owned())
         }
         None => Ok(Box::new(directory::Directory::new(place.into()))),
     }

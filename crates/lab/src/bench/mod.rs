@@ -23,9 +23,13 @@ use progress::Shown;
 use resp::client::Value;
 use text::KernelParameters;
 
-/// What is said of a word that is no option. What stands behind a `=` may be a password.
+/// What is said of a word that is no option. What stands behind a `=`, or a word alone, may be a
+/// secret.
 pub fn unknown_option(word: &str) -> String {
-    format!("there is no option '{}'", word.split('=').next().unwrap_or(word))
+    match word.strip_prefix("--") {
+        Some(own) => format!("there is no option '--{}'", own.split('=').next().unwrap_or(own)),
+        None => "a word stands where an option is expected".to_owned(),
+    }
 }
 
 /// Understands `redis://user:password@host:port/database`.

@@ -69,11 +69,12 @@ impl Client {
         let prefix = prefix.trim_matches('/');
         let is_odd = |part: &str| matches!(part, "" | "." | "..");
         if name.is_empty() || !prefix.is_empty() && prefix.split('/').any(is_odd) {
-            return Err(format!("'s3://{place}' is no s3://BUCKET/PREFIX"));
+            return Err("the store is no s3://BUCKET/PREFIX".to_owned());
         }
         let region = access.region();
         let (endpoint, style) = access.endpoint(&region, name);
-        let wrong = |problem: String| format!("the endpoint {endpoint}: {problem}");
+        // It may have a password.
+        let wrong = |problem: String| format!("the endpoint: {problem}");
         let url = endpoint.parse().map_err(|error| wrong(format!("{error}")))?;
         let style = if style { UrlStyle::Path } else { UrlStyle::VirtualHost };
         let bucket = rusty_s3::Bucket::new(url, style, name.to_owned(), region)
