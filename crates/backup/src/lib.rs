@@ -112,10 +112,7 @@ fn back_up(options: BackupOptions) -> Result<(), String> {
         }
         Task::Take(Source::File(path)) => take::take_file(path, &options.take, store),
         Task::Prune => take::prune(&options.take, store),
-        Task::List { json } => {
-            list::show(&storage::existing_manifest(&*store)?, *json);
-            Ok(())
-        }
+        Task::List { json } => list::show(&storage::existing_manifest(&*store)?, *json),
         Task::Verify => verify(&*store),
     }
 }

@@ -3,28 +3,37 @@
 use serde_json::json;
 
 use crate::manifest::{Base, Manifest};
-use crate::print::say;
+use crate::print::give;
 
 /// Shows the restore points.
-pub(crate) fn show(manifest: &Manifest, as_json: bool) {
-    if as_json {
-        let lines: Vec<_> = manifest.lines().iter().map(|line| in_json(manifest, *line)).collect();
-        let missing: Vec<_> = manifest.missing_files().map(|file| &file.name).collect();
-        say(&json!({ "lines": lines, "missing": missing }).to_string());
-        return;
-    }
-    match manifest.bases.is_empty() {
-        true => say("there is no base yet"),
-        false => show_bases(manifest),
-    }
-    manifest.missing_files().for_each(|file| say(&format!("{} is missing", file.name)));
-    for line in manifest.lines() {
-        manifest.gaps_of(line).iter().for_each(|gap| say(&gap.to_string()));
-    }
+pub(crate) fn show(manifest: &Manifest, as_json: bool) -> Result<(), String> {
+    let text = match as_json {
+        true => all_in_json(manifest),
+        false => in_lines(manifest).join("\n"),
+    };
+    give(&text).map_err(|error| format!("the list cannot be shown: {error}"))
 }
 
-/// Each base in a row of a table.
-fn show_bases(manifest: &Manifest) {
+fn all_in_json(manifest: &Manifest) -> String {
+    let lines: Vec<_> = manifest.lines().iter().map(|line| in_json(manifest, *line)).collect();
+    let missing: Vec<_> = manifest.missing_files().map(|file| &file.name).collect();
+    json!({ "lines": lines, "missing": missing }).to_string()
+}
+
+fn in_lines(manifest: &Manifest) -> Vec<String> {
+    let mut lines = match manifest.bases.is_empty() {
+        true => vec!["there is no base yet".to_owned()],
+        false => table(manifest),
+    };
+    lines.extend(manifest.missing_files().map(|file| format!("{} is missing", file.name)));
+    for line in manifest.lines() {
+        lines.extend(manifest.gaps_of(line).iter().map(ToString::to_string));
+    }
+    lines
+}
+
+/// Each base in a row.
+fn table(manifest: &Manifest) -> Vec<String> {
     let head = ["BASE", "TAKEN", "KEYS", "SIZE", "STREAM", "RESTORES UP TO", "OF"];
     let mut rows = vec![head.map(str::to_owned)];
     for line in manifest.lines() {
@@ -44,10 +53,11 @@ fn show_bases(manifest: &Manifest) {
     }
     let widths: Vec<usize> =
         (0..head.len()).map(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0)).collect();
-    for row in rows {
+    let in_line = rows.iter().map(|row| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        say(cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    });
+    in_line.collect()
 }
 
 /// The bytes of the files of the stream behind a base.

@@ -120,6 +120,17 @@ fn a_store_with_an_older_list_is_left_alone() {
 }
 
 #[test]
+fn a_list_that_cannot_be_shown_is_an_error() {
+    let store = directory();
+    filled(store.path());
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let words = ["backup", "--to", store.path().to_str().unwrap(), "--list"];
+    let said = program(&words).stdout(full).output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("cannot be shown"));
+}
+
+#[test]
 fn files_of_others_stay() {
     let store = directory();
     let names = ["base-system.tar", "stream-notes.txt", "manifest.json.bak", "base-1.rdb"];
