@@ -109,6 +109,19 @@ impl BaseJob {
         self.thread.is_finished()
     }
 
+    /// Waits until it is over, but no longer than this after the user has asked for the end.
+    pub(crate) fn is_over_in_time(&self, interrupt: &Interrupt, patience_ms: u64) -> bool {
+        let mut end = None;
+        while !self.is_over() {
+            let now = base::clock::monotonic_ms();
+            if interrupt.is_set() && now >= *end.get_or_insert(now + patience_ms) {
+                return false;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        true
+    }
+
     /// The base, whose time is not before that which the stream has for its position.
     pub(crate) fn finish(self) -> Result<Base, String> {
         let failed = |_| "the thread that received it has failed".to_owned();
@@ -156,4 +169,29 @@ pub(crate) fn base_of(
     // A Dunlin's files say which version of Redis they are for.
     let server = product.unwrap_or(server);
     Base { file, line, position, time, selected, keys, server, imported: None, taken: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_without_an_end_is_given_up_when_the_user_asks_for_the_end() {
+        let interrupt = Interrupt::default();
+        let job = |check: fn()| BaseJob {
+            thread: std::thread::spawn(move || {
+                check();
+                Err("it is no base".to_owned())
+            }),
+            position: Arc::default(),
+            reached: None,
+            is_beside: false,
+        };
+        assert!(job(|| {}).is_over_in_time(&interrupt, 0));
+        interrupt.set();
+        let endless = || loop {
+            std::thread::park();
+        };
+        assert!(!job(endless).is_over_in_time(&interrupt, 1));
+    }
 }

@@ -392,7 +392,10 @@ mod tests {
         let path = directory.path().to_str().unwrap();
         // As on a network's file system that does not tell other machines of locks.
         let lose_lock = || std::fs::remove_file(directory.path().join("lock")).unwrap();
-        check_removed_file(|| storage::open(path, &Default::default()).unwrap().into(), lose_lock);
+        check_removed_file(
+            || storage::open(path, &Default::default(), &Default::default()).unwrap().into(),
+            lose_lock,
+        );
     }
 
     fn name_of(number: u64, run: &str) -> String {

@@ -72,7 +72,7 @@ pub fn run_backup(arguments: &[String]) -> ExitCode {
 /// Carries out `dunlin restore ARGUMENTS`.
 pub fn run_restore(arguments: &[String]) -> ExitCode {
     run(arguments, RESTORE_USAGE, RestoreOptions::parse, |options| {
-        let store = storage::open(&options.from, &options.access)?;
+        let store = storage::open(&options.from, &options.access, &Interrupt::default())?;
         restore::restore(&*store, &options)
     })
 }
@@ -104,10 +104,16 @@ fn run<O>(
 }
 
 fn back_up(options: BackupOptions) -> Result<(), String> {
-    let store: Arc<dyn Store> = storage::open(&options.to, &options.access)?.into();
+    let interrupt = match &options.task {
+        Task::Take(Source::Server(_)) => {
+            Interrupt::by_signals().map_err(|error| error.to_string())?
+        }
+        // A signal ends these at once.
+        _ => Interrupt::default(),
+    };
+    let store: Arc<dyn Store> = storage::open(&options.to, &options.access, &interrupt)?.into();
     match &options.task {
         Task::Take(Source::Server(address)) => {
-            let interrupt = Interrupt::by_signals().map_err(|error| error.to_string())?;
             take::take(address, &options.take, store, &interrupt)
         }
         Task::Take(Source::File(path)) => take::take_file(path, &options.take, store),

@@ -2,6 +2,7 @@
 //! that).
 
 use jiff::Timestamp;
+use lab::targets::Interrupt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -62,6 +63,15 @@ impl<'de> Deserialize<'de> for Moment {
         let text = String::deserialize(deserializer)?;
         Moment::parse(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is no time")))
     }
+}
+
+/// Waits, and returns whether the user has asked for the end meanwhile.
+pub(crate) fn wait(ms: u64, interrupt: &Interrupt) -> bool {
+    let end = base::clock::monotonic_ms() + ms;
+    while base::clock::monotonic_ms() < end && !interrupt.is_set() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    interrupt.is_set()
 }
 
 /// Reads a length of time: seconds, or a number with `s`, `m`, `h` or `d` after it.

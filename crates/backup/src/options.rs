@@ -329,6 +329,8 @@ fn file_name(option: &str, text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use lab::targets::Interrupt;
+
     use super::*;
 
     fn backup(line: &str) -> Result<BackupOptions, String> {
@@ -430,7 +432,8 @@ mod tests {
             ("s3://own", access("https//key:s3cret@h")),
             ("s3://own", access("data:key:s3cret@h")),
         ] {
-            let problem = crate::storage::open(place, &access).map(drop).unwrap_err();
+            let problem =
+                crate::storage::open(place, &access, &Interrupt::default()).map(drop).unwrap_err();
             assert!(!problem.contains("s3cret"), "{problem}");
         }
     }

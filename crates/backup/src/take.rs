@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::digest::Hashed;
 use crate::link::{self, Ended, Link, ServerState};
 use crate::manifest::{Base, Segment, StoredFile, position_of_file};
-use crate::moment::Moment;
+use crate::moment::{Moment, wait};
 use crate::options::{Point, Take};
 use crate::plan::Plan;
 use crate::position::Position;
@@ -38,6 +38,9 @@ const LONGEST_PAUSE_MS: u64 = 30_000;
 const MOST_MOVES: u32 = 3;
 /// The pause before another attempt to take a base beside the stream.
 const AFTER_NO_BASE_MS: u64 = 10 * 60 * 1000;
+/// A base that is being checked when the user asks for the end has this time still: units have
+/// little more.
+const CHECKED_WITHIN_MS: u64 = 30_000;
 /// Where the server does not tell how far it is, its stream is over for now after such a silence.
 /// If there is none, what was on its way has arrived after the longer time.
 const QUIET_MS: u64 = 1000;
@@ -169,15 +172,6 @@ impl Target {
             || u128::from(left) * u128::from(passed)
                 <= u128::from(come) * u128::from(LONGEST_WAY_MS)
     }
-}
-
-/// Waits, and returns whether the user has asked for the end meanwhile.
-fn wait(ms: u64, interrupt: &Interrupt) -> bool {
-    let end = base::clock::monotonic_ms() + ms;
-    while base::clock::monotonic_ms() < end && !interrupt.is_set() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    interrupt.is_set()
 }
 
 struct Run<'r> {
@@ -509,6 +503,10 @@ impl<'r> Run<'r> {
     /// Waits for a base that is under way, and lists it.
     fn finish_job(&mut self) -> Result<(), String> {
         let Some(job) = self.job.take() else { return Ok(()) };
+        if !job.is_over_in_time(self.interrupt, CHECKED_WITHIN_MS) {
+            say("no base: its check is not over. The next run removes it");
+            return Ok(());
+        }
         let is_beside = job.is_beside;
         match job.finish() {
             Ok(base) if is_beside && !self.leads_to(base.position) => self.give_up_base(&base),

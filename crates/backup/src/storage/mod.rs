@@ -8,6 +8,8 @@ mod s3;
 
 use std::collections::HashSet;
 
+use lab::targets::Interrupt;
+
 pub(crate) use access::Access;
 #[cfg(test)]
 pub(crate) use interface::Upload;
@@ -16,10 +18,14 @@ pub(crate) use reading::Reading;
 
 use crate::manifest::{LONGEST, MANIFEST, Manifest};
 
-/// The store at this place.
-pub(crate) fn open(place: &str, access: &Access) -> Result<Box<dyn Store>, String> {
+/// The store at this place. A server that fails is not asked again when the user asks for the end.
+pub(crate) fn open(
+    place: &str,
+    access: &Access,
+    interrupt: &Interrupt,
+) -> Result<Box<dyn Store>, String> {
     match place.strip_prefix("s3://") {
-        Some(rest) => Ok(Box::new(s3::Bucket::open(rest, access)?)),
+        Some(rest) => Ok(Box::new(s3::Bucket::open(rest, access, interrupt)?)),
         None if place.contains("://") => {
             Err("the store is neither a directory nor s3://BUCKET/PREFIX".to_owned())
         }

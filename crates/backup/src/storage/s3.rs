@@ -9,6 +9,7 @@ mod tests;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lab::targets::Interrupt;
 use rusty_s3::S3Action;
 use rusty_s3::actions::{CreateMultipartUpload, ListObjectsV2};
 
@@ -34,8 +35,12 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// `place` is `BUCKET/PREFIX`.
-    pub(super) fn open(place: &str, access: &Access) -> Result<Bucket, String> {
-        let client = Arc::new(Client::open(place, access)?);
+    pub(super) fn open(
+        place: &str,
+        access: &Access,
+        interrupt: &Interrupt,
+    ) -> Result<Bucket, String> {
+        let client = Arc::new(Client::open(place, access, interrupt)?);
         Ok(Bucket { client, lock: Mutex::new(None) })
     }
 }

@@ -4,9 +4,11 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lab::targets::Interrupt;
 use rusty_s3::{Credentials, S3Action, UrlStyle};
 
 use crate::manifest::LONGEST;
+use crate::moment::wait;
 use crate::print::say;
 use crate::storage::access::{self, Access};
 use crate::storage::interface::read_at_most;
@@ -33,6 +35,7 @@ pub(super) struct Client {
     agent: ureq::Agent,
     pub(super) bucket: rusty_s3::Bucket,
     credentials: Option<Credentials>,
+    interrupt: Interrupt,
     /// What the names of all objects begin with: nothing, or it ends with a slash.
     pub(super) prefix: String,
 }
@@ -64,7 +67,11 @@ pub(super) enum Method {
 
 impl Client {
     /// `place` is `BUCKET/PREFIX`.
-    pub(super) fn open(place: &str, access: &Access) -> Result<Client, String> {
+    pub(super) fn open(
+        place: &str,
+        access: &Access,
+        interrupt: &Interrupt,
+    ) -> Result<Client, String> {
         let (name, prefix) = place.split_once('/').unwrap_or((place, ""));
         let prefix = prefix.trim_matches('/');
         let is_odd = |part: &str| matches!(part, "" | "." | "..");
@@ -91,7 +98,8 @@ impl Client {
             .build();
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         let agent = config.into();
-        Ok(Client { agent, bucket, credentials, prefix })
+        let interrupt = interrupt.clone();
+        Ok(Client { agent, bucket, credentials, interrupt, prefix })
     }
 
     pub(super) fn key(&self, file: &str) -> String {
@@ -126,11 +134,12 @@ impl Client {
                 Err(ureq::Error::BadUri(_)) => return Err("the endpoint is no URL".to_owned()),
                 Err(error) => error.to_string(),
             };
-            if attempt == ATTEMPTS {
+            if attempt == ATTEMPTS || self.interrupt.is_set() {
                 return Err(problem);
             }
             say(&format!("{}: {problem}; trying again in {} ms", self.name(), pause.as_millis()));
-            std::thread::sleep(pause);
+            let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            wait(pause_ms, &self.interrupt);
             pause *= 2;
             attempt += 1;
         }

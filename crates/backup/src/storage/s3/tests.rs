@@ -47,7 +47,15 @@ fn answer(mut connection: TcpStream, status: &str, header: &str, body: &[u8]) {
 }
 
 /// The bucket `own` at a server that treats each request in this way.
-fn bucket(mut serve: impl FnMut(Request, TcpStream) + Send + 'static) -> Bucket {
+fn bucket(serve: impl FnMut(Request, TcpStream) + Send + 'static) -> Bucket {
+    bucket_until(&Interrupt::default(), serve)
+}
+
+/// The same, until the user asks for the end.
+fn bucket_until(
+    interrupt: &Interrupt,
+    mut serve: impl FnMut(Request, TcpStream) + Send + 'static,
+) -> Bucket {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = Some(format!("http://{}", listener.local_addr().unwrap()));
     thread::spawn(move || {
@@ -58,7 +66,8 @@ fn bucket(mut serve: impl FnMut(Request, TcpStream) + Send + 'static) -> Bucket 
             }
         }
     });
-    Bucket::open("own", &Access { endpoint, ..Access::default() }).unwrap()
+    let access = Access { endpoint, ..Access::default() };
+    Bucket::open("own", &access, interrupt).unwrap()
 }
 
 /// A server that has completed an upload without saying so, or has this first answer, and that one
@@ -253,6 +262,19 @@ fn what_has_no_end_is_not_read_for_ever() {
     let list = endless("200 OK", "", page.into_bytes());
     let problem = list.files().unwrap_err();
     assert!(problem.contains("has no end"), "{problem}");
+}
+
+#[test]
+fn a_server_that_fails_is_not_asked_again_when_the_user_asks_for_the_end() {
+    let (count, interrupt) = (Arc::new(Mutex::new(0)), Interrupt::default());
+    let (counted, asked) = (Arc::clone(&count), interrupt.clone());
+    let failing = bucket_until(&interrupt, move |_, connection| {
+        *counted.lock().unwrap() += 1;
+        asked.set();
+        answer(connection, "500 Internal Server Error", "", b"");
+    });
+    failing.put("f", b"1").unwrap_err();
+    assert_eq!(*count.lock().unwrap(), 1);
 }
 
 #[test]
