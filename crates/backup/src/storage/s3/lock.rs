@@ -17,6 +17,7 @@ use rusty_s3::S3Action;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Found, Method, SIGNED_FOR};
+use crate::digest::sha256;
 use crate::moment::Moment;
 
 const LOCK: &str = "lock";
@@ -31,8 +32,8 @@ pub(super) const RENEWED_EACH: Duration = Duration::from_secs(60);
 struct Owner {
     machine: String,
     process: u32,
-    /// Where processes have numbers of their own: the start of the machine, and the namespace. It
-    /// is empty where the system does not tell.
+    /// Where processes have numbers of their own: the machine, and the namespace. It is empty where
+    /// the system does not tell.
     #[serde(default)]
     numbers: String,
     /// A number that no other run has. Earlier versions have written none.
@@ -95,12 +96,14 @@ impl Owner {
 /// By what the numbers of processes are told from those of other machines and containers, which may
 /// have the same name.
 fn numbers() -> String {
-    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    let namespace = fs::read_link("/proc/self/ns/pid");
-    match (start, namespace) {
-        (Ok(start), Ok(namespace)) => format!("{} {}", start.trim(), namespace.display()),
-        _ => String::new(),
-    }
+    // A unit may hide the second one, and a container lack the first.
+    let files = ["/etc/machine-id", "/proc/sys/kernel/random/boot_id"];
+    let mut machines = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    let machine = machines.find(|machine| !machine.trim().is_empty());
+    let namespace = fs::read_link("/proc/self/ns/pid").ok();
+    // The number of a machine is not for everybody.
+    let both = machine.zip(namespace);
+    both.map_or_else(String::new, |both| sha256(format!("{both:?}").as_bytes()))
 }
 
 /// Whether there is such a process. One of another user may be hidden, but is found.
