@@ -217,8 +217,8 @@ impl Catalog {
         if is_new { self.save() } else { Ok(()) }
     }
 
-    /// Says in the list that this run leaves nothing. What it or another one has missed is an error,
-    /// if none has ended with one for it.
+    /// Says in the list that this run leaves nothing. What it or another run has missed is an error,
+    /// if none has ended with one.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         let runs = self.manifest.running.get_or_insert_default();
         let count = runs.len();
@@ -278,6 +278,8 @@ impl Catalog {
                 "nothing is removed: the list was written at {seen}, and the clock says {now}. If \
                  that is right, the next time removes what is old"
             ));
+            // So that the next time knows of this one.
+            self.save()?;
             return Ok(0);
         }
         self.manifest = kept;
@@ -494,6 +496,8 @@ mod tests {
             catalog.seen = Moment(now - days * DAY_MS);
             catalog.manifest.bases.remove(1);
             assert_eq!([(); 2].map(|()| catalog.retain(&retention).unwrap()), removed, "{days}");
+            let written = storage::existing_manifest(&*catalog.store).unwrap().written;
+            assert!(written >= Moment(now), "{days}");
         }
     }
 

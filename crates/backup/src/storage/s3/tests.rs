@@ -71,7 +71,8 @@ fn bucket_until(
 }
 
 /// A server that has completed an upload without saying so, or has this first answer, and that one
-/// when it is asked again. The object comes after so many questions, with the mark of the upload or this one.
+/// when it is asked again. The object comes after so many questions, with the mark of the upload or
+/// this one.
 fn upload(
     first: Option<&'static [u8]>,
     status: &'static str,
