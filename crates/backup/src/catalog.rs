@@ -217,8 +217,8 @@ impl Catalog {
         if is_new { self.save() } else { Ok(()) }
     }
 
-    /// Says in the list that this run leaves nothing. What it or another run has missed is an error,
-    /// if none has ended with one.
+    /// Says in the list that this run leaves nothing. What it or another run has missed is an
+    /// error, if none has ended with one.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         let runs = self.manifest.running.get_or_insert_default();
         let count = runs.len();
