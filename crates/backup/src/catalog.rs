@@ -7,15 +7,11 @@ use std::sync::Arc;
 use crate::files::BEGUN;
 use crate::manifest::{LONGEST, MANIFEST, Manifest, StoredFile};
 use crate::moment::Moment;
+use crate::names::{self, OwnName, is_own};
 use crate::print::say;
 use crate::retention::Retention;
 use crate::storage::{self, Store};
 
-/// How the names of files begin and end that this program writes besides the list. In between there
-/// are a number, of eight digits or more, and after a dash the run that has written the file.
-const NAMES: [(&str, &str); 2] = [("base-", ".rdb"), ("stream-", ".aof")];
-/// The hexadecimal digits of a run. Files of earlier versions name none.
-const DIGITS_OF_RUN: usize = 8;
 /// So many runs that have not said that they have ended are remembered.
 const RUNS: usize = 8;
 
@@ -32,35 +28,6 @@ pub(crate) struct Catalog {
     missed: Vec<String>,
     /// When something was last written here, before the present.
     seen: Moment,
-}
-
-/// What the name of a file says, if this program gives such names to bases or segments.
-struct OwnName<'n> {
-    /// What it begins with.
-    kind: &'static str,
-    number: u64,
-    run: Option<&'n str>,
-}
-
-impl OwnName<'_> {
-    fn of(name: &str) -> Option<OwnName<'_>> {
-        NAMES.iter().find_map(|(kind, end)| {
-            let own = name.strip_prefix(kind)?.strip_suffix(end)?;
-            let (number, run) = own.split_once('-').map_or((own, None), |(n, run)| (n, Some(run)));
-            let is_run = |run: &str| {
-                run.len() == DIGITS_OF_RUN && run.bytes().all(|byte| byte.is_ascii_hexdigit())
-            };
-            let is_own = number.len() >= 8
-                && number.bytes().all(|byte| byte.is_ascii_digit())
-                && run.is_none_or(is_run);
-            is_own.then_some(OwnName { kind, number: number.parse().ok()?, run })
-        })
-    }
-}
-
-/// Whether this program gives such a name to a base or a segment.
-fn is_own(name: &str) -> bool {
-    OwnName::of(name).is_some()
 }
 
 impl Catalog {
@@ -105,7 +72,7 @@ impl Catalog {
                 None => Manifest::new(),
             },
         };
-        let run = format!("{:0DIGITS_OF_RUN$x}", base::rng::entropy_u64() as u32);
+        let run = names::new_run();
         let (missed, seen) = (Vec::new(), manifest.written);
         let mut catalog = Catalog { store, manifest, written, run, missed, seen };
         let finds = catalog.look_for_files(&files)?;
@@ -201,7 +168,7 @@ impl Catalog {
         self.begin()?;
         let number = self.manifest.next;
         self.manifest.next += 1;
-        Ok(format!("{kind}-{number:08}-{}.{extension}", self.run))
+        Ok(names::name(kind, number, &self.run, extension))
     }
 
     /// Says in the list, before the first file, that this run may leave some that it does not name.
@@ -498,34 +465,6 @@ mod tests {
             assert_eq!([(); 2].map(|()| catalog.retain(&retention).unwrap()), removed, "{days}");
             let written = storage::existing_manifest(&*catalog.store).unwrap().written;
             assert!(written >= Moment(now), "{days}");
-        }
-    }
-
-    #[test]
-    fn only_names_that_this_program_gives_are_its_own() {
-        for name in [
-            "base-00000001-0123abcd.rdb",
-            "stream-123456789-0123abcd.aof",
-            "base-00000001.rdb",
-            "stream-00000012.aof",
-            "stream-123456789.aof",
-        ] {
-            assert!(is_own(name), "{name}");
-        }
-        for name in [
-            "base-system.tar",
-            "base-1.rdb",
-            "stream-notes.txt",
-            "base-00000001.rdb.part",
-            "base-00000001.aof",
-            "base-0000000x.rdb",
-            "base-00000001-0123abc.rdb",
-            "base-00000001-0123abcx.rdb",
-            "base-00000001-0123abcd-1.rdb",
-            "base-00000001-.rdb",
-            "manifest.json.bak",
-        ] {
-            assert!(!is_own(name), "{name}");
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `manifest` | what does a store have? |
 //! | `missing` | which of that is not there? |
 //! | `chain` | how does that hang together? |
+//! | `names` | what are files called? |
 //! | `catalog` | how does the list of a store change? |
 //! | `segment` | how does a piece of the stream lie in a file? |
 //! | `link` | how does a server give its data and its stream? |
@@ -34,6 +35,7 @@ mod list;
 mod manifest;
 mod missing;
 mod moment;
+mod names;
 mod options;
 mod place;
 mod plan;
