@@ -187,7 +187,8 @@ fn a_silent_server_is_not_waited_for() -> Result<()> {
 #[test]
 fn mistakes_are_told_apart_from_bad_health() -> Result<()> {
     for (options, said) in [
-        (&["--bogus"][..], "there is no option '--bogus'"),
+        (&["--bogus"][..], "there is no option --bogus\n"),
+        (&["--a=secret"], "there is no option --a\n"),
         (&["-p"], "-p: what?"),
         (&["-p", "x"], "-p takes a port"),
         (&["--timeout", "0"], "--timeout takes seconds"),

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use lab::bench::redis_address;
-use lab::load::{Address, Encryption};
+use lab::load::{Address, Encryption, name_of_option};
 
 /// So many digits of a history are enough to tell two of them apart.
 pub(crate) const LENGTH_OF_NAME: usize = 12;
@@ -84,7 +84,8 @@ impl Options {
         let mut encryption = Encryption::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word}: what?"));
+            let name = name_of_option(word);
+            let mut value = || words.next().ok_or_else(|| format!("{name}: what?"));
             match word.as_str() {
                 "--check" => check_only = true,
                 "--yes" => yes = true,
@@ -105,10 +106,7 @@ impl Options {
                         "--compare" if value == "sample" => compared = Compared::Sample,
                         "--pause" => pause = seconds(word, value)?,
                         "--begin" => begin = seconds(word, value)?,
-                        // The value may be a secret.
                         _ => {
-                            let name = word.split('=').next().filter(|own| own.starts_with('-'));
-                            let name = name.unwrap_or("without a name");
                             return Err(format!(
                                 "there is no option {name}, or not with this value"
                             ));
@@ -170,7 +168,7 @@ fn password(file: &str) -> Result<String, String> {
 }
 
 fn place(text: &str) -> Result<(String, u16), String> {
-    let wrong = || format!("'{text}' is no HOST:PORT");
+    let wrong = || "--from-address and --to-address take HOST:PORT".to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     Ok((host.to_owned(), port.parse().map_err(|_| wrong())?))
@@ -217,6 +215,21 @@ mod tests {
             "--from redis://h --to redis://i/1",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_error_repeats_what_may_be_a_secret() {
+        for wrong in [
+            "--from=redis://:secret@h",
+            "--to-password=secret",
+            "secret",
+            "--from redis://h --to-address redis://:secret@h",
+            "--from redis://h --pause secret",
+            "--from redis://:a/secret@h",
+        ] {
+            let problem = parse(wrong).map(drop).expect_err(wrong);
+            assert!(!problem.contains("secret"), "{problem}");
         }
     }
 }

@@ -190,7 +190,13 @@ fn passwords_are_read_from_files_and_not_repeated() {
     let rest = ["--check", "--from-password-file", file, "--to-password-file", file];
     let (code, text) = move_all(&url(&old), &url(&new), &rest);
     assert_eq!(code, Some(0), "{text}");
-    for wrong in [&["--frm", "redis://:secret@h"][..], &["--to=redis://:secret@h", "x"]] {
+    for wrong in [
+        &["--frm", "redis://:secret@h"][..],
+        &["--to=redis://:secret@h", "x"],
+        &["--to=redis://:secret@h"],
+        &["--from-address", "redis://:secret@h"],
+        &["--to", "redis://:a/secret@h"],
+    ] {
         let (code, text) = move_all(&url(&old), &url(&new), wrong);
         assert_eq!(code, Some(2), "{text}");
         assert!(!text.contains("secret"), "{text}");

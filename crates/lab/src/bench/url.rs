@@ -61,8 +61,8 @@ pub(super) fn redis(url: &str, address: &mut Address) -> Result<(), String> {
     }
     address.port = port;
     if !database.is_empty() {
-        let number = database.parse();
-        address.database = number.map_err(|_| format!("'{database}' is no database"))?;
+        // It may be the rest of a password with a slash in it.
+        address.database = database.parse().map_err(|_| "the URI names no database")?;
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub use error::LoadError;
 pub use parse::{Mix, ParseError, Sizes};
 pub use plan::{
     Address, Encryption, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule,
-    Size, Work,
+    Size, Work, name_of_option,
 };
 pub(crate) use run::run_from;
 pub use run::{idle, run};
