@@ -29,7 +29,7 @@ use std::time::Duration;
 use check::Finding;
 use lab::targets::Interrupt;
 use options::{Options, USAGE};
-use print::say;
+use print::{say, wait_until_printed};
 use server::{NAME, Server};
 use steps::Failure;
 
@@ -50,6 +50,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 pub fn run(arguments: &[String]) -> ExitCode {
     if arguments.iter().any(|word| word == "-h" || word == "--help") {
         say(USAGE.trim_end());
+        wait_until_printed();
         return ExitCode::SUCCESS;
     }
     let options = match Options::parse(arguments) {
@@ -59,7 +60,9 @@ pub fn run(arguments: &[String]) -> ExitCode {
             return ExitCode::from(MISTAKE);
         }
     };
-    match carry_out(&options) {
+    let ended = carry_out(&options);
+    wait_until_printed();
+    match ended {
         Ok(code) => code,
         Err(Failure::Unmoved(problem)) => {
             complain(&problem);
@@ -145,6 +148,7 @@ fn interrupts() -> Result<Interrupt, String> {
 
 fn agrees(what: &str) -> bool {
     say(&format!("{what} Go on? [y/N]"));
+    wait_until_printed();
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

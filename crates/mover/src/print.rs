@@ -1,9 +1,41 @@
-//! What the user is told.
+//! What the user is told. A thread of its own prints it: a terminal that stands still, or a pipe
+//! that nobody empties, must not keep a server's clients waiting between two steps.
 
 use std::io::{self, Write};
+use std::sync::LazyLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
-/// Tells the user something.
+enum Told {
+    Line(String),
+    /// Dropped when everything before it is printed.
+    All(Sender<()>),
+}
+
+static PRINTER: LazyLock<Sender<Told>> = LazyLock::new(|| {
+    let (printer, all) = channel();
+    thread::spawn(move || {
+        for told in all {
+            match told {
+                // Nobody may be listening. What is to be done is done all the same.
+                Told::Line(line) => drop(writeln!(io::stdout(), "{line}")),
+                Told::All(printed) => drop(printed),
+            }
+        }
+    });
+    printer
+});
+
+/// Tells the user something, sooner or later.
 pub(crate) fn say(line: &str) {
-    // Nobody may be listening. What is to be done is done all the same.
-    let _ = writeln!(io::stdout(), "{line}");
+    // The thread never ends.
+    let _ = PRINTER.send(Told::Line(line.to_owned()));
+}
+
+/// Waits until everything is printed that was said.
+pub(crate) fn wait_until_printed() {
+    let (printed, waits) = channel();
+    let _ = PRINTER.send(Told::All(printed));
+    // It fails when the other end is dropped, which is meant.
+    let _ = waits.recv();
 }

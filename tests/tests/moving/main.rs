@@ -3,6 +3,7 @@
 
 mod common;
 mod last_steps;
+mod late;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
