@@ -42,6 +42,10 @@ pub struct Link {
     refuses: AtomicBool,
     /// The connection on which these bytes pass to the server is cut when it answers.
     unanswered: Mutex<Option<Vec<u8>>>,
+    /// The connection on which these bytes come stands still before they pass, and whether one
+    /// does.
+    late: Mutex<Option<Vec<u8>>>,
+    is_late: AtomicBool,
 }
 
 impl Default for Link {
@@ -55,6 +59,8 @@ impl Default for Link {
             is_held: Default::default(),
             refuses: AtomicBool::new(false),
             unanswered: Mutex::default(),
+            late: Mutex::default(),
+            is_late: AtomicBool::new(false),
         }
     }
 }
@@ -112,16 +118,48 @@ impl Link {
         self.unanswered().is_some()
     }
 
+    /// Keeps the next request with these bytes, which come as one piece, and what comes after it on
+    /// its connection. All others go on.
+    pub fn keep_back(&self, request: &[u8]) {
+        *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.to_owned());
+    }
+
+    /// Whether a request is kept.
+    #[must_use]
+    pub fn keeps_one_back(&self) -> bool {
+        self.is_late.load(SeqCst)
+    }
+
+    /// Passes it on.
+    pub fn pass_late(&self) {
+        self.is_late.store(false, SeqCst);
+    }
+
     fn unanswered(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the answer to this piece is to be lost.
     fn is_unanswered(&self, piece: &[u8]) -> bool {
-        let mut unanswered = self.unanswered();
-        let is_in = |bytes: &mut Vec<u8>| piece.windows(bytes.len()).any(|window| window == bytes);
-        unanswered.take_if(is_in).is_some()
+        self.unanswered().take_if(|bytes| is_in(bytes, piece)).is_some()
     }
+
+    /// Waits if this piece is to be late.
+    fn wait_if_late(&self, piece: &[u8], is_over: &dyn Fn() -> bool) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if late.take_if(|bytes| is_in(bytes, piece)).is_none() {
+            return;
+        }
+        drop(late);
+        self.is_late.store(true, SeqCst);
+        while self.is_late.load(SeqCst) && !is_over() {
+            sleep(LOOK_EVERY);
+        }
+    }
+}
+
+fn is_in(bytes: &[u8], piece: &[u8]) -> bool {
+    piece.windows(bytes.len()).any(|window| window == bytes)
 }
 
 /// See the module's text. It ends when it is dropped. Its link says what happens to connections.
@@ -253,6 +291,9 @@ fn pass_on(
             Way::There if link.is_unanswered(&buffer[..read]) => loses.store(true, SeqCst),
             Way::Back if loses.load(SeqCst) => return,
             _ => {}
+        }
+        if way == Way::There {
+            link.wait_if_late(&buffer[..read], is_over);
         }
         // It may have been held while this waited for the piece.
         while link.is_held[way as usize].load(SeqCst) && !is_over() {

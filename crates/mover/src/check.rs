@@ -2,17 +2,13 @@
 
 use std::net::IpAddr;
 
+use crate::findings::{Finding, Findings};
 use crate::options::{After, LENGTH_OF_NAME, Options};
-use crate::server::{Info, PROBE_KEY, Server, Writes, number, text};
+use crate::rights;
+use crate::server::{Info, Server, Writes, is_up, number, text};
+use crate::versions::{Unreadable, unreadable};
 use lab::load::Address;
 use resp::client::Value;
-
-/// Something that the user should know.
-pub(crate) struct Finding {
-    /// Nothing moves while it is so.
-    pub(crate) prevents: bool,
-    pub(crate) text: String,
-}
 
 /// Settings that belong to a machine, or to one server: they differ on purpose. Directives whose
 /// name begins so.
@@ -72,49 +68,19 @@ const SECRETS: &[&str] = &["auth", "pass", "secret"];
 /// Unknown directives are named up to this many.
 const NAMED: usize = 30;
 
-struct Findings(Vec<Finding>);
-
-impl Findings {
-    fn stop(&mut self, text: impl Into<String>) {
-        self.0.push(Finding { prevents: true, text: text.into() });
-    }
-
-    fn note(&mut self, text: impl Into<String>) {
-        self.0.push(Finding { prevents: false, text: text.into() });
-    }
-}
-
 /// Looks at everything.
 pub(crate) fn all(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
 ) -> Result<Vec<Finding>, String> {
-    let mut findings = Findings(Vec::new());
+    let mut findings = Findings::default();
     parts(from, to, options, &mut findings)?;
     addresses(options, &mut findings);
-    commands(from, to, options, &mut findings);
+    rights::look(from, to, options, &mut findings);
     sentinels(from, to, &mut findings);
-    if let Some(problem) = unreadable(from, to)? {
-        findings.stop(problem);
-    }
-    match from.writes()? {
-        Writes::Taken => {}
-        Writes::Waiting => findings.note(
-            "writes are held at the old server, as an earlier move has left them, or somebody else: \
-             they go on when this one begins",
-        ),
-        Writes::Unknown(answer) => findings.stop(format!(
-            "the old server does not tell whether it holds writes, as a move does that has ended \
-             after the promotion: it answers {answer}"
-        )),
-    }
-    if matches!(to.writes()?, Writes::Waiting) {
-        findings.note(
-            "writes are held at the new server, as an earlier move has left them, or somebody \
-             else: it refuses them while it is a replica, and takes them after that",
-        );
-    }
+    formats(from, to, options, &mut findings)?;
+    writes(from, to, options, &mut findings)?;
     data(from, to, &mut findings)?;
     users(from, to, &mut findings);
     settings(from, to, &mut findings);
@@ -152,8 +118,6 @@ fn parts(
     let follows = follows(&there, &options.seen_from);
     if follows {
         found.note("the new server is a replica of the old one already");
-    } else if there.get("role").is_some_and(|role| role != "master") {
-        found.stop("the new server is a replica of another server: REPLICAOF NO ONE first");
     }
     if number(&there, "connected_slaves") > 0 {
         found.note("the new server has replicas: they get all data too");
@@ -164,8 +128,7 @@ fn parts(
     if server.get("run_id") == to.info("server")?.get("run_id") {
         found.stop("both are the same server");
     }
-    let is_promoted = is_promoted_from(&there, &replication) && !follows;
-    if is_promoted {
+    if is_promoted_from(&there, &replication) && !follows {
         found.note(
             "the new server has left the old one's stream, and the old one has taken writes since, \
              or takes them: what clients have written at the new one since would be lost",
@@ -177,18 +140,127 @@ fn parts(
     if to.setting("replica-read-only") == "no" {
         found.note("replica-read-only is 'yes' at the new server while it follows");
     }
-    let sizes = to.sizes()?;
-    let keys: u64 = sizes.values().sum();
-    let name = name_of_data(&there);
-    if (keys > 0 || is_promoted) && !follows && options.replace.as_deref() != Some(name) {
-        found.stop(format!(
-            "the new server has {keys} keys, which would be lost, with all that clients have \
-             written there if a move has promoted it: --replace {name} says that they may be"
-        ));
+    if let Some(problem) = unnamed_loss(from, to, options)? {
+        found.stop(problem);
     }
     let clients = number(&from.info("clients")?, "pubsub_clients");
     if clients > 0 {
         found.note(format!("{clients} clients have subscribed to channels of the old server"));
+    }
+    Ok(())
+}
+
+/// What is in the way of a new server that becomes a replica: it follows another one, or has data
+/// that nobody has named.
+pub(crate) fn unnamed_loss(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+) -> Result<Option<String>, String> {
+    let (old, new) = (from.info("replication")?, to.info("replication")?);
+    if follows(&new, &options.seen_from) {
+        return Ok(None);
+    }
+    if new.get("role").is_some_and(|role| role != "master") {
+        return Ok(Some(
+            "the new server is a replica of another server: REPLICAOF NO ONE first".to_owned(),
+        ));
+    }
+    let keys: u64 = to.sizes()?.values().sum();
+    let name = name_of_data(&new);
+    let is_named = options.replace.as_deref() == Some(name);
+    let has_some = keys > 0 || is_promoted_from(&new, &old);
+    Ok((has_some && !is_named).then(|| {
+        format!(
+            "the new server has {keys} keys, which would be lost, with all that clients have \
+             written there if a move has promoted it: --replace {name} says that they may be"
+        )
+    }))
+}
+
+/// What is in the way of ending a pause that the old server has. A new one that is in its stream
+/// was about to be promoted by a move that was killed. Any other pause may be there because
+/// another server leads.
+pub(crate) fn pause_of_others(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+) -> Result<Option<String>, String> {
+    let (old, new) = (from.info("replication")?, to.info("replication")?);
+    let is_own = follows(&new, &options.seen_from) && is_up(&new) && are_of_one_stream(&old, &new);
+    Ok((!is_own && !options.unpause).then(|| {
+        "writes are held at the old server, as after a move to another one with --after paused: \
+         --unpause says that no other server leads instead, so that they may go on"
+            .to_owned()
+    }))
+}
+
+/// Whether both take writes.
+fn writes(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    found: &mut Findings,
+) -> Result<(), String> {
+    match from.writes()? {
+        Writes::Taken => {}
+        Writes::Waiting => match pause_of_others(from, to, options)? {
+            Some(problem) => found.stop(problem),
+            None => found.note(
+                "writes are held at the old server, as a move leaves them that was killed right \
+                 before the promotion, or somebody else: they go on when this one begins",
+            ),
+        },
+        Writes::Unknown(answer) => found.stop(format!(
+            "the old server does not tell whether it holds writes, as a move does that has ended \
+             after the promotion: it answers {answer}"
+        )),
+    }
+    let is_replica = to.info("replication")?.get("role").is_some_and(|role| role != "master");
+    match to.writes()? {
+        Writes::Taken => {}
+        Writes::Waiting => found.note(
+            "writes are held at the new server, as an earlier move has left them, or somebody \
+             else: it refuses them while it is a replica, and takes them after that",
+        ),
+        // It says why it would refuse them if it led only then.
+        Writes::Unknown(_) if is_replica => {}
+        Writes::Unknown(answer)
+            if answer.starts_with("NOREPLICAS") && options.after == After::Replica =>
+        {
+            found.note(format!(
+                "the new server takes no writes, unless the old one is all that it waits for: it \
+                 answers {answer}"
+            ));
+        }
+        Writes::Unknown(answer) => {
+            found.stop(format!("the new server takes no writes: it answers {answer}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether each can load what the other one writes.
+fn formats(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    found: &mut Findings,
+) -> Result<(), String> {
+    if let Some(Unreadable { why, setting }) = unreadable(from, to)? {
+        found.stop(match setting {
+            Some(version) => format!("{why}: CONFIG SET rdb-version {version} at the old server"),
+            None => format!("{why}: move to Dunlin, and from there to the new server"),
+        });
+    }
+    if options.after == After::Replica
+        && let Some(Unreadable { why, setting }) = unreadable(to, from)?
+    {
+        let help = setting.map(|own| format!(": CONFIG SET rdb-version {own} at the new server"));
+        let help = help.unwrap_or_default();
+        found.note(format!(
+            "the old server cannot follow the new one if it needs all data for that: {why}{help}"
+        ));
     }
     Ok(())
 }
@@ -252,91 +324,17 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether both servers let this tool, and each other, do what is to be done: commands may have
-/// other names, or none, and users may lack rights.
-fn commands(from: &mut Server, to: &mut Server, options: &Options, found: &mut Findings) {
-    let mut old = vec![
-        &["CLIENT", "PAUSE", "1", "WRITE"][..],
-        &["CLIENT", "UNPAUSE"],
-        &["UNLINK", PROBE_KEY],
-        &["REPLCONF", "capa", "psync2"],
-        &["PSYNC", "?", "-1"],
-        &["SCAN", "0"],
-        &["FUNCTION", "LIST", "WITHCODE"],
-    ];
-    let mut new = vec![
-        &["REPLICAOF", "NO", "ONE"][..],
-        &["CONFIG", "GET", "masterauth"],
-        &["CONFIG", "SET", "masterauth", ""],
-        &["CLIENT", "PAUSE", "1", "WRITE"],
-        &["CLIENT", "UNPAUSE"],
-        &["UNLINK", PROBE_KEY],
-        &["FUNCTION", "LIST", "WITHCODE"],
-    ];
-    if options.after == After::Replica {
-        old.extend([
-            &["REPLICAOF", "NO", "ONE"][..],
-            &["CONFIG", "GET", "replica-read-only"],
-            &["CONFIG", "SET", "replica-read-only", "yes"],
-        ]);
-        new.extend([&["REPLCONF", "capa", "psync2"][..], &["PSYNC", "?", "-1"]]);
-    }
-    for (part, server, needed) in [("old", from, old), ("new", to, new)] {
-        if !server.tells_rights() {
-            found.note(format!(
-                "the {part} server does not tell what this user may do (ACL DRYRUN): a right that \
-                 is missing shows when it is needed"
-            ));
-        }
-        // Who sees no clients sees no Sentinel, and no other move either.
-        if let Err(reason) = server.call(&["CLIENT", "LIST"]) {
-            found.stop(format!("{reason}: Sentinels and other moves would not be seen"));
-        }
-        for words in needed {
-            if let Some(reason) = server.refuses(words) {
-                let name = name_of_command(words);
-                found.stop(format!("the {part} server does not allow {name}: {reason}"));
-            }
-        }
-    }
-}
-
-/// The name of a command, with that of its part where users may have a right to parts alone.
-fn name_of_command(words: &[&str]) -> String {
-    let has_parts = ["CLIENT", "CONFIG", "FUNCTION"].contains(&words[0]);
-    words[..if has_parts { 2 } else { 1 }].join(" ")
-}
-
 /// Sentinels see the old server lead no more, and choose another of its replicas.
 fn sentinels(from: &mut Server, to: &mut Server, found: &mut Findings) {
     for (part, server) in [("old", from), ("new", to)] {
-        if let Some(address) = server.sentinels().first() {
+        // Who sees no clients is told so.
+        if let Some(address) = server.sentinels().unwrap_or_default().first() {
             found.stop(format!(
                 "a Sentinel watches the {part} server, from {address}, and would undo the move: \
                  SENTINEL REMOVE first, at each of them"
             ));
         }
     }
-}
-
-/// Why the new server cannot load what the old one writes, as far as their versions tell. Redis 7.4
-/// has the first version of RDB files that Valkey does not know, and numbers them on from there;
-/// Valkey refuses those numbers unless it is told otherwise.
-fn unreadable(from: &mut Server, to: &mut Server) -> Result<Option<String>, String> {
-    let (old, new) = (from.info("server")?, to.info("server")?);
-    let is_redis = !["dunlin_version", "valkey_version"].iter().any(|own| old.contains_key(*own));
-    let version = old.get("redis_version").map(String::as_str).unwrap_or_default();
-    let mut numbers = version.split('.').map(|text| text.parse().unwrap_or(0));
-    let numbers: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let is_newer = is_redis && numbers >= (7, 4);
-    let Some(valkey) = new.get("valkey_version").filter(|_| is_newer) else { return Ok(None) };
-    if to.setting("rdb-version-check") == "relaxed" {
-        return Ok(None);
-    }
-    Ok(Some(format!(
-        "Valkey {valkey} does not load the data of Redis {version}, whose version of RDB files it \
-         refuses: move to Dunlin, and from there to Valkey"
-    )))
 }
 
 /// The data: types, databases, memory, functions.
@@ -490,7 +488,7 @@ mod tests {
         let found = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let options = Options::parse(&words).expect("it is right");
-            let mut found = Findings(Vec::new());
+            let mut found = Findings::default();
             addresses(&options, &mut found);
             found.0.into_iter().map(|own| own.prevents).collect::<Vec<_>>()
         };

@@ -6,16 +6,16 @@
 //! more that are drawn at random, the numbers of keys, and the libraries of functions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lab::targets::Interrupt;
 use resp::client::Value;
 
 use crate::check::lost_times;
-use crate::options::Compared;
+use crate::copy::{copies, wait_for_copy};
+use crate::options::{Compared, Options};
 use crate::print::say;
-use crate::server::{Server, is_up, number};
+use crate::server::Server;
 use crate::values::{Difference, Pair, Parted};
 
 /// Keys that are looked at together.
@@ -30,14 +30,15 @@ const MOST_SUSPECTS: usize = 20_000;
 const NAMED: usize = 3;
 /// The longest part of a key in a message, in bytes.
 const SHOWN: usize = 60;
-/// The pause between two looks at a link that is down.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// How often progress is shown.
 const SHOWN_EACH: Duration = Duration::from_secs(1);
 
 /// Keys that were different at the last look, by their databases.
 #[derive(Default)]
 struct Suspects(BTreeMap<(usize, Vec<u8>), Difference>);
+
+/// Waits until the new server follows: it may have old data while it does not, or show none.
+type Follows<'f> = &'f dyn Fn(&mut Pair<'_>) -> Result<(), String>;
 
 /// What was compared before writes are held.
 pub(crate) struct Comparison {
@@ -47,17 +48,12 @@ pub(crate) struct Comparison {
     copies: i64,
 }
 
-/// How often the old server has given somebody all its data.
-pub(crate) fn copies(from: &mut Server) -> Result<i64, String> {
-    Ok(number(&from.info("stats")?, "sync_full"))
-}
-
 impl Comparison {
     /// Looks at what was asked for, while clients go on.
     pub(crate) fn before(
         from: &mut Server,
         to: &mut Server,
-        compared: Compared,
+        options: &Options,
         interrupt: &Interrupt,
     ) -> Result<Comparison, String> {
         let copies = copies(from)?;
@@ -67,11 +63,13 @@ impl Comparison {
         };
         let mut pair = Pair::new(from, to, &not_interrupted)?;
         let mut suspects = Suspects::default();
-        if compared == Compared::All {
-            suspects.walk(&mut pair)?;
+        let follows =
+            |pair: &mut Pair<'_>| wait_for_copy(pair.from, pair.to, options, interrupt).map(drop);
+        if options.compared == Compared::All {
+            suspects.walk(&mut pair, &follows)?;
         }
         // What goes wrong from here on is looked for in some keys.
-        suspects.draw(&mut pair, compared)?;
+        suspects.draw(&mut pair, options.compared, &follows)?;
         Ok(Comparison { suspects, copies })
     }
 
@@ -154,7 +152,7 @@ impl Suspects {
     }
 
     /// Looks at all keys of the old server.
-    fn walk(&mut self, pair: &mut Pair<'_>) -> Result<(), String> {
+    fn walk(&mut self, pair: &mut Pair<'_>, follows: Follows<'_>) -> Result<(), String> {
         let sizes = pair.from.sizes()?;
         let total: u64 = sizes.values().sum();
         let (mut seen, mut shown) = (0_u64, Instant::now());
@@ -169,7 +167,7 @@ impl Suspects {
                 }
                 seen += keys.len() as u64;
                 if self.0.len() > MOST_SUSPECTS {
-                    self.settle(pair)?;
+                    self.settle(pair, follows)?;
                 }
                 if shown.elapsed() >= SHOWN_EACH {
                     shown = Instant::now();
@@ -182,19 +180,19 @@ impl Suspects {
                 }
             }
         }
-        self.settle(pair)?;
+        self.settle(pair, follows)?;
         let differ = self.0.len();
         say(&format!("compared {seen} keys; {differ} to look at while writes are held"));
         Ok(())
     }
 
     /// Keys that clients write are different at some looks, and not at others.
-    fn settle(&mut self, pair: &mut Pair<'_>) -> Result<(), String> {
+    fn settle(&mut self, pair: &mut Pair<'_>, follows: Follows<'_>) -> Result<(), String> {
         for _ in 0..ROUNDS {
             if self.0.is_empty() {
                 break;
             }
-            wait_for_link(pair)?;
+            follows(pair)?;
             *self = self.look_again(pair)?;
         }
         match self.0.len() > MOST_SUSPECTS / 2 {
@@ -205,11 +203,23 @@ impl Suspects {
 
     /// Adds keys of each database, at random. Large values would take too long while writes are
     /// held: they are looked at now, if they were not yet.
-    fn draw(&mut self, pair: &mut Pair<'_>, compared: Compared) -> Result<(), String> {
+    fn draw(
+        &mut self,
+        pair: &mut Pair<'_>,
+        compared: Compared,
+        follows: Follows<'_>,
+    ) -> Result<(), String> {
         let mut of_large = Suspects::default();
         for database in pair.from.sizes()?.into_keys() {
             pair.select(database)?;
             let replies = pair.from.call_all(&vec![vec![b"RANDOMKEY".to_vec()]; SAMPLE])?;
+            // Who gets no key would compare none.
+            for reply in &replies {
+                if let Value::Error(text) = reply {
+                    let text = String::from_utf8_lossy(text);
+                    return Err(format!("the old server answers to RANDOMKEY: {text}"));
+                }
+            }
             let keys: BTreeSet<Vec<u8>> =
                 replies.iter().filter_map(|key| key.as_bytes().map(<[u8]>::to_vec)).collect();
             let Parted { small, large } = pair.by_size(keys.into_iter().collect())?;
@@ -220,7 +230,7 @@ impl Suspects {
                 of_large.check(pair, database, &large)?;
             }
         }
-        of_large.settle(pair)?;
+        of_large.settle(pair, follows)?;
         self.0.extend(of_large.0);
         Ok(())
     }
@@ -237,15 +247,6 @@ impl Suspects {
             if all > NAMED { format!(", and {} more keys", all - NAMED) } else { String::new() };
         format!("{}{more}", named.join(", "))
     }
-}
-
-/// Waits until the new server follows: it may have old data while it does not, or show none.
-fn wait_for_link(pair: &mut Pair<'_>) -> Result<(), String> {
-    while !is_up(&pair.to.info("replication")?) {
-        (pair.go_on)()?;
-        sleep(BETWEEN_LOOKS);
-    }
-    Ok(())
 }
 
 /// Keys of the selected database, and where to go on.

@@ -5,20 +5,38 @@
 //! | `options` | what does the user want? |
 //! | `print` | how does it tell the user something? |
 //! | `server` | how does it talk to a server? |
+//! | `findings` | what has a look found? |
 //! | `check` | what will not move, or not work afterwards? |
+//! | `rights` | may it, and may each server, do what is to be done? |
+//! | `versions` | does a server load what another one writes? |
+//! | `copy` | is the new server up to date? |
 //! | `compare` | do both servers have the same data? |
 //! | `values` | does a key have the same value at both? |
-//! | `steps` | how does it move the data, and how does it put everything back? |
+//! | `steps` | how does it move the data? |
+//! | `failure` | how far had it come when it failed? |
+//! | `undo` | how does it put everything back after a failure? |
+//! | `last_steps` | what becomes of the old server after the promotion? |
 //! | `resume` | what is missing of a move that has ended after the promotion? |
+//!
+//! What a look has shown may be otherwise when somebody has thought about it. So the tool looks
+//! anew after each question, and before a step that nobody can take back it first holds the writes
+//! that could change what it sees, then looks, and then acts.
 
 mod check;
 mod compare;
+mod copy;
+mod failure;
+mod findings;
+mod last_steps;
 mod options;
 mod print;
 mod resume;
+mod rights;
 mod server;
 mod steps;
+mod undo;
 mod values;
+mod versions;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, Write};
@@ -26,20 +44,22 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use check::Finding;
+use failure::Failure;
+use findings::Finding;
 use lab::targets::Interrupt;
 use options::{Options, USAGE};
 use print::{say, wait_until_printed};
-use server::{NAME, Server};
-use steps::Failure;
+use resume::Missing;
+use server::{NAME, Server, Writes};
 
-/// The exit code after a failure: the old server leads on.
+/// The exit code after a failure: the new server does not lead.
 const FAILED: u8 = 1;
 /// The exit code after a wrong option.
 const MISTAKE: u8 = 2;
 /// The exit code when something stands in the way.
 const PREVENTED: u8 = 3;
-/// The exit code when the new server leads, and a last step is missing.
+/// The exit code when a last step is missing: the new server leads, or may lead, or the old one
+/// holds its writes.
 const UNFINISHED: u8 = 4;
 
 /// How often others of this tool are looked for again, and the pause in between.
@@ -75,70 +95,132 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plan {
+    /// Nothing, since something stands in the way.
+    Nothing,
+    /// What an earlier move has left out.
+    Finish(Missing),
+    Move,
+}
+
 fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
     let mut from = Server::open("the old server", &options.from)?;
     let mut to = Server::open("the new server", &options.to)?;
     say(&format!("from {}, {}", from.name(), from.product()?));
     say(&format!("to   {}, {}", to.name(), to.product()?));
-    if let Some(other) = other_at_work(&mut from, &mut to, options) {
-        say(&format!("STOP another 'dunlin move' is at work at these servers, from {other}"));
-        say("Nothing was changed. If it is none any more, CLIENT KILL ADDR ends its connection.");
-        return Ok(ExitCode::from(PREVENTED));
-    }
-    if let Some(missing) = resume::missing(&mut from, &mut to, options)? {
-        say("the data has moved already: a move has ended after the promotion");
-        if options.check_only {
-            say("Nothing was changed. Without --check the steps are taken that are missing.");
-            return Ok(ExitCode::SUCCESS);
+    // A name that no other process has, on whichever machine.
+    let name = format!("{NAME}:{:016x}", RandomState::new().hash_one(std::process::id()));
+    let name = (!options.check_only).then_some(&*name);
+    let (plan, findings) = look(&mut from, &mut to, options, name)?;
+    tell(&findings);
+    let question = match plan {
+        Plan::Nothing => {
+            say("Nothing was changed. What says STOP has to be settled first.");
+            return Ok(ExitCode::from(PREVENTED));
         }
-        let turns = missing == resume::Missing::Turn;
-        if turns && !options.yes && !agrees("The old server becomes a replica of the new one now.")
-        {
+        Plan::Finish(missing) => {
+            say("the data has moved already: a move has ended after the promotion");
+            let turns = missing == Missing::Turn;
+            turns.then_some("The old server becomes a replica of the new one now.")
+        }
+        Plan::Move => Some("The new server becomes a replica now, and loses the data that it has."),
+    };
+    if options.check_only {
+        say(match plan {
+            Plan::Finish(_) => {
+                "Nothing was changed. Without --check the steps are taken that are missing."
+            }
+            _ => "Nothing was changed. Nothing stands in the way.",
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(question) = question.filter(|_| !options.yes) {
+        if !agrees(question) {
             say("Nothing was changed.");
             return Ok(ExitCode::from(FAILED));
         }
-        // An interrupt would leave a step out again.
-        let _catches = interrupts()?;
-        steps::finish(&mut from, &mut to, options, missing).map_err(Failure::Unfinished)?;
-        return Ok(ExitCode::SUCCESS);
+        // Whoever answers may have thought for an hour.
+        from.renew()?;
+        to.renew()?;
+        let (plan_now, findings) = look(&mut from, &mut to, options, name)?;
+        if plan_now != plan {
+            tell(&findings);
+            say("Nothing was changed. The servers are not as they were before the question.");
+            return Ok(ExitCode::from(PREVENTED));
+        }
     }
-    let findings = check::all(&mut from, &mut to, options)?;
-    for Finding { prevents, text } in &findings {
-        say(&format!("{} {text}", if *prevents { "STOP" } else { "note" }));
+    // An interrupt would leave a step out.
+    let interrupt = interrupts()?;
+    match plan {
+        Plan::Finish(missing) => {
+            last_steps::finish(&mut from, &mut to, options, missing).map_err(Failure::Unfinished)?
+        }
+        _ => steps::move_all(&mut from, &mut to, options, &interrupt)?,
     }
-    if findings.iter().any(|finding| finding.prevents) {
-        say("Nothing was changed. What says STOP has to be settled first.");
-        return Ok(ExitCode::from(PREVENTED));
-    }
-    if options.check_only {
-        say("Nothing was changed. Nothing stands in the way.");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let loses = "The new server becomes a replica now, and loses the data that it has.";
-    if !options.yes && !agrees(loses) {
-        say("Nothing was changed.");
-        return Ok(ExitCode::from(FAILED));
-    }
-    steps::move_all(&mut from, &mut to, options, &interrupts()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The address of another of this tool that is moving data from or to one of these servers.
-fn other_at_work(from: &mut Server, to: &mut Server, options: &Options) -> Option<String> {
-    // A name that no other process has, on whichever machine.
-    let name = format!("{NAME}:{:016x}", RandomState::new().hash_one(std::process::id()));
-    let own = (!options.check_only).then_some(name.as_str());
-    let mut look = || [&mut *from, &mut *to].map(|server| server.others(own));
-    let mut others = look();
+/// What is to be done as the servers are now, and what the user should know of that.
+fn look(
+    from: &mut Server,
+    to: &mut Server,
+    options: &Options,
+    name: Option<&str>,
+) -> Result<(Plan, Vec<Finding>), String> {
+    if let Some(problem) = other_at_work(from, to, name) {
+        return Ok((Plan::Nothing, vec![Finding::stop(problem)]));
+    }
+    if let Some(missing) = resume::missing(from, to, options)? {
+        if matches!(to.writes()?, Writes::Waiting) {
+            let problem = "the data has moved to the new server, and that one holds writes, as a \
+                           move from it to another one leaves them, or somebody else: CLIENT \
+                           UNPAUSE there, if no other one leads";
+            return Ok((Plan::Nothing, vec![Finding::stop(problem)]));
+        }
+        return Ok((Plan::Finish(missing), Vec::new()));
+    }
+    let findings = check::all(from, to, options)?;
+    let is_prevented = findings.iter().any(|finding| finding.prevents);
+    Ok((if is_prevented { Plan::Nothing } else { Plan::Move }, findings))
+}
+
+fn tell(findings: &[Finding]) {
+    for Finding { prevents, text } in findings {
+        say(&format!("{} {text}", if *prevents { "STOP" } else { "note" }));
+    }
+}
+
+/// Why others of this tool are in the way: one is moving data from or to one of these servers, or
+/// nobody knows that. They see this one by its name, if it has one, from now on.
+fn other_at_work(from: &mut Server, to: &mut Server, name: Option<&str>) -> Option<String> {
+    let mut look = || -> Result<Option<String>, String> {
+        if let Some(name) = name {
+            from.take_name(name)?;
+            to.take_name(name)?;
+        }
+        Ok(from.others()?.into_iter().chain(to.others()?).next())
+    };
+    let mut other = look();
     for _ in 0..LOOKS_FOR_OTHERS {
-        if others.iter().all(Vec::is_empty) {
+        if !matches!(other, Ok(Some(_))) {
             break;
         }
         // One that has just ended may be seen for a while.
         sleep(BETWEEN_LOOKS);
-        others = look();
+        other = look();
     }
-    others.into_iter().flatten().next()
+    match other {
+        Ok(other) => other.map(|address| {
+            format!(
+                "another 'dunlin move' is at work at these servers, from {address}: if it is none \
+                 any more, CLIENT KILL ADDR ends its connection"
+            )
+        }),
+        // The check says so of one that only looks, and is in nobody's way.
+        Err(problem) => name.map(|_| format!("{problem}: other moves would not be seen")),
+    }
 }
 
 /// From now on an interrupt ends the tool when it has put everything back.

@@ -22,12 +22,14 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --yes               does not ask
   --replace NAME      the new server may have data, which is lost: those of this name, as the check
                       says it. They have another one after a promotion or a restart
+  --unpause           no other server leads in place of an old one whose writes are held: they go on
   --after replica     makes the old server a replica of the new one, which is the way back (default)
   --after paused      leaves its writes paused, for an hour
   --compare all       compares all data before the promotion, while clients go on (default)
   --compare sample    compares the numbers of keys, and 200 keys of each database
   --pause SECONDS     how long writes may be held at most; 10 if not given
-  --begin SECONDS     how long the new server may take to begin to follow; 60 if not given
+  --begin SECONDS     how long the new server may take to begin to follow, or to follow again; 60 if
+                      not given
   --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
   --to-address HOST:PORT     where the old server finds the new one, if not as in the URL
   --cacert FILE       the authorities that are believed where a URL is rediss://; --cert FILE and
@@ -36,8 +38,9 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
                       server
 
 The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, after
-which the old server leads on, 2 if an option is wrong, 3 if something stands in the way, and 4 if the new server
-leads, or may lead, and a last step is missing: the same command, given again, takes it.
+which the new server does not lead, 2 if an option is wrong, 3 if something stands in the way, and 4
+if a last step is missing: the new server leads, or may lead, or the old one holds its writes. The
+same command, given again, takes the step.
 ";
 
 /// What becomes of the old server.
@@ -65,6 +68,8 @@ pub(crate) struct Options {
     pub(crate) yes: bool,
     /// The name of the data at the new server that may be lost.
     pub(crate) replace: Option<String>,
+    /// No other server leads in place of an old one that holds its writes.
+    pub(crate) unpause: bool,
     pub(crate) after: After,
     pub(crate) compared: Compared,
     pub(crate) pause: Duration,
@@ -77,6 +82,7 @@ impl Options {
         let (mut from, mut to) = (None, Address::default());
         let (mut seen_from, mut seen_to) = (None, None);
         let (mut check_only, mut yes, mut replace) = (false, false, None);
+        let mut unpause = false;
         let mut compared = Compared::All;
         let (mut after, mut pause) = (After::Replica, Duration::from_secs(10));
         let mut begin = Duration::from_secs(60);
@@ -89,6 +95,7 @@ impl Options {
             match word.as_str() {
                 "--check" => check_only = true,
                 "--yes" => yes = true,
+                "--unpause" => unpause = true,
                 "--replace" => replace = Some(name_of_data(words.next())?),
                 option if encryption.take_option(option, &mut value)? => {}
                 _ => {
@@ -140,6 +147,7 @@ impl Options {
             check_only,
             yes,
             replace,
+            unpause,
             after,
             compared,
             pause,
@@ -216,6 +224,7 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        assert!(parse("--from redis://h --unpause").expect("it is right").unpause);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the user is told. A thread of its own prints it: a terminal that stands still, or a pipe
+//! What the user is said. A thread of its own prints it: a terminal that stands still, or a pipe
 //! that nobody empties, must not keep a server's clients waiting between two steps.
 
 use std::io::{self, Write};
@@ -6,20 +6,20 @@ use std::sync::LazyLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-enum Told {
+enum Said {
     Line(String),
     /// Dropped when everything before it is printed.
     All(Sender<()>),
 }
 
-static PRINTER: LazyLock<Sender<Told>> = LazyLock::new(|| {
+static PRINTER: LazyLock<Sender<Said>> = LazyLock::new(|| {
     let (printer, all) = channel();
     thread::spawn(move || {
-        for told in all {
-            match told {
+        for said in all {
+            match said {
                 // Nobody may be listening. What is to be done is done all the same.
-                Told::Line(line) => drop(writeln!(io::stdout(), "{line}")),
-                Told::All(printed) => drop(printed),
+                Said::Line(line) => drop(writeln!(io::stdout(), "{line}")),
+                Said::All(printed) => drop(printed),
             }
         }
     });
@@ -29,13 +29,13 @@ static PRINTER: LazyLock<Sender<Told>> = LazyLock::new(|| {
 /// Tells the user something, sooner or later.
 pub(crate) fn say(line: &str) {
     // The thread never ends.
-    let _ = PRINTER.send(Told::Line(line.to_owned()));
+    let _ = PRINTER.send(Said::Line(line.to_owned()));
 }
 
 /// Waits until everything is printed that was said.
 pub(crate) fn wait_until_printed() {
     let (printed, waits) = channel();
-    let _ = PRINTER.send(Told::All(printed));
+    let _ = PRINTER.send(Said::All(printed));
     // It fails when the other end is dropped, which is meant.
     let _ = waits.recv();
 }

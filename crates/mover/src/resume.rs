@@ -16,39 +16,45 @@ pub(crate) enum Missing {
 }
 
 /// What is missing of a move between these servers; nothing if there was none that has come so far.
-///
-/// The new server was promoted out of the stream of the old one, which has written nothing since
-/// and holds its writes. So the new one has everything that the old one has acknowledged.
 pub(crate) fn missing(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
 ) -> Result<Option<Missing>, String> {
     let (old, new) = (from.info("replication")?, to.info("replication")?);
-    let leads = |info: &Info| info.get("role").is_some_and(|role| role == "master");
-    if !leads(&new) {
-        return Ok(None);
-    }
     // A replica refuses writes whether it holds them or not, so nobody can see that.
-    if check::follows(&old, &options.seen_to) {
-        if is_up(&old) && !check::are_of_one_stream(&old, &new) {
-            // The same address is another server for it.
-            return Ok(None);
-        }
-        return Ok(Some(Missing::Unpause));
+    if leads(&new) && check::follows(&old, &options.seen_to) {
+        // The same address may be another server for it.
+        let is_of_another = is_up(&old) && !check::are_of_one_stream(&old, &new);
+        return Ok((!is_of_another).then_some(Missing::Unpause));
     }
-    if !leads(&old) || !check::is_promoted_from(&new, &old) {
+    if !has_left(&new, &old) {
         return Ok(None);
     }
-    // Where nobody knows, the check stops.
-    if !matches!(from.writes()?, Writes::Waiting) {
-        return Ok(None);
+    // Where nobody knows, the check stops. While writes are held, nothing changes what comes next.
+    let is_held = matches!(from.writes()?, Writes::Waiting);
+    Ok((is_held && has_all(from, to)?).then_some(Missing::Turn))
+}
+
+/// Whether the new server was promoted out of the stream of the old one, which has written nothing
+/// since. So it has everything that the old one has acknowledged. To be asked while the old one
+/// holds its writes, since nothing that changes data comes after this look then.
+pub(crate) fn has_all(from: &mut Server, to: &mut Server) -> Result<bool, String> {
+    let (old, new) = (from.info("replication")?, to.info("replication")?);
+    if !has_left(&new, &old) {
+        return Ok(false);
     }
-    // While writes are held, nothing that changes data comes after this look.
-    let old = from.info("replication")?;
     let first_of_its_own = number(&new, "second_repl_offset");
     let lacking = number(&old, "master_repl_offset") + 1 - first_of_its_own;
     let name = old.get("master_replid").map(String::as_str).unwrap_or_default();
-    let has_all = lacking == 0 || from.is_idle(name, first_of_its_own, lacking)?;
-    Ok((has_all && leads(&old)).then_some(Missing::Turn))
+    Ok(lacking == 0 || from.is_idle(name, first_of_its_own, lacking)?)
+}
+
+/// Whether a server leads that has left the stream of another one, which leads too.
+fn has_left(new: &Info, old: &Info) -> bool {
+    leads(new) && leads(old) && check::is_promoted_from(new, old)
+}
+
+fn leads(info: &Info) -> bool {
+    info.get("role").is_some_and(|role| role == "master")
 }

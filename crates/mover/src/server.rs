@@ -1,4 +1,8 @@
 //! A server, as this tool talks to it: few commands, each of which waits for its reply.
+//!
+//! A command whose reply is missing may still be under way, and arrive after others that are given
+//! over a new connection. So a connection that has failed is never used again, and ended at the
+//! server before a new one takes its place.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,6 +15,10 @@ use resp::client::{Value, encode_command};
 /// What a replica goes by when it connects to its primary, and when clients write to it.
 pub(crate) const REPLICA_SETTINGS: [&str; 4] =
     ["masterauth", "masteruser", "tls-replication", "replica-read-only"];
+/// What `--after paused` leaves, and what a promotion needs so that no write gets in between. It is
+/// long because a write would be lost that the old server takes after the promotion. If nobody ends
+/// it, since this tool was killed there, the next one does ([`crate::resume`]).
+pub(crate) const LONG_PAUSE: Duration = Duration::from_secs(3600);
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a write may take where writes are not held.
@@ -28,7 +36,20 @@ pub(crate) struct Server {
     /// What it is to the user.
     part: &'static str,
     pub(crate) address: Address,
-    connection: Connection,
+    /// None after a failure: the next reply could be one that comes late.
+    connection: Option<Connection>,
+    /// What CLIENT KILL ends the connection by.
+    identity: Option<Identity>,
+    /// By which others of this tool see it.
+    name: Option<String>,
+    /// Whether its writes may be paused, and by this tool.
+    has_paused: bool,
+}
+
+/// A connection, as the server calls it. Numbers begin anew when a server does.
+struct Identity {
+    id: String,
+    address: String,
 }
 
 /// What becomes of a write.
@@ -48,7 +69,9 @@ pub(crate) type Info = BTreeMap<String, String>;
 
 impl Server {
     pub(crate) fn open(part: &'static str, address: &Address) -> Result<Server, String> {
-        Server::open_for(part, address, PATIENCE)
+        let mut server = Server::open_for(part, address, PATIENCE)?;
+        server.identity = server.identify()?;
+        Ok(server)
     }
 
     /// Opens a connection on which no command may take longer than that.
@@ -66,7 +89,14 @@ impl Server {
             encryption: encryption.clone(),
         };
         let connection = endpoint.connect(patience).map_err(|error| failed(error.to_string()))?;
-        let mut server = Server { part, address: address.clone(), connection };
+        let mut server = Server {
+            part,
+            address: address.clone(),
+            connection: Some(connection),
+            identity: None,
+            name: None,
+            has_paused: false,
+        };
         if let Some(password) = password {
             match user {
                 Some(user) => server.call(&["AUTH", user, password])?,
@@ -77,9 +107,27 @@ impl Server {
         Ok(server)
     }
 
-    /// Connects anew.
-    pub(crate) fn again(&self) -> Result<Server, String> {
-        Server::open(self.part, &self.address)
+    /// Who this connection is to the server; nothing where that is not told, which the check says.
+    fn identify(&mut self) -> Result<Option<Identity>, String> {
+        let reply = self.talk(|connection| connection.call(&["CLIENT", "INFO"]))?;
+        let line = text(&reply);
+        let field = |name| field(&line, name).map(str::to_owned);
+        let (id, address) = (field("id="), field("addr="));
+        Ok(id.zip(address).map(|(id, address)| Identity { id, address }))
+    }
+
+    /// Takes a new connection, and ends the one so far: what is under way on it never arrives.
+    pub(crate) fn renew(&mut self) -> Result<(), String> {
+        let mut other = Server::open(self.part, &self.address)?;
+        if let Some(Identity { id, address }) = &self.identity {
+            other.call(&["CLIENT", "KILL", "ID", id, "ADDR", address])?;
+        }
+        if let Some(name) = &self.name {
+            other.take_name(name)?;
+        }
+        other.has_paused = self.has_paused;
+        *self = other;
+        Ok(())
     }
 
     pub(crate) fn name(&self) -> String {
@@ -89,14 +137,28 @@ impl Server {
 
     /// Runs a command. An error of the server is one of this call, too.
     pub(crate) fn call(&mut self, words: &[&str]) -> Result<Value, String> {
-        match self.connection.call(words) {
-            Ok(Value::Error(text)) => {
+        match self.talk(|connection| connection.call(words))? {
+            Value::Error(text) => {
                 let text = String::from_utf8_lossy(&text);
                 Err(format!("{} answers to {}: {text}", self.part, words[0]))
             }
-            Ok(value) => Ok(value),
-            Err(error) => Err(format!("{}, {}: {error}", self.part, self.name())),
+            value => Ok(value),
         }
+    }
+
+    /// Uses the connection, for the last time if that fails.
+    fn talk<R>(
+        &mut self,
+        over: impl FnOnce(&mut Connection) -> std::io::Result<R>,
+    ) -> Result<R, String> {
+        let problem = match self.connection.as_mut().map(over) {
+            Some(Ok(result)) => return Ok(result),
+            Some(Err(error)) if is_timeout(&error) => "it does not answer".to_owned(),
+            Some(Err(error)) => error.to_string(),
+            None => "the connection is lost".to_owned(),
+        };
+        self.connection = None;
+        Err(format!("{}, {}: {problem}", self.part, self.name()))
     }
 
     /// Runs commands together, and returns their replies, errors too.
@@ -106,13 +168,31 @@ impl Server {
     }
 
     fn send_all(&mut self, commands: &[Command]) -> Result<(), String> {
-        let sent = self.connection.send(commands.iter().map(Vec::as_slice));
-        sent.map_err(|error| format!("{}: {error}", self.part))
+        self.talk(|connection| connection.send(commands.iter().map(Vec::as_slice)))
     }
 
     fn receive_all(&mut self, count: usize) -> Result<Vec<Value>, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.part);
-        (0..count).map(|_| self.connection.receive().map_err(failed)).collect()
+        self.talk(|connection| (0..count).map(|_| connection.receive()).collect())
+    }
+
+    /// Lets clients that write wait, for so long, or longer if they are to do so anyway.
+    pub(crate) fn pause_writes(&mut self, length: Duration) -> Result<(), String> {
+        // It may be so although the reply is lost.
+        self.has_paused = true;
+        self.call(&["CLIENT", "PAUSE", &length.as_millis().to_string(), "WRITE"]).map(drop)
+    }
+
+    /// Lets them go on.
+    pub(crate) fn let_write(&mut self) -> Result<(), String> {
+        self.has_paused = true;
+        self.call(&["CLIENT", "UNPAUSE"])?;
+        self.has_paused = false;
+        Ok(())
+    }
+
+    /// Whether its writes may be paused, and by this tool.
+    pub(crate) fn has_paused(&self) -> bool {
+        self.has_paused
     }
 
     /// Whether clients that write have to wait. Asked by a write that changes nothing.
@@ -120,7 +200,8 @@ impl Server {
         // A server that is slow answers the second time, or not to PING either.
         for _ in 0..2 {
             let mut probe = Server::open_for(self.part, &self.address, PROBE_PATIENCE)?;
-            match probe.connection.call(&["UNLINK", PROBE_KEY]) {
+            let Some(connection) = &mut probe.connection else { continue };
+            match connection.call(&["UNLINK", PROBE_KEY]) {
                 Ok(Value::Integer(_)) => return Ok(Writes::Taken),
                 // Servers refuse a write for other reasons before they would hold it.
                 Ok(refused) => return Ok(Writes::Unknown(in_words(&refused))),
@@ -146,15 +227,16 @@ impl Server {
         if !is_kept || !(0..=MOST_IDLE_BYTES).contains(&length) {
             return Ok(false);
         }
-        let mut link = self.again()?;
-        let reply = link.connection.call(&["PSYNC", history, &from.to_string()]);
+        let mut link = Server::open_for(self.part, &self.address, PATIENCE)?;
+        let reply = link.call(&["PSYNC", history, &from.to_string()]);
         let goes_on = |text: &[u8]| text.starts_with(b"CONTINUE");
         if !matches!(reply, Ok(Value::Simple(text)) if goes_on(&text)) {
             return Ok(false);
         }
         let mut left = length;
         while left > 0 {
-            let Ok(Value::Array(words)) = link.connection.receive() else { return Ok(false) };
+            let received = link.talk(Connection::receive);
+            let Ok(Value::Array(words)) = received else { return Ok(false) };
             let words: Vec<&[u8]> = words.iter().filter_map(Value::as_bytes).collect();
             let asks = |name: &&[u8]| {
                 name.eq_ignore_ascii_case(b"PING") || name.eq_ignore_ascii_case(b"REPLCONF")
@@ -169,35 +251,29 @@ impl Server {
         Ok(left == 0)
     }
 
-    /// The addresses of others of this tool that are moving data from or to this server. They see
-    /// this one by its name from now on, if it has one.
-    pub(crate) fn others(&mut self, own: Option<&str>) -> Vec<String> {
-        // Who may not ask this does not learn of others.
-        if let Some(own) = own {
-            let _ = self.call(&["CLIENT", "SETNAME", own]);
-        }
-        self.clients(|name| name.starts_with(NAME) && Some(name) != own)
+    /// Others of this tool see it by this name from now on.
+    pub(crate) fn take_name(&mut self, name: &str) -> Result<(), String> {
+        self.call(&["CLIENT", "SETNAME", name])?;
+        self.name = Some(name.to_owned());
+        Ok(())
+    }
+
+    /// The addresses of others of this tool that are moving data from or to this server.
+    pub(crate) fn others(&mut self) -> Result<Vec<String>, String> {
+        let own = self.name.clone();
+        self.clients(|name| name.starts_with(NAME) && Some(name) != own.as_deref())
     }
 
     /// The addresses of Sentinels that watch this server.
-    pub(crate) fn sentinels(&mut self) -> Vec<String> {
+    pub(crate) fn sentinels(&mut self) -> Result<Vec<String>, String> {
         self.clients(|name| name.starts_with("sentinel-") && name.ends_with("-cmd"))
     }
 
-    /// The addresses of other clients with such names; none where they are not shown.
-    fn clients(&mut self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
-        let (Ok(own), Ok(list)) = (self.call(&["CLIENT", "ID"]), self.call(&["CLIENT", "LIST"]))
-        else {
-            return Vec::new();
-        };
-        let (own, list) = (text(&own), text(&list));
-        let address = |line: &str| {
-            let field = |prefix| line.split(' ').find_map(|field| field.strip_prefix(prefix));
-            let is_other =
-                field("name=").is_some_and(&is_meant) && field("id=") != Some(own.as_str());
-            field("addr=").filter(|_| is_other).map(str::to_owned)
-        };
-        list.lines().filter_map(address).collect()
+    /// The addresses of clients with such names.
+    fn clients(&mut self, is_meant: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
+        let list = text(&self.call(&["CLIENT", "LIST"])?);
+        let meant = list.lines().filter(|line| field(line, "name=").is_some_and(&is_meant));
+        Ok(meant.filter_map(|line| field(line, "addr=").map(str::to_owned)).collect())
     }
 
     /// Whether it says what this tool's user may do.
@@ -269,9 +345,16 @@ impl Server {
     /// credentials.
     pub(crate) fn follow(
         &mut self,
-        (host, port): &(String, u16),
+        place: &(String, u16),
         address: &Address,
     ) -> Result<(), String> {
+        self.prepare_to_follow(address)?;
+        self.replicate(place)
+    }
+
+    /// Gives it the settings of a replica, which refuses writes, of a server that needs these
+    /// credentials.
+    pub(crate) fn prepare_to_follow(&mut self, address: &Address) -> Result<(), String> {
         // The link is encrypted if this tool's own connections to that server are. A password that
         // is of another time is in the way as much as one that is missing.
         let encrypted = if address.encryption.is_some() { "yes" } else { "no" };
@@ -292,6 +375,11 @@ impl Server {
                 self.call(&["CONFIG", "SET", name, wanted])?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes it a replica of the server at this place.
+    pub(crate) fn replicate(&mut self, (host, port): &(String, u16)) -> Result<(), String> {
         self.call(&["REPLICAOF", host, &port.to_string()]).map(drop)
     }
 
@@ -339,9 +427,19 @@ pub(crate) fn call_both(
     other: &mut Server,
     commands: &[Command],
 ) -> Result<(Vec<Value>, Vec<Value>), String> {
-    one.send_all(commands)?;
-    other.send_all(commands)?;
-    Ok((one.receive_all(commands.len())?, other.receive_all(commands.len())?))
+    let count = commands.len();
+    let sent = one.send_all(commands).and_then(|()| other.send_all(commands));
+    let replies = sent.and_then(|()| Ok((one.receive_all(count)?, other.receive_all(count)?)));
+    if replies.is_err() {
+        // What the other one still answers would be taken for the reply to something else.
+        (one.connection, other.connection) = (None, None);
+    }
+    replies
+}
+
+/// A field of a line of CLIENT LIST, by how it begins.
+fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    line.split(' ').find_map(|field| field.strip_prefix(name))
 }
 
 /// Whether a replica follows its primary, by its INFO.

@@ -94,6 +94,17 @@ const KINDS: [Kind; 6] = [
     },
 ];
 
+/// The commands by which a key is compared, as far as each of them is needed for every value of a
+/// type.
+pub(crate) fn asked(key: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    let own = [vec!["SELECT", "0"], vec!["TYPE", key], vec!["PEXPIRETIME", key]];
+    let of_kind = move |kind: &Kind| {
+        let whole = kind.whole.iter().map(|word| if *word == "KEY" { key } else { word });
+        [vec![kind.length, key], whole.collect()]
+    };
+    own.into_iter().chain(KINDS.iter().flat_map(of_kind))
+}
+
 /// Something that belongs to a value and is not shown with it.
 struct Part {
     seen: fn(Value) -> Seen,

@@ -1,10 +1,12 @@
 //! How the tests run `dunlin move`, and what they ask.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tests::client::{Client, Reply};
+use tests::replication::{catch_up, follow};
 use tests::server::{Server, dunlin_binary};
 
 pub(crate) fn said(client: &mut Client, command: &str) -> String {
@@ -22,7 +24,7 @@ pub(crate) fn url(server: &Server) -> String {
 pub(crate) fn begin(from: &str, to: &str, rest: &[&str]) -> Child {
     let mut command = Command::new(dunlin_binary().unwrap());
     command.args(["move", "--from", from, "--to", to]).args(rest);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The exit code, and what was printed.
@@ -43,9 +45,23 @@ pub(crate) fn checked(old: &Server, new: &Server, expected: &[&str]) {
 }
 
 /// What the tool does up to the promotion.
+pub(crate) fn follow_and_lead(old: &Server, new: &Server) {
+    follow(new, old.port()).unwrap();
+    catch_up(old, new).unwrap();
+    promote(&mut old.connect().unwrap(), &mut new.connect().unwrap());
+}
+
+/// The last steps of that.
 pub(crate) fn promote(old: &mut Client, new: &mut Client) {
     assert_eq!(said(old, "CLIENT PAUSE 3600000 WRITE"), "OK");
     assert_eq!(said(new, "REPLICAOF NO ONE"), "OK");
+}
+
+/// Whether a server holds a write: it does not answer for a while.
+pub(crate) fn holds_writes(server: &Server) -> bool {
+    let mut client = server.connect().unwrap();
+    client.send(&["UNLINK", "a key that nobody has"]).unwrap();
+    !client.has_input(Duration::from_millis(200)).unwrap()
 }
 
 /// The name that the tool says for the data of the new server.
@@ -54,14 +70,32 @@ pub(crate) fn name_of_data(text: &str) -> &str {
     rest.split_whitespace().next().unwrap()
 }
 
+/// Begins a move, and waits until it says this. The lines after it are read meanwhile, and
+/// returned as a whole.
+pub(crate) fn begin_until(
+    from: &str,
+    to: &str,
+    rest: &[&str],
+    expected: &str,
+) -> (Child, JoinHandle<String>) {
+    let mut child = begin(from, to, rest);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut seen = Vec::new();
+    while !seen.last().is_some_and(|line: &String| line.contains(expected)) {
+        seen.push(lines.next().unwrap_or_else(|| panic!("it does not say '{expected}': {seen:?}")));
+    }
+    (child, thread::spawn(move || lines.collect::<Vec<_>>().join("\n")))
+}
+
 /// Begins a move whose new server does not find the old one, and waits until that is told.
 pub(crate) fn begin_in_vain(from: &str, to: &str, place: &str, rest: &[&str]) -> Child {
-    let mut child = begin(from, to, &[&["--yes", "--from-address", place], rest].concat());
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("waiting for the copy")));
-    // Who reads no further would be in its way at most when it says that the move is done.
-    thread::spawn(move || lines.count());
-    child
+    let rest = [&["--yes", "--from-address", place], rest].concat();
+    begin_until(from, to, &rest, "waiting for the copy").0
+}
+
+/// Answers the tool's question.
+pub(crate) fn agree(child: &mut Child) {
+    child.stdin.take().unwrap().write_all(b"y\n").unwrap();
 }
 
 /// The exit code, and what was said of the problem.

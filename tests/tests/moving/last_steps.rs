@@ -8,7 +8,10 @@ use tests::observe::{number, wait_for};
 use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
-use crate::common::{begin_in_vain, checked, ended, move_all, name_of_data, promote, said, url};
+use crate::common::{
+    begin_in_vain, checked, ended, follow_and_lead, holds_writes, move_all, name_of_data, promote,
+    said, url,
+};
 
 #[test]
 fn a_move_that_was_killed_after_the_promotion_is_finished() {
@@ -18,9 +21,7 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         let new = Server::start(Target::Dunlin, &options).unwrap();
         let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
         first.call_text("SET k v").unwrap();
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
+        follow_and_lead(&old, &new);
         // A client that goes on at the new one, and one that waits at the old one.
         assert_eq!(said(&mut second, "SET new data"), "OK");
         let mut waiting = old.connect().unwrap();
@@ -46,9 +47,7 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         // Without a pause nobody has ended in between: the old server may have what others lack.
         assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
         assert_eq!(said(&mut first, "SET k v"), "OK", "its writes go on");
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
+        follow_and_lead(&old, &new);
         assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
         assert_eq!(code, Some(3), "{text}");
@@ -114,11 +113,9 @@ fn a_move_is_finished_although_other_replicas_were_asked_meanwhile_whether_they_
         let new = Server::start(Target::Dunlin, &options).unwrap();
         let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
         first.call_text("SET k v").unwrap();
-        for server in [&other, &new] {
-            follow(server, old.port()).unwrap();
-            catch_up(&old, server).unwrap();
-        }
-        promote(&mut first, &mut second);
+        follow(&other, old.port()).unwrap();
+        catch_up(&old, &other).unwrap();
+        follow_and_lead(&old, &new);
         let promoted_at = number(&mut second, "second_repl_offset").unwrap();
         wait_for("the other replica is asked", || {
             number(&mut first, "master_repl_offset").unwrap() > promoted_at + 20
@@ -129,9 +126,7 @@ fn a_move_is_finished_although_other_replicas_were_asked_meanwhile_whether_they_
         wait_for("it follows", || said(&mut first, "GET new") == "data");
         // What was written while nobody held writes is seen, although writes are held now.
         assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
+        follow_and_lead(&old, &new);
         assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
         assert_eq!(said(&mut first, "SET k w"), "OK");
         assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
@@ -162,9 +157,7 @@ fn the_same_command_never_destroys_what_clients_have_written_to_a_server_that_it
             let same = ["--yes", "--replace", name.as_str()];
             let (code, text) = move_all(&url(&old), &url(&new), &["--check", "--replace", &name]);
             assert_eq!(code, Some(0), "{text}");
-            follow(&new, old.port()).unwrap();
-            catch_up(&old, &new).unwrap();
-            promote(&mut old.connect().unwrap(), &mut new.connect().unwrap());
+            follow_and_lead(&old, &new);
             let mut second = new.connect().unwrap();
             wait_for("the files are written anew", || {
                 let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
@@ -193,7 +186,8 @@ fn the_same_command_never_destroys_what_clients_have_written_to_a_server_that_it
             } else {
                 // Who wants that can have it.
                 let name = name_of_data(&text);
-                let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--replace", name]);
+                let rest = ["--yes", "--unpause", "--replace", name];
+                let (code, text) = move_all(&url(&old), &url(&new), &rest);
                 assert_eq!(code, Some(0), "{case}: {text}");
             }
         }
@@ -206,12 +200,10 @@ fn an_old_server_whose_replicas_take_writes_refuses_those_that_it_has_held() {
     for from in [Target::Reference, Target::Dunlin] {
         let old = Server::start(from, &options).unwrap();
         let new = Server::start(Target::Dunlin, &options).unwrap();
-        let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+        let mut first = old.connect().unwrap();
         first.call_text("SET k v").unwrap();
         checked(&old, &new, &["note replica-read-only becomes 'yes' at the old server"]);
-        follow(&new, old.port()).unwrap();
-        catch_up(&old, &new).unwrap();
-        promote(&mut first, &mut second);
+        follow_and_lead(&old, &new);
         let mut waiting = old.connect().unwrap();
         waiting.send(&["SET", "k", "lost"]).unwrap();
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
@@ -288,13 +280,11 @@ fn an_old_server_that_does_not_tell_whether_its_replicas_take_writes_loses_none(
         {
             let old = Server::start(from, &options).unwrap();
             let new = Server::start(Target::Dunlin, &options).unwrap();
-            let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+            let mut first = old.connect().unwrap();
             first.call_text("SET k v").unwrap();
             let rule = format!("ACL SETUSER ann on >pw ~* &* +@all {rights}");
             assert_eq!(said(&mut first, &rule), "OK");
-            follow(&new, old.port()).unwrap();
-            catch_up(&old, &new).unwrap();
-            promote(&mut first, &mut second);
+            follow_and_lead(&old, &new);
             let mut waiting = old.connect().unwrap();
             waiting.send(&["SET", "k", "lost"]).unwrap();
             let address = url(&old).replace("redis://", "redis://ann:pw@");
@@ -327,4 +317,75 @@ fn the_old_server_follows_although_it_had_the_password_of_another_primary() {
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("the old server follows the new one"), "{to:?}: {text}");
     }
+}
+
+#[test]
+fn a_finished_move_given_again_ends_no_pause_that_a_later_one_has_left() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let [new, third] = [(); 2].map(|()| Server::start(Target::Dunlin, &options).unwrap());
+        old.connect().unwrap().call_text("SET k v").unwrap();
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{text}");
+        // The next move was killed after the promotion.
+        follow_and_lead(&new, &third);
+        for rest in ["--check", "--yes"] {
+            let (code, text) = move_all(&url(&old), &url(&new), &[rest]);
+            assert_eq!(code, Some(3), "{from:?}: {text}");
+            assert!(text.contains("and that one holds writes"), "{text}");
+            assert!(holds_writes(&new), "{from:?}: {text}");
+        }
+        let (code, text) = move_all(&url(&new), &url(&third), &["--yes"]);
+        assert_eq!(code, Some(0), "{from:?}: {text}");
+    }
+}
+
+#[test]
+fn a_server_that_was_left_paused_takes_no_writes_beside_the_one_that_leads() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &options).unwrap();
+        let [new, third] = [(); 2].map(|()| Server::start(Target::Dunlin, &options).unwrap());
+        old.connect().unwrap().call_text("SET k v").unwrap();
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--after", "paused"]);
+        assert_eq!(code, Some(0), "{text}");
+        let (code, text) = move_all(&url(&old), &url(&third), &["--yes"]);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        assert!(text.contains("STOP writes are held at the old server"), "{text}");
+        assert!(holds_writes(&old), "{from:?}: {text}");
+        // Nor does it when the third one cannot follow, although it was said that it may.
+        let rest = ["--yes", "--unpause", "--replace", "0123456789ab"];
+        third.connect().unwrap().call_text("SET its own").unwrap();
+        let (code, text) = move_all(&url(&old), &url(&third), &rest);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        assert!(holds_writes(&old), "{from:?}: {text}");
+        third.connect().unwrap().call_text("DEL its").unwrap();
+        let (code, text) = move_all(&url(&old), &url(&third), &["--yes", "--unpause"]);
+        assert_eq!(code, Some(0), "{from:?}: {text}");
+    }
+}
+
+#[test]
+fn a_new_server_that_takes_no_writes_is_not_called_done() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let old = Server::start(Target::Reference, &options).unwrap();
+    let new = Server::start(Target::Dunlin, &options).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    first.call_text("SET k v").unwrap();
+    assert_eq!(said(&mut second, "CONFIG SET min-replicas-to-write 1"), "OK");
+    // Nobody would follow it.
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--after", "paused"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("STOP the new server takes no writes: it answers NOREPLICAS"), "{text}");
+    // One replica is what the old server becomes.
+    checked(&old, &new, &["note the new server takes no writes, unless the old one"]);
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(said(&mut second, "SET k w"), "OK");
+    // And back, to one that waits for more.
+    assert_eq!(said(&mut first, "CONFIG SET min-replicas-to-write 3"), "OK");
+    let (code, text) = move_all(&url(&new), &url(&old), &["--yes"]);
+    assert_eq!(code, Some(4), "{text}");
+    assert!(text.contains("but the new server answers to a write: NOREPLICAS"), "{text}");
 }

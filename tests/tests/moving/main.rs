@@ -4,6 +4,8 @@
 mod common;
 mod last_steps;
 mod late;
+mod questions;
+mod waits;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
@@ -20,7 +22,7 @@ use tests::replication::{catch_up, follow};
 use tests::sentinel::Sentinels;
 use tests::server::{Server, Target};
 
-use common::{begin, begin_in_vain, checked, ended, move_all, said, url};
+use common::{begin, begin_in_vain, begin_until, checked, ended, move_all, said, url};
 
 const DATA: &[&str] = &[
     "SET text value",
@@ -215,7 +217,7 @@ fn a_copy_that_never_begins_is_not_waited_for() {
         let rest = ["--yes", "--begin", "1", "--from-address", &place];
         let (code, text) = move_all(&url(from), &url(&new), &rest);
         assert_eq!(code, Some(1), "{to:?}: {text}");
-        assert!(text.contains("the new server does not begin to follow"), "{to:?}: {text}");
+        assert!(text.contains("the new server does not follow"), "{to:?}: {text}");
         assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
     }
 }
@@ -467,16 +469,36 @@ fn a_server_that_begins_again_and_again_is_not_waited_for() {
         println!("there is no old server to try");
         return;
     }
-    let old = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let old = Server::start(Target::Dunlin, &[("repl-diskless-sync-delay", "0")]).unwrap();
     let mut first = old.connect().unwrap();
-    first.call_text("SET k v").unwrap();
     let new = Server::start(Target::Oldest, &[]).unwrap();
-    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    checked(
+        &old,
+        &new,
+        &["STOP Redis 7.0", "of RDB files it refuses: CONFIG SET rdb-version 10 at the old server"],
+    );
+    checked(&new, &old, &["note the old server cannot follow the new one if it needs all data"]);
+    first.call_text("SET k v").unwrap();
+    let later = Server::start(Target::Reference, &[]).unwrap();
+    checked(&later, &new, &["STOP Redis 7.0", "move to Dunlin, and from there to the new server"]);
+    assert_eq!(said(&mut first, "CONFIG SET rdb-version 10"), "OK");
+    checked(&old, &new, &["Nothing stands in the way"]);
+    // It is another one when the copy begins.
+    let way = Proxy::start(old.port()).unwrap();
+    way.hold(true);
+    let place = format!("127.0.0.1:{}", way.port());
+    let child = begin_in_vain(&url(&old), &url(&new), &place, &[]);
+    assert_eq!(said(&mut first, "CONFIG SET rdb-version 11"), "OK");
+    way.hold(false);
+    let (code, text) = ended(child);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("has given up each time"), "{text}");
+    assert!(text.contains("times, and the new one does not follow: its log says why"), "{text}");
     assert!(text.contains("The old server leads on"), "{text}");
     assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
     assert_eq!(said(&mut first, "SET k w"), "OK");
+    assert_eq!(said(&mut first, "CONFIG SET rdb-version 10"), "OK");
+    let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
 }
 
 #[test]
@@ -534,6 +556,8 @@ fn an_old_server_that_is_made_a_replica_meanwhile_moves_nothing() {
         let (code, text) = ended(child);
         assert_eq!(code, Some(1), "{from:?}: {text}");
         assert!(text.contains("the old server is no primary any more"), "{text}");
+        assert!(text.contains("The old server is a replica of 127.0.0.1:"), "{text}");
+        assert!(!text.contains("leads on"), "{text}");
         assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
     }
 }
@@ -659,6 +683,49 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
 }
 
 #[test]
+fn nothing_moves_where_others_would_not_see_it() {
+    let old = Server::start(Target::Reference, &[]).unwrap();
+    let new = Server::start(Target::Dunlin, &[]).unwrap();
+    for part in [&old, &new] {
+        let rule = "ACL SETUSER ann on >pw ~* &* +@all -client|setname";
+        assert_eq!(said(&mut part.connect().unwrap(), rule), "OK");
+        let as_ann = |server: &Server| match server.port() == part.port() {
+            true => url(server).replace("redis://", "redis://ann:pw@"),
+            false => url(server),
+        };
+        let (code, text) = move_all(&as_ann(&old), &as_ann(&new), &["--yes"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains("other moves would not be seen"), "{text}");
+        let (code, text) = move_all(&as_ann(&old), &as_ann(&new), &["--check"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains("server does not allow CLIENT SETNAME"), "{text}");
+    }
+}
+
+#[test]
+fn who_may_not_look_at_keys_compares_none_and_moves_nothing() {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let old = Server::start(Target::Reference, &options).unwrap();
+    let new = Server::start(Target::Dunlin, &options).unwrap();
+    let mut first = old.connect().unwrap();
+    first.call_text("SET k v").unwrap();
+    let from = url(&old).replace("redis://", "redis://ann:pw@");
+    let rest = ["--yes", "--compare", "sample"];
+    for (rights, ends, expected) in [
+        ("-randomkey", 3, "STOP the old server does not allow RANDOMKEY"),
+        ("-xrange", 3, "STOP the old server does not allow XRANGE"),
+        ("-randomkey -acl", 1, "the old server answers to RANDOMKEY: NOPERM"),
+    ] {
+        let rule = format!("ACL SETUSER ann reset on >pw ~* &* +@all {rights}");
+        assert_eq!(said(&mut first, &rule), "OK");
+        let (code, text) = move_all(&from, &url(&new), &rest);
+        assert_eq!(code, Some(ends), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(said(&mut new.connect().unwrap(), "INFO replication").contains("role:master"));
+}
+
+#[test]
 fn settings_are_put_back_although_a_connection_is_lost() {
     let old = Server::start(Target::Reference, &[("requirepass", "own")]).unwrap();
     let new = Server::start(Target::Dunlin, &[("masterauth", "before")]).unwrap();
@@ -714,19 +781,16 @@ fn a_link_that_breaks_while_keys_are_compared_is_waited_for() {
     assert!(!first.call(&["EVAL", &fill("earlier"), "0"]).unwrap().is_error());
     let way = Proxy::start(old.port()).unwrap();
     let place = format!("127.0.0.1:{}", way.port());
-    let mut child = begin(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("the new server follows")));
+    let rest = ["--yes", "--from-address", &place];
+    let (child, _rest) = begin_until(&url(&old), &url(&new), &rest, "the new server follows");
     way.refuse(true);
     way.cut();
     assert!(!first.call(&["EVAL", &fill("later"), "0"]).unwrap().is_error());
     // Time in which it sees many keys that differ.
     thread::sleep(Duration::from_secs(3));
     way.refuse(false);
-    let lines = thread::spawn(move || lines.count());
     let (code, text) = ended(child);
     assert_eq!(code, Some(0), "{text}");
-    lines.join().unwrap();
     assert_eq!(said(&mut new.connect().unwrap(), "GET key40000"), "later40000");
 }
 
@@ -744,16 +808,13 @@ fn times_of_fields_are_not_lost_at_a_server_that_knows_none() {
     way.hold(true);
     assert!(!first.call(&["SET", "large", &"x".repeat(1_000_000)]).unwrap().is_error());
     let place = format!("127.0.0.1:{}", way.port());
-    let mut child = begin(&url(&old), &url(&new), &["--yes", "--from-address", &place]);
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("bytes behind")));
-    let lines = thread::spawn(move || lines.count());
+    let rest = ["--yes", "--from-address", &place];
+    let (child, _rest) = begin_until(&url(&old), &url(&new), &rest, "bytes behind");
     first.call_text("HPEXPIRE hash 1000000 FIELDS 1 f").unwrap();
     way.hold(false);
     let (code, text) = ended(child);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("1 hashes have fields that expire"), "{text}");
-    lines.join().unwrap();
     // And before it.
     assert_eq!(said(&mut first, "SET large gone"), "OK", "its writes go on");
     checked(&old, &new, &["STOP 1 hashes have fields that expire"]);

@@ -329,6 +329,11 @@ pub(crate) const CLOCKS: &[(&str, &str)] = &[
     ("crates/tls/src/dev.rs", "certificates hold from now on"),
     ("crates/tls/src/sessions.rs", "sessions are kept for a while"),
     ("crates/mover/src/compare.rs", "it says once a second how far it is"),
+    (
+        "crates/mover/src/copy.rs",
+        "it waits for another process, and says once a second how far it is",
+    ),
+    ("crates/mover/src/last_steps.rs", "it waits for another process"),
     ("crates/mover/src/steps.rs", "it says how long the writes of another process were held"),
     ("crates/views/src/sqlite.rs", "it ends statements whose time is up"),
 ];

@@ -98,8 +98,8 @@ pub struct Encryption {
     pub in_full: bool,
 }
 
-/// What an error may repeat of a word of a command line: the name of an option. Anything else may be
-/// a secret, also what stands behind `=`.
+/// What an error may repeat of a word of a command line: the name of an option. Anything else may
+/// be a secret, also what stands behind `=`.
 pub fn name_of_option(word: &str) -> &str {
     let name = word.split('=').next().filter(|own| own.starts_with('-'));
     name.unwrap_or("without a name")

@@ -1,0 +1,137 @@
+//! How everything is put back after a failure before the promotion, and how the servers stand then.
+//!
+//! The old server's writes go on before the new one leaves its stream. A new server that has left
+//! it, and an old one that holds its writes, look like a move that has ended after the promotion,
+//! so where nobody knows whether they go on, the new one stays what it is.
+
+use crate::check;
+use crate::failure::Failure;
+use crate::options::Options;
+use crate::server::{Info, LONG_PAUSE, REPLICA_SETTINGS, Server, Writes};
+
+/// What the new server was before the move.
+pub(crate) struct Before<'o> {
+    pub(crate) role: Role<'o>,
+    settings: [Option<String>; 4],
+}
+
+pub(crate) enum Role<'o> {
+    /// A replica of the old server, which it finds at this address.
+    Replica(&'o (String, u16)),
+    Primary {
+        /// Its writes were paused.
+        was_paused: bool,
+    },
+}
+
+impl Before<'_> {
+    pub(crate) fn of<'o>(to: &mut Server, options: &'o Options) -> Result<Before<'o>, String> {
+        let role = match check::follows(&to.info("replication")?, &options.seen_from) {
+            true => Role::Replica(&options.seen_from),
+            false => Role::Primary { was_paused: matches!(to.writes()?, Writes::Waiting) },
+        };
+        Ok(Before { role, settings: to.replica_settings() })
+    }
+
+    /// Gives the new server the settings back with which it has followed.
+    pub(crate) fn put_back_settings(&self, to: &mut Server) -> Result<(), String> {
+        let present = to.replica_settings();
+        for ((name, value), present) in REPLICA_SETTINGS.iter().zip(&self.settings).zip(&present) {
+            // A server that has refused to be asked has not been changed either.
+            if let Some(value) = value
+                && Some(value) != present.as_ref()
+            {
+                to.call(&["CONFIG", "SET", name, value])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back_role(&self, to: &mut Server) -> Result<(), String> {
+        match self.role {
+            Role::Replica(place) => to.replicate(place),
+            Role::Primary { was_paused } => {
+                if was_paused {
+                    to.pause_writes(LONG_PAUSE)?;
+                }
+                to.call(&["REPLICAOF", "NO", "ONE"])?;
+                if to.has_paused() && !was_paused { to.let_write() } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// Lets the old server's writes go on, if this tool has paused them, and makes the new one what it
+/// was. Returns the failure, with how both stand then.
+pub(crate) fn undo(
+    from: &mut Server,
+    to: &mut Server,
+    before: &Before<'_>,
+    problem: &str,
+) -> Failure {
+    // Connections may wait for replies that never come.
+    let goes_on =
+        from.renew().and_then(|()| if from.has_paused() { from.let_write() } else { Ok(()) });
+    let old = stand_of_old(from);
+    let is_held = match &old {
+        Ok(stand) => stand.holds_writes,
+        Err(_) => from.has_paused(),
+    };
+    let put_back = to.renew().and_then(|()| {
+        if is_held && primary_of(&to.info("replication")?).is_some() {
+            return Ok(());
+        }
+        before.put_back_role(to)?;
+        before.put_back_settings(to)
+    });
+    let mut text = problem.to_owned();
+    if let Err(other) = goes_on.and(put_back) {
+        text.push_str(&format!("\nThis could not be put back: {other}"));
+    }
+    let unknown = |other: String| format!("Nobody knows more: {other}.");
+    let old = old.map_or_else(unknown, |stand| stand.text);
+    let new = stand_of_new(to).unwrap_or_else(unknown);
+    text.push_str(&format!("\n{old} {new}"));
+    if is_held {
+        text.push_str(
+            "\nCLIENT UNPAUSE at the old server, or the same command, lets writes go on.",
+        );
+        return Failure::Unfinished(text);
+    }
+    Failure::Unmoved(text)
+}
+
+/// How the old server stands.
+pub(crate) struct Stand {
+    pub(crate) holds_writes: bool,
+    pub(crate) text: String,
+}
+
+pub(crate) fn stand_of_old(from: &mut Server) -> Result<Stand, String> {
+    if let Some(place) = primary_of(&from.info("replication")?) {
+        let text = format!("The old server is a replica of {place}.");
+        return Ok(Stand { holds_writes: false, text });
+    }
+    let writes = from.writes()?;
+    let text = match &writes {
+        Writes::Taken => "The old server leads on.".to_owned(),
+        Writes::Waiting => "The old server holds its writes.".to_owned(),
+        Writes::Unknown(answer) => format!("The old server answers to a write: {answer}."),
+    };
+    Ok(Stand { holds_writes: matches!(writes, Writes::Waiting), text })
+}
+
+fn stand_of_new(to: &mut Server) -> Result<String, String> {
+    if let Some(place) = primary_of(&to.info("replication")?) {
+        return Ok(format!("The new one follows {place}."));
+    }
+    let keys: u64 = to.sizes()?.values().sum();
+    Ok(format!("The new one is a primary of its own, with {keys} keys."))
+}
+
+/// Whom a replica follows, by its INFO.
+fn primary_of(state: &Info) -> Option<String> {
+    let is_replica = state.get("role").is_some_and(|role| role == "slave");
+    let part = |name| state.get(name).map(String::as_str).unwrap_or_default();
+    is_replica.then(|| format!("{}:{}", part("master_host"), part("master_port")))
+}

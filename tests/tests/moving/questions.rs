@@ -1,0 +1,65 @@
+//! What has changed while somebody thinks about a question of `dunlin move`.
+
+use tests::server::{Server, Target};
+
+use crate::common::{agree, begin_until, ended, follow_and_lead, said, url};
+
+const OPTIONS: [(&str, &str); 1] = [("repl-diskless-sync-delay", "0")];
+
+#[test]
+fn a_write_that_the_old_server_has_taken_meanwhile_is_not_lost() {
+    for from in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(from, &OPTIONS).unwrap();
+        let new = Server::start(Target::Dunlin, &OPTIONS).unwrap();
+        let mut first = old.connect().unwrap();
+        first.call_text("SET k v").unwrap();
+        follow_and_lead(&old, &new);
+        let (mut child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        // The hour is over.
+        assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
+        assert_eq!(said(&mut first, "SET later data"), "OK");
+        agree(&mut child);
+        let (code, text) = ended(child);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        let text = rest.join().unwrap();
+        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
+        assert_eq!(said(&mut first, "GET later"), "data");
+        assert!(said(&mut first, "INFO replication").contains("role:master"));
+        assert_eq!(said(&mut first, "SET later still"), "OK");
+    }
+}
+
+#[test]
+fn what_the_new_server_has_got_meanwhile_is_not_lost() {
+    for to in [Target::Reference, Target::Dunlin] {
+        let old = Server::start(Target::Reference, &OPTIONS).unwrap();
+        let new = Server::start(to, &OPTIONS).unwrap();
+        let mut second = new.connect().unwrap();
+        old.connect().unwrap().call_text("SET k v").unwrap();
+        let (mut child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        assert_eq!(said(&mut second, "SET its own"), "OK");
+        agree(&mut child);
+        assert_eq!(ended(child).0, Some(3), "{to:?}");
+        let text = rest.join().unwrap();
+        assert!(text.contains("STOP the new server has 1 keys"), "{text}");
+        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
+        assert_eq!(said(&mut second, "GET its"), "own");
+        assert_eq!(said(&mut second, "SET its still"), "OK");
+    }
+}
+
+#[test]
+fn servers_that_drop_their_clients_meanwhile_are_asked_anew() {
+    let old = Server::start(Target::Reference, &OPTIONS).unwrap();
+    let new = Server::start(Target::Dunlin, &OPTIONS).unwrap();
+    let [mut first, mut second] = [&old, &new].map(|server| server.connect().unwrap());
+    first.call_text("SET k v").unwrap();
+    let (mut child, _rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+    for client in [&mut first, &mut second] {
+        client.call_text("CLIENT KILL TYPE normal SKIPME yes").unwrap();
+    }
+    agree(&mut child);
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(said(&mut second, "GET k"), "v");
+}
