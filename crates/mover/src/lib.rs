@@ -219,7 +219,9 @@ fn other_at_work(from: &mut Server, to: &mut Server, name: Option<&str>) -> Opti
             )
         }),
         // The check says so of one that only looks, and is in nobody's way.
-        Err(problem) => name.map(|_| format!("{problem}: other moves would not be seen")),
+        Err(problem) => {
+            name.map(|_| format!("{problem}: other moves and late requests would not be seen"))
+        }
     }
 }
 

@@ -251,8 +251,12 @@ impl Server {
         Ok(left == 0)
     }
 
-    /// Others of this tool see it by this name from now on.
+    /// Others of this tool see it by this name from now on. Who cannot be told from others could
+    /// not be ended either.
     pub(crate) fn take_name(&mut self, name: &str) -> Result<(), String> {
+        if self.identity.is_none() {
+            return Err(format!("{} does not answer to CLIENT INFO", self.part));
+        }
         self.call(&["CLIENT", "SETNAME", name])?;
         self.name = Some(name.to_owned());
         Ok(())

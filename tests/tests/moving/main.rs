@@ -686,19 +686,19 @@ fn what_is_not_allowed_is_told_before_anything_moves() {
 fn nothing_moves_where_others_would_not_see_it() {
     let old = Server::start(Target::Reference, &[]).unwrap();
     let new = Server::start(Target::Dunlin, &[]).unwrap();
-    for part in [&old, &new] {
-        let rule = "ACL SETUSER ann on >pw ~* &* +@all -client|setname";
-        assert_eq!(said(&mut part.connect().unwrap(), rule), "OK");
+    for (part, right) in [(&old, "SETNAME"), (&new, "SETNAME"), (&old, "INFO"), (&new, "INFO")] {
+        let rule = format!("ACL SETUSER ann reset on >pw ~* &* +@all -client|{right}");
+        assert_eq!(said(&mut part.connect().unwrap(), &rule), "OK");
         let as_ann = |server: &Server| match server.port() == part.port() {
             true => url(server).replace("redis://", "redis://ann:pw@"),
             false => url(server),
         };
         let (code, text) = move_all(&as_ann(&old), &as_ann(&new), &["--yes"]);
         assert_eq!(code, Some(3), "{text}");
-        assert!(text.contains("other moves would not be seen"), "{text}");
+        assert!(text.contains("other moves and late requests would not be seen"), "{text}");
         let (code, text) = move_all(&as_ann(&old), &as_ann(&new), &["--check"]);
         assert_eq!(code, Some(3), "{text}");
-        assert!(text.contains("server does not allow CLIENT SETNAME"), "{text}");
+        assert!(text.contains(&format!("server does not allow CLIENT {right}")), "{text}");
     }
 }
 
