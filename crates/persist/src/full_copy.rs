@@ -75,7 +75,7 @@ pub fn write<W: Write>(
     drop(stopped);
     let needs_newer = walker.has_expiring_fields() && !wanted.without_data;
     let version = match wanted.version_with_expiring_fields {
-        _ if !needs_newer => rdb::FILE_VERSION,
+        _ if !needs_newer => engine.config.snapshot().rdb_version.min(rdb::FILE_VERSION),
         Some(version) => version,
         None => return Err(NoCopy::CannotBeTold),
     };
