@@ -482,7 +482,7 @@ mod tests {
             })
         );
         let said = parsed("status --etcd-password=secret").unwrap_err();
-        assert_eq!(said, "there is no option '--etcd-password'");
+        assert_eq!(said, "there is no option --etcd-password");
         for wrong in [
             "",
             "rebuild",

@@ -15,7 +15,7 @@
 //! | [`users`] | which users does a server start with? |
 //! | [`watched_files`] | which thread sees that files with secrets were replaced? |
 //!
-//! Rooms do not import each other; `boot` and `host` connect them.
+//! Rooms do not import each other, but for `connecting`; `boot` and `host` connect them.
 
 pub mod boot;
 mod connecting;

@@ -239,12 +239,13 @@ pub(crate) const ROOMS: &[(&str, &[Room])] = &[
     (
         "server",
         &[
+            ("connecting", &[]),
             ("credentials", &[]),
             ("encryption", &[]),
             ("files", &[]),
             ("net", &[]),
-            ("primary", &[]),
-            ("threads", &[]),
+            ("primary", &["connecting"]),
+            ("threads", &["connecting"]),
             ("listen", &["net"]),
             ("host", &["encryption", "files", "net", "threads", "listen"]),
             ("users", &[]),

@@ -150,8 +150,8 @@ impl Engine {
         self.replicas.copies(&SyncWait { offset: sync.offset.max(1), ..*sync })
     }
 
-    /// Asks the disk and the replicas for it: they are asked once for all who wait, and not for what
-    /// never comes.
+    /// Asks the disk and the replicas for it: they are asked once for all who wait. What never comes
+    /// is not asked for.
     pub fn ask_for(&self, sync: &SyncWait) {
         if self.reached(sync) != Reached::NotYet {
             return;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::agent::{self, Agents, Token};
-use crate::load::{self, Address, Control, Pace, Work};
+use crate::load::{self, Address, Control, Pace, Work, name_of_option};
 use crate::record::Recording;
 use crate::targets::Interrupt;
 use crate::targets::connection::Endpoint;
@@ -23,13 +23,9 @@ use progress::Shown;
 use resp::client::Value;
 use text::KernelParameters;
 
-/// What is said of a word that is no option. What stands behind a `=`, or a word alone, may be a
-/// secret.
+/// What is said of a word that is no option.
 pub fn unknown_option(word: &str) -> String {
-    match word.strip_prefix("--") {
-        Some(own) => format!("there is no option '--{}'", own.split('=').next().unwrap_or(own)),
-        None => "a word stands where an option is expected".to_owned(),
-    }
+    format!("there is no option {}", name_of_option(word))
 }
 
 /// Understands `redis://user:password@host:port/database`.
