@@ -128,7 +128,7 @@ impl Engine {
         if sync.replicas > 0 && self.replication.is_replica() {
             return Reached::Never("this server is a replica, whose own writes go nowhere");
         }
-        if sync.offset == SyncWait::UNCOUNTED {
+        if !sync.is_counted() {
             return Reached::Never(
                 "it was written on a replica, which does not count its own writes",
             );
@@ -150,10 +150,10 @@ impl Engine {
         self.replicas.copies(&SyncWait { offset: sync.offset.max(1), ..*sync })
     }
 
-    /// Asks the disk and the replicas for it: they are asked once for all who wait. What never comes
-    /// is not asked for.
+    /// Asks the disk and the replicas for it: they are asked once for all who wait, and for nothing
+    /// that never comes.
     pub fn ask_for(&self, sync: &SyncWait) {
-        if self.reached(sync) != Reached::NotYet {
+        if !sync.is_counted() {
             return;
         }
         if sync.local.is_some() {

@@ -26,6 +26,11 @@ impl SyncWait {
     /// counts how far they are.
     pub(crate) const UNCOUNTED: u64 = i64::MAX as u64;
 
+    /// Whether anything counts how far the writes are.
+    pub fn is_counted(&self) -> bool {
+        self.offset != SyncWait::UNCOUNTED
+    }
+
     /// Whether the writes are durable here.
     pub(crate) fn is_synced(&self, journal: &dyn Journal) -> bool {
         journal.has_file() && !journal.beginning() && journal.synced() >= self.offset

@@ -53,7 +53,9 @@ impl Withheld {
 
     /// Adds a reply behind the others.
     pub(super) fn add(&mut self, bytes: Output, reason: Reason) {
-        if let Some((owed, _)) = &reason.owed {
+        if let Some((owed, _)) = &reason.owed
+            && owed.sync.is_counted()
+        {
             let earlier = self.to_ask.unwrap_or(owed.sync);
             self.to_ask = Some(SyncWait {
                 offset: owed.sync.offset.max(earlier.offset),
