@@ -69,11 +69,10 @@ fn begin(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if let Some(slot) = slots.iter().find(|slot| is_in_use(*slot)) {
         return Err(CommandError::owned(format!("ERR slot {slot} of this server has keys")));
     }
-    if moves.is_outdated(&slots, attempt) {
-        return Err(CommandError::IMPORT_OVER);
-    }
-    let waiter = cx.wait_for_host();
-    let importing = moves.begin(&keyspace.hidden, (id, slots, attempt), waiter);
+    let client = cx.session.client.id;
+    let importing = moves.begin(&keyspace.hidden, (id, slots, attempt), client);
+    let importing = importing.ok_or(CommandError::IMPORT_OVER)?;
+    moves.flush(&importing.import, None, cx.wait_for_host());
     cx.session.import = Some(Box::new(importing));
     Ok(())
 }

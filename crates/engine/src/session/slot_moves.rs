@@ -331,36 +331,38 @@ impl SlotMoves {
         gone.iter().for_each(|own| self.end(own));
     }
 
-    /// Whether a later try brings some of these slots already: an earlier one is late. It may be of
-    /// another move, which the source has given up; slots have one source at a time, whose tries of
-    /// all moves are counted together.
-    pub fn is_outdated(&self, slots: &SlotSet, attempt: Attempt) -> bool {
-        self.imports.lock().iter().any(|own| own.slots.meets(slots) && own.attempt > attempt)
-    }
-
     /// The numbers of the clients that bring slots.
     pub fn importers(&self) -> Vec<u64> {
         self.imports.lock().iter().map(|own| own.client).collect()
     }
 
-    /// Begins an import: earlier ones of the same slots end. The keys of the slots are to be
-    /// deleted before anything arrives, for which the waiter waits.
+    /// Begins an import by this client: earlier ones of the same slots end. The keys of the slots
+    /// are to be deleted before anything arrives: [`SlotMoves::flush`]. Nothing if the slots belong
+    /// to this server by now, or a later try brings some of them. That may be one of another move,
+    /// which the source has given up; slots have one source at a time, whose tries of all moves are
+    /// counted together.
     pub fn begin(
         self: &Arc<Self>,
         hidden: &SharedSlotSet,
         (id, slots, attempt): (&[u8], SlotSet, Attempt),
-        waiter: Waiter,
-    ) -> Importing {
-        self.given.lock().retain(|slot, _| !slots.has(*slot));
-        self.look(&self.holds.lock());
-        let import = Arc::new(Import::new(id, waiter.client.id, attempt, slots));
-        let mut earlier = self.imports.lock().clone();
-        earlier.retain(|own| own.slots.meets(&import.slots));
-        earlier.iter().for_each(|own| self.end(own));
-        self.imports.lock().push(Arc::clone(&import));
+        client: u64,
+    ) -> Option<Importing> {
+        let import = Arc::new(Import::new(id, client, attempt, slots));
+        let mut imports = self.imports.lock();
+        let is_owned = self.owned.lock().as_ref().is_some_and(|own| own.meets(&import.slots));
+        let (earlier, others): (Vec<_>, Vec<_>) =
+            imports.iter().cloned().partition(|own| own.slots.meets(&import.slots));
+        if is_owned || earlier.iter().any(|own| own.attempt > attempt) {
+            return None;
+        }
+        *imports = others;
+        imports.push(Arc::clone(&import));
         hidden.insert(&import.slots);
-        self.flush(&import, None, waiter);
-        Importing { import, moves: Arc::clone(self) }
+        drop(imports);
+        self.given.lock().retain(|slot, _| !import.slots.has(*slot));
+        self.look(&self.holds.lock());
+        earlier.iter().filter(|own| drops(own)).for_each(|own| self.empty(own.slots.clone()));
+        Some(Importing { import, moves: Arc::clone(self) })
     }
 
     /// The slots of an import belong to this server, without a cluster that says so. Returns
@@ -381,7 +383,7 @@ impl SlotMoves {
             let is_own = own.slots.iter().all(|slot| slots.has(slot));
             !(is_own && own.go_on(&UNDECIDED, Stage::Taken))
         });
-        drop(imports);
+        // An import that begins meanwhile sees whose the slots are.
         *self.owned.lock() = Some(slots.clone());
         hidden.set(&slots.complement());
     }
@@ -484,6 +486,25 @@ mod tests {
         assert_eq!(moves.standing(7500), (2, 1500));
         drop(shown);
         assert_eq!(moves.standing(7500), (2, 1500), "an attempt has ended");
+    }
+
+    #[test]
+    fn what_begins_late_takes_no_slots_from_their_owner() {
+        let (moves, hidden) = (Arc::new(SlotMoves::default()), SharedSlotSet::default());
+        let begin = |slots: &[u16], attempt: Attempt| {
+            moves.begin(&hidden, (b"m", self::slots(slots), attempt), 1)
+        };
+        let coming = || vec![(b"m"[..].into(), slots(&[1, 2]))];
+        moves.follow(&hidden, &slots(&[5]), coming());
+        let first = begin(&[1, 2], (7, 3)).expect("nobody else brings them");
+        assert!(begin(&[2], (7, 2)).is_none(), "a later try brings them");
+        let second = begin(&[1, 2], (7, 4)).expect("a later try");
+        assert_eq!(first.import.stage(), Stage::Over);
+        assert!(second.import.note_ready() && hidden.has(1));
+        moves.follow(&hidden, &slots(&[1, 2, 5]), Vec::new());
+        assert_eq!(second.import.stage(), Stage::Taken);
+        assert!(begin(&[1, 2], (7, 3)).is_none() && begin(&[2], (7, 9)).is_none());
+        assert!(!hidden.has(1) && !hidden.has(2), "they are served");
     }
 
     #[test]

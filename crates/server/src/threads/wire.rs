@@ -44,7 +44,7 @@ impl From<io::Error> for Trouble {
 }
 
 /// What the errors begin with that a target has only for a while, or for this connection.
-const PASSING: [&str; 13] = [
+const PASSING: [&str; 14] = [
     "LOADING",
     "READONLY",
     "MASTERDOWN",
@@ -52,6 +52,7 @@ const PASSING: [&str; 13] = [
     "TRYAGAIN",
     "MOVED",
     "BUSY",
+    "NODURABLE",
     "NOREPLICAS",
     "MISCONF",
     "OOM",

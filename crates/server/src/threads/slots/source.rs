@@ -206,8 +206,7 @@ pub(super) fn run(
         }
         order.say(|said| said.hold = false);
         notify(MoveEvent::BeginsAnew);
-        order.wait(PAUSE * 2_u32.pow(doublings));
-        if let Some(moved) = order.said().end {
+        if let Some(moved) = order.wait_for_end(PAUSE * 2_u32.pow(doublings)) {
             return MoveEvent::Done(moved);
         }
     }
