@@ -132,9 +132,10 @@ impl Failover {
         }
     }
 
-    /// Whether the other one takes over even if it lacks something.
-    pub fn is_forced(&self) -> bool {
-        self.state.lock().as_ref().is_some_and(|own| own.plan.forced)
+    /// Whether the time is over after which the other one takes over even if it lacks something.
+    pub fn is_forced(&self, monotonic: u64) -> bool {
+        let is_over = |own: &State| own.plan.until.is_some_and(|until| monotonic >= until);
+        self.state.lock().as_ref().is_some_and(|own| own.plan.forced && is_over(own))
     }
 
     /// It is over.
@@ -255,6 +256,8 @@ mod tests {
             failover.begin_to_ask();
             assert!(!failover.is_late(4));
             assert_eq!(failover.is_late(5), late, "{until:?} {forced}");
+            assert!(!failover.is_forced(4));
+            assert_eq!(failover.is_forced(5), forced);
             assert!(failover.note_sent());
             assert!(!failover.is_late(5), "it may lead");
         }

@@ -212,9 +212,9 @@ impl Follower {
         term.notice("MASTER <-> REPLICA sync started");
         let resumes = engine.replication.resumes_at();
         let hands_over = engine.failover.asks();
-        let forced = hands_over && engine.failover.is_forced();
+        let forced = hands_over && engine.failover.is_forced(base::clock::monotonic_ms());
         let end = resumes.as_ref().filter(|_| !forced).map(|(_, applied)| *applied);
-        let asks_to_lead = hands_over && self.successor != Successor::IsPrimary;
+        let asks_to_lead = hands_over && self.successor.may_be_asked();
         let wanted = wanted(resumes.as_ref(), asks_to_lead.then_some(forced));
         let epoch = engine.replicas.quorum.epoch();
         let node = engine.cluster.view().map(|view| format!("{}:{epoch}", view.own));

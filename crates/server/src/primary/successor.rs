@@ -34,6 +34,8 @@ pub(super) enum Successor {
     /// The same, and a primary was found at its address. That may be another one: it is asked for
     /// its stream only.
     IsPrimary,
+    /// It leads, and lacks writes that this server has. It is asked for its stream only.
+    LacksWrites,
 }
 
 /// What follows from an answer.
@@ -63,11 +65,11 @@ impl Successor {
             _ => None,
         };
         match (self, refusal) {
-            (Successor::IsPrimary, _) => match answer {
+            _ if !self.may_be_asked() => match answer {
                 Ok(Offer::Rest { .. }) => Verdict::Leads,
                 _ => Verdict::Open(self),
             },
-            _ if lacks_writes(end, answer) => Verdict::Open(Successor::IsPrimary),
+            _ if lacks_writes(end, answer) => Verdict::Open(Successor::LacksWrites),
             _ if answer.is_ok() => Verdict::Leads,
             (Successor::NotAsked, Some(_)) => Verdict::Refuses,
             (Successor::NotAsked, None) if !was_asked => match answer {
@@ -80,6 +82,11 @@ impl Successor {
             }
             _ => Verdict::Open(Successor::MayLead),
         }
+    }
+
+    /// Whether it is asked to lead: it does not lead already.
+    pub(super) fn may_be_asked(self) -> bool {
+        matches!(self, Successor::NotAsked | Successor::MayLead)
     }
 
     /// What the log says of an answer that leaves open who leads, if the operator has to decide.
@@ -113,7 +120,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_to_the_request_ends_it_once_it_was_sent() {
-        use Successor::{IsPrimary, MayLead, NotAsked};
+        use Successor::{IsPrimary, LacksWrites, MayLead, NotAsked};
         let history = HistoryId::parse(&[b'a'; 40]).unwrap();
         let rest = || Ok(Offer::Rest { history: Some(history), end: None });
         let all = || Ok(Offer::All { history, offset: 7 });
@@ -127,7 +134,7 @@ mod tests {
         for (before, was_asked, answer, expected) in [
             (NotAsked, true, rest(), Verdict::Leads),
             (NotAsked, true, all(), Verdict::Leads),
-            (NotAsked, true, older(), Verdict::Open(IsPrimary)),
+            (NotAsked, true, older(), Verdict::Open(LacksWrites)),
             (NotAsked, true, lacks(), Verdict::Refuses),
             (NotAsked, false, lost(), Verdict::Open(NotAsked)),
             (NotAsked, false, refused("ERR max number of clients reached"), Verdict::Refuses),
@@ -144,7 +151,9 @@ mod tests {
             (MayLead, true, lost(), Verdict::Open(MayLead)),
             (MayLead, true, refused("BUSY"), Verdict::Open(MayLead)),
             (MayLead, true, all(), Verdict::Leads),
-            (MayLead, true, older(), Verdict::Open(IsPrimary)),
+            (MayLead, true, older(), Verdict::Open(LacksWrites)),
+            (LacksWrites, true, all(), Verdict::Open(LacksWrites)),
+            (LacksWrites, true, rest(), Verdict::Leads),
             (MayLead, true, other(), Verdict::Open(MayLead)),
             (MayLead, true, lacks(), Verdict::Open(MayLead)),
             (MayLead, true, leads(), Verdict::Open(IsPrimary)),
@@ -158,6 +167,7 @@ mod tests {
         assert_eq!(NotAsked.after(true, None, &older()), Verdict::Leads, "it was forced");
         for (before, answer, expected) in [
             (NotAsked, older(), Some(LACKS_WRITES)),
+            (LacksWrites, all(), Some(LACKS_WRITES)),
             (IsPrimary, older(), Some(OTHER_STREAM)),
             (MayLead, other(), Some(OTHER_DATA)),
             (MayLead, lacks(), Some(OTHER_DATA)),
