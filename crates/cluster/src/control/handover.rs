@@ -131,15 +131,18 @@ impl Control {
         }
         let is_linked = |node: NodeId| self.replicas.iter().any(|(other, _)| *other == node);
         let voters = self.mirror.voters(shard);
-        let is_leaving = self.stop.is_some_and(|stop| !stop.is_revoking)
-            || self.mirror.wanted_shard(self.me()) != Some(shard);
+        let is_ending = self.stop.is_some_and(|stop| !stop.is_revoking);
+        let stays = |node: NodeId| self.mirror.wanted_shard(node) == Some(shard);
         let wish = self.mirror.failovers.get(&shard).map(|entry| entry.value);
         let wish = wish.filter(|wish| wish.epoch == epoch && wish.released.is_none());
         let (to, is_own_wish) = match wish {
             Some(wish) if is_linked(wish.to) => (Some(wish.to), false),
-            _ if is_leaving => {
+            // One that leaves would hand over to another one that does, and that one to it.
+            _ if is_ending || !stays(self.me()) => {
                 let furthest = self.replicas.iter().filter(|(node, _)| {
-                    voters.contains(node) && self.mirror.alive.contains_key(node)
+                    voters.contains(node)
+                        && self.mirror.alive.contains_key(node)
+                        && (is_ending || stays(*node))
                 });
                 (furthest.max_by_key(|(_, offset)| *offset).map(|(node, _)| *node), true)
             }

@@ -311,6 +311,58 @@ fn a_failover_that_cannot_be_is_answered() {
     }
 }
 
+/// Goes on until a shard has these members, and acknowledges writes at quorum.
+fn until_members_are(world: &mut World, shard: ShardId, members: &[usize]) {
+    let wanted: Vec<_> = members.iter().map(|host| node_id(*host)).collect();
+    let end = world.now + 5000;
+    while world.truth.shards[&shard].members != wanted {
+        world.run_until(world.now + 100);
+        let members = &world.truth.shards[&shard].members;
+        assert!(world.now < end, "{wanted:?} are not the members: {members:?}, {:?}", world.plan);
+        assert_eq!(world.violation, None);
+    }
+    world.run_until(world.now + 200);
+    assert!(world.clients.last[&shard] + 100 > world.now, "nothing is written: {:?}", world.plan);
+}
+
+/// The replica of two leaves, and becomes primary before it is out.
+#[test]
+fn a_primary_that_leaves_leads_until_another_one_stays() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 2);
+        let shard = shard_id(0);
+        let primary = leader(&world, shard);
+        let (leaving, before) = (1 - primary, epoch(&world, shard));
+        world.kill(primary);
+        world.assign(leaving, None);
+        world.run_until(world.now + 2 * LEASE_MS);
+        assert!(epoch(&world, shard) > before);
+        assert_eq!(leader(&world, shard), leaving, "{:?}", world.plan);
+        world.assign(primary, None);
+        until_members_are(&mut world, shard, &[leaving]);
+        world.start(primary);
+        world.run_until(world.now + 1000);
+        assert_eq!(leader(&world, shard), leaving, "{:?}", world.plan);
+        world.assign(primary, Some(shard));
+        until_members_are(&mut world, shard, &[primary]);
+        assert_eq!(leader(&world, shard), primary, "{:?}", world.plan);
+        assert!(has_all(&world, shard), "{:?}", world.plan);
+    }
+}
+
+/// They would hand over to each other for ever.
+#[test]
+fn a_primary_does_not_hand_over_to_who_leaves_as_well() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 2);
+        let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
+        let primary = leader(&world, shard);
+        (0..2).for_each(|host| world.assign(host, None));
+        until_members_are(&mut world, shard, &[primary]);
+        assert_eq!(epoch(&world, shard), before, "{:?}", world.plan);
+    }
+}
+
 #[test]
 fn slots_move_with_all_that_was_written() {
     for seed in 0..30 {

@@ -1,6 +1,7 @@
 //! What goes wrong in a simulated world.
 
 use crate::control::Event;
+use crate::ids::ShardId;
 use crate::keys::{Keys, MemberValue, MigrationValue, Subject, decode, encode};
 use crate::rebuild::{Witness, plan};
 use crate::simulation::host::Host;
@@ -233,27 +234,37 @@ impl World {
 
     /// Takes a replica out of its shard, or gives a node without a shard one.
     fn change_members(&mut self, host: usize) {
-        let key = self.keys.of(&Subject::Member(node_id(host)));
-        let Some(pair) = self.etcd.pairs.get(&key).cloned() else { return };
-        let member: MemberValue = decode(&pair.value).expect("a member");
-        let compares = vec![Compare::Modified { key: key.clone(), revision: pair.modified }];
-        match member.shard {
+        match self.wanted_shard(host) {
             None => {
-                let shard = Some(shard_id(self.rng.index(self.plan.shards)));
-                self.trace(|| format!("operator: n{host} joins {shard:?}"));
-                let value = encode(&MemberValue { shard, ..member });
-                self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
+                let shard = shard_id(self.rng.index(self.plan.shards));
+                self.trace(|| format!("operator: n{host} joins {shard}"));
+                self.assign(host, Some(shard));
             }
             Some(shard) => {
                 let is_primary = self.hosts[host].leads().is_some();
                 let count = self.truth.shards.get(&shard).map_or(0, |value| value.members.len());
                 if !is_primary && count > 2 && self.plan.spares > 0 {
                     self.trace(|| format!("operator: n{host} leaves {shard}"));
-                    let value = encode(&MemberValue { shard: None, ..member });
-                    self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
+                    self.assign(host, None);
                 }
             }
         }
+    }
+
+    /// The shard that an operator has given a node.
+    pub(super) fn wanted_shard(&self, host: usize) -> Option<ShardId> {
+        let pair = self.etcd.pairs.get(&self.keys.of(&Subject::Member(node_id(host))))?;
+        decode::<MemberValue>(&pair.value).expect("a member").shard
+    }
+
+    /// Gives a node to a shard, or takes it out of its shard.
+    pub(super) fn assign(&mut self, host: usize, shard: Option<ShardId>) {
+        let key = self.keys.of(&Subject::Member(node_id(host)));
+        let Some(pair) = self.etcd.pairs.get(&key) else { return };
+        let member: MemberValue = decode(&pair.value).expect("a member");
+        let compares = vec![Compare::Modified { key: key.clone(), revision: pair.modified }];
+        let value = encode(&MemberValue { shard, ..member });
+        self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
     }
 
     fn lose_etcd(&mut self) {
