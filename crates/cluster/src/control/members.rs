@@ -23,8 +23,14 @@ impl Control {
         let Some(entry) = self.mirror.shards.get(&shard) else { return };
         let modified = entry.modified;
         if let Some(change) = &self.change {
-            let is_late = !change.is_sent && self.now >= change.since + PATIENCE_MS;
-            if change.modified != modified || is_late {
+            let is_late = self.now >= change.since + PATIENCE_MS;
+            let is_in_vain = is_late || !self.is_linked_quorum(&change.members, leader.start);
+            if change.modified != modified {
+                self.change = None;
+                self.in_vain_members.clear();
+            } else if is_in_vain && !change.is_sent {
+                self.in_vain_members.retain(|members| *members != change.members);
+                self.in_vain_members.push(change.members.clone());
                 self.change = None;
             } else {
                 self.send_change(shard, epoch, leader.start);
@@ -36,36 +42,57 @@ impl Control {
             return;
         }
         let old = self.mirror.voters(shard);
-        let Some(new) = self.wanted_members(shard, old, leader.start) else { return };
         let reached = |members: &[NodeId]| {
             let groups = vec![Group::new(members, self.me())];
             Quorum { groups, start: leader.start }.reached(self.data.offset, &self.replicas)
         };
+        let mut sets = self.wanted_members(shard, old, leader.start);
         // Nothing shall have to wait because of the change.
-        if reached(&new) + NEAR < reached(old) {
-            return;
-        }
+        sets.retain(|new| {
+            self.is_linked_quorum(new, leader.start) && reached(new) + NEAR >= reached(old)
+        });
+        let tried = |new: &Vec<NodeId>| self.in_vain_members.iter().position(|own| own == new);
+        let Some(new) = sets.into_iter().min_by_key(tried) else { return };
         let since = self.now;
         self.log(format!("The members of shard {shard} are going to be {new:?}"));
         let (members, offset, ticks, is_sent) = (new, None, 0, false);
         self.change = Some(Change { members, since, offset, ticks, modified, is_sent });
     }
 
-    /// The members as they should be, with one change at most.
-    fn wanted_members(&self, shard: ShardId, old: &[NodeId], start: u64) -> Option<Vec<NodeId>> {
+    /// The sets of members that are one change nearer to what they should be, the best first.
+    fn wanted_members(&self, shard: ShardId, old: &[NodeId], start: u64) -> Vec<Vec<NodeId>> {
         let belongs = |node: &NodeId| self.mirror.wanted_shard(*node) == Some(shard);
-        let mut new = old.to_vec();
-        if let Some(at) = old.iter().position(|node| *node != self.me() && !belongs(node)) {
-            new.remove(at);
-            return Some(new);
-        }
-        let (node, _) = self.replicas.iter().find(|(node, confirmed)| {
-            let is_near = *confirmed >= start && confirmed + NEAR >= self.data.offset;
-            !old.contains(node) && belongs(node) && is_near && self.mirror.alive.contains_key(node)
-        })?;
-        new.push(*node);
-        new.sort_unstable();
-        Some(new)
+        let leaves = |node: &NodeId| *node != self.me() && !belongs(node);
+        let mut leaving: Vec<_> = old.iter().filter(|node| leaves(node)).collect();
+        // A dead one is no help to the quorum.
+        leaving.sort_by_key(|node| self.is_linked(node, start));
+        let without = leaving
+            .into_iter()
+            .map(|node| old.iter().copied().filter(|other| other != node).collect());
+        let joins = |node: &NodeId| !old.contains(node) && belongs(node);
+        let joining = self.replicas.iter().filter(|(node, confirmed)| {
+            joins(node) && self.is_linked(node, start) && confirmed + NEAR >= self.data.offset
+        });
+        let with = joining.map(|(node, _)| {
+            let mut new = old.to_vec();
+            new.push(*node);
+            new.sort_unstable();
+            new
+        });
+        without.chain(with).collect()
+    }
+
+    /// Whether a replica receives what is written in this epoch. The link to a machine that is gone
+    /// may stand for long, its lease does not.
+    fn is_linked(&self, node: &NodeId, start: u64) -> bool {
+        let is_there = |(other, confirmed): &(NodeId, u64)| other == node && *confirmed >= start;
+        self.mirror.alive.contains_key(node) && self.replicas.iter().any(is_there)
+    }
+
+    /// Whether so many of these are linked that they can acknowledge at quorum.
+    fn is_linked_quorum(&self, members: &[NodeId], start: u64) -> bool {
+        let Group { replicas, needed } = Group::new(members, self.me());
+        replicas.iter().filter(|node| self.is_linked(node, start)).count() >= needed
     }
 
     /// The journal's end, looked at when both quorums were in force.

@@ -89,6 +89,7 @@ impl Control {
         self.given.clear();
         self.next_round = 0;
         self.change = None;
+        self.in_vain_members.clear();
         self.drop_handover();
         self.drop_moves();
     }

@@ -273,6 +273,8 @@ pub struct Control {
     pub(super) handover: Option<Handover>,
     pub(super) stop: Option<Stop>,
     pub(super) change: Option<Change>,
+    /// Sets of members to which a change was given up, the last one at the end.
+    pub(super) in_vain_members: Vec<Vec<NodeId>>,
     pub(super) moves: BTreeMap<String, Move>,
     /// How often a migration has held its slots in vain, and before which time it is not tried
     /// again.
@@ -335,6 +337,7 @@ impl Control {
             handover: None,
             stop: None,
             change: None,
+            in_vain_members: Vec::new(),
             moves: BTreeMap::new(),
             in_vain: BTreeMap::new(),
             #[cfg(test)]

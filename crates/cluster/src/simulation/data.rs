@@ -531,10 +531,21 @@ impl World {
             if !lost.is_empty() {
                 return self.violate(format!("n{leader} of {shard} has lost the writes {lost:?}"));
             }
+            self.check_members(shard, leader);
             let topology = self.topology_of(leader).expect("it runs").clone();
             if !topology.is_covered() && is_timely {
                 return self.violate(format!("n{leader} does not see all slots served"));
             }
+        }
+    }
+
+    /// Whoever was taken out of a shard is out, but for a primary in whose place nobody stays.
+    fn check_members(&mut self, shard: ShardId, leader: usize) {
+        let members = self.truth.shards[&shard].members.clone();
+        let stays = |node: &NodeId| self.wanted_shard(number_of(*node)) == Some(shard);
+        let is_left = |node: &NodeId| *node == node_id(leader) && !members.iter().any(stays);
+        if !self.plan.has_wild_clocks && !members.iter().all(|node| stays(node) || is_left(node)) {
+            self.violate(format!("n{leader} does not take out who leaves: {members:?}"));
         }
     }
 }

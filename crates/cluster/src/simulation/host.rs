@@ -169,6 +169,8 @@ pub(super) struct Host {
     pub(super) is_mute: bool,
     /// Nothing comes back from etcd.
     pub(super) is_deaf: bool,
+    /// It never starts again.
+    pub(super) is_scrapped: bool,
 }
 
 impl Host {

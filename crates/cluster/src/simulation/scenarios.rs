@@ -325,6 +325,24 @@ fn until_members_are(world: &mut World, shard: ShardId, members: &[usize]) {
     assert!(world.clients.last[&shard] + 100 > world.now, "nothing is written: {:?}", world.plan);
 }
 
+/// Without the live one the dead one would be needed for the quorum.
+#[test]
+fn of_two_nodes_that_leave_the_dead_one_goes_first() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let primary = leader(&world, shard);
+        let others: Vec<_> = (0..3).filter(|host| *host != primary).collect();
+        let (leaving, dead) = (others[seed as usize % 2], others[1 - seed as usize % 2]);
+        world.kill(dead);
+        world.run_until(world.now + 500);
+        world.assign(leaving, None);
+        world.assign(dead, None);
+        until_members_are(&mut world, shard, &[primary]);
+        assert!(has_all(&world, shard), "{:?}", world.plan);
+    }
+}
+
 /// The replica of two leaves, and becomes primary before it is out.
 #[test]
 fn a_primary_that_leaves_leads_until_another_one_stays() {

@@ -6,7 +6,7 @@ use crate::control::Rule;
 use crate::simulation::trouble::ALL;
 use crate::simulation::trouble::Trouble::{
     self, Abort, Cut, CutOff, End, EtcdDown, EtcdLost, Failover, Kill, KillPrimaries, Members,
-    Migrate, PartFromEtcd, PartPrimariesFromEtcd, Spike, Stop,
+    Migrate, PartFromEtcd, PartPrimariesFromEtcd, Scrap, Spike, Stop,
 };
 use crate::simulation::world::{Keeping, Plan, World};
 
@@ -75,6 +75,18 @@ fn run_all(first: u64, count: u64, plan: impl Fn(u64) -> Plan) {
 #[test]
 fn nothing_goes_wrong() {
     run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100), plan);
+}
+
+/// Nodes leave shards of which others are gone for good.
+fn scrapping(seed: u64) -> Plan {
+    let troubles = &[Members, Members, Members, Scrap, Kill, Cut, CutOff, Failover, Stop];
+    let (shards, members, spares, keeping) = (1, 3 + (seed % 2) as usize, 1, Keeping::Disk);
+    Plan { shards, members, spares, keeping, troubles, trouble_every_ms: 400, ..plan(seed) }
+}
+
+#[test]
+fn nodes_leave_shards_of_which_others_are_gone() {
+    run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100), scrapping);
 }
 
 /// Without clocks that can be trusted there may be two primaries, but no write at quorum is lost.

@@ -1,11 +1,11 @@
 //! What goes wrong in a simulated world.
 
 use crate::control::Event;
-use crate::ids::ShardId;
+use crate::ids::{NodeId, ShardId};
 use crate::keys::{Keys, MemberValue, MigrationValue, Subject, decode, encode};
 use crate::rebuild::{Witness, plan};
 use crate::simulation::host::Host;
-use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, shard_id};
+use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, number_of, shard_id};
 use crate::slots::{SLOT_COUNT, SlotRanges};
 use crate::store::{Compare, Operation};
 use crate::topology::MigrationState;
@@ -45,6 +45,8 @@ pub(super) enum Trouble {
     Abort,
     /// A node joins a shard, or leaves it.
     Members,
+    /// A machine is gone for good, and its node is forgotten.
+    Scrap,
     /// etcd loses everything, and an operator writes the cluster anew from what nodes know.
     EtcdLost,
 }
@@ -139,6 +141,7 @@ impl World {
             Trouble::Migrate => self.want_migration(),
             Trouble::Abort => self.abort_migration(),
             Trouble::Members => self.change_members(host),
+            Trouble::Scrap => self.scrap(host),
             Trouble::EtcdLost => self.lose_etcd(),
         }
     }
@@ -234,6 +237,9 @@ impl World {
 
     /// Takes a replica out of its shard, or gives a node without a shard one.
     fn change_members(&mut self, host: usize) {
+        if self.hosts[host].is_scrapped {
+            return;
+        }
         match self.wanted_shard(host) {
             None => {
                 let shard = shard_id(self.rng.index(self.plan.shards));
@@ -265,6 +271,24 @@ impl World {
         let compares = vec![Compare::Modified { key: key.clone(), revision: pair.modified }];
         let value = encode(&MemberValue { shard, ..member });
         self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
+    }
+
+    /// One replica of a shard at most, which has a primary and is left with a quorum.
+    fn scrap(&mut self, host: usize) {
+        let is_scrapped = |node: &NodeId| self.hosts[number_of(*node)].is_scrapped;
+        let leads = |node: &NodeId| self.hosts[number_of(*node)].leads().is_some();
+        let shard = self.truth.shards.values().find(|own| own.members.contains(&node_id(host)));
+        let is_spared = shard.is_some_and(|own| {
+            let nodes = || own.members.iter();
+            own.members.len() > 2 && nodes().any(leads) && !nodes().any(is_scrapped)
+        });
+        if !is_spared || leads(&node_id(host)) {
+            return;
+        }
+        self.trace(|| format!("n{host} is gone for good"));
+        self.kill(host);
+        self.hosts[host].is_scrapped = true;
+        self.assign(host, None);
     }
 
     fn lose_etcd(&mut self) {

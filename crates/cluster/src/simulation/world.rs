@@ -180,6 +180,7 @@ impl World {
                 runs: 0,
                 is_mute: false,
                 is_deaf: false,
+                is_scrapped: false,
             }
         });
         let mut world = World {
@@ -345,7 +346,7 @@ impl World {
 
     /// Starts the process of a host.
     pub(super) fn start(&mut self, host: usize) {
-        if self.hosts[host].process.is_some() {
+        if self.hosts[host].process.is_some() || self.hosts[host].is_scrapped {
             return;
         }
         let incarnation = self.rng.next_u64() >> 12;
