@@ -218,13 +218,6 @@ pub(crate) fn add(
     if nodes.len() > MOST_AT_ONCE {
         return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are added at once")));
     }
-    if let Some(node) = nodes.iter().find(|node| reading.leaving.contains(&node.id)) {
-        return Err(Trouble::Failed(format!(
-            "node {} at {} is on its way out of its shard: dunlin cluster remove waits for that",
-            short(node.id),
-            place_of(node)
-        )));
-    }
     // One whose shard is gone is free as well.
     let shard_of = |node: &Node| reading.topology.shard_of(node.id).map(|shard| shard.id);
     let new: Vec<_> = nodes.iter().copied().filter(|node| shard_of(node).is_none()).collect();
@@ -234,13 +227,20 @@ pub(crate) fn add(
     let mut placed = Vec::new();
     for node in nodes {
         if let Some(shard) = shard_of(node) {
-            // It was added before, and the command was interrupted.
-            let text = format!("node {} belongs to shard {} already", short(node.id), short(shard));
+            // It was added before, and the command was interrupted; or it was to be taken out.
+            let leaves = reading.leaving.contains(&node.id);
+            let (own, of) = (short(node.id), short(shard));
             if !is_where(&reading, node.id, shard, to)? {
-                return Err(Trouble::Failed(text));
+                return Err(Trouble::Failed(match leaves {
+                    true => format!("node {own} is on its way out of shard {of}: wait for that"),
+                    false => format!("node {own} belongs to shard {of} already"),
+                }));
             }
-            say(&text);
-            placed.push((node.id, shard, false));
+            say(&match leaves {
+                true => format!("node {own} does not leave shard {of}"),
+                false => format!("node {own} belongs to shard {of} already"),
+            });
+            placed.push((node.id, shard, leaves));
             continue;
         }
         let shard = match to {
@@ -262,15 +262,18 @@ pub(crate) fn add(
         ));
         placed.push((node.id, shard, true));
     }
-    if placed.iter().any(|(.., is_new)| *is_new) {
+    if placed.iter().any(|(.., is_assigned)| *is_assigned) {
         if !agreed(options)? {
             return Ok(());
         }
         let (mut compares, mut operations) = (Vec::new(), Vec::new());
-        for (node, shard, _) in placed.iter().filter(|(.., is_new)| *is_new) {
+        for (node, shard, _) in placed.iter().filter(|(.., is_assigned)| *is_assigned) {
             compares.push(store.unchanged(&reading, &Subject::Member(*node)));
             operations.push(store.assign(&reading, *node, Some(*shard))?);
-            if *to == Destination::NewShards {
+            if reading.leaving.contains(node) {
+                // Until it is out, its keys are those of the shard.
+                compares.push(store.unchanged(&reading, &Subject::Shard(*shard)));
+            } else if *to == Destination::NewShards {
                 let new = NewShard {
                     slots: cluster::slots::SlotRanges::new(),
                     members: vec![*node],
@@ -392,7 +395,7 @@ fn departure(
             operations.push(store.assign(reading, node.id, None)?);
         }
     }
-    let stays = stays(reading, shard, out);
+    let stays = stays(reading, shard, out, gone);
     let are_looked_at =
         if gone { nodes.iter().map(|node| node.id).collect() } else { stays.clone() };
     let alive = are_looked_at.into_iter().map(Subject::Alive);
@@ -420,9 +423,11 @@ fn leavers<'r>(
     checked.collect()
 }
 
-/// The members of a shard that it keeps.
-fn stays(reading: &Reading, shard: &Shard, out: &BTreeSet<NodeId>) -> Vec<NodeId> {
-    let is_kept = |id: &NodeId| !out.contains(id) && !reading.leaving.contains(id);
+/// The members of a shard that it keeps without those that are `out`. A primary that leaves leads
+/// until another member takes its place, so it is left when all others are `gone`.
+fn stays(reading: &Reading, shard: &Shard, out: &BTreeSet<NodeId>, gone: bool) -> Vec<NodeId> {
+    let leads = |id: &NodeId| gone && shard.leader.is_some_and(|leader| leader.node == *id);
+    let is_kept = |id: &NodeId| !out.contains(id) && (leads(id) || !reading.leaving.contains(id));
     shard.members.iter().copied().filter(is_kept).collect()
 }
 
@@ -430,7 +435,7 @@ fn stays(reading: &Reading, shard: &Shard, out: &BTreeSet<NodeId>) -> Vec<NodeId
 fn leaving_primary(reading: &Reading, shard: ShardId, out: &BTreeSet<NodeId>) -> Option<NodeId> {
     let shard = reading.topology.shards.get(&shard)?;
     let primary = shard.leader?.node;
-    (out.contains(&primary) && !stays(reading, shard, out).is_empty()).then_some(primary)
+    (out.contains(&primary) && !stays(reading, shard, out, false).is_empty()).then_some(primary)
 }
 
 /// Deletes the records of nodes that have no shard any more.
@@ -467,7 +472,7 @@ fn check_removal(
         )));
     }
     let Some(shard) = reading.topology.shard_of(node.id) else { return Ok(()) };
-    let stays = stays(reading, shard, out);
+    let stays = stays(reading, shard, out, gone);
     if stays.is_empty() {
         check_unused(&reading.topology, shard, out)?;
     }
@@ -615,8 +620,13 @@ mod tests {
         assert!(!may_leave(&reading), "nobody else is left");
     }
 
-    /// What is to be written so that the first of two live members leaves, of whom this one leads.
-    fn departure_from(leader: u8) -> Result<(Vec<Compare>, Vec<Operation>), Trouble> {
+    /// What is to be written so that the first of two members leaves, of whom this one leads. It is
+    /// `gone`, or else alive; the second one is, and is `leaving` or not.
+    fn departure_from(
+        leader: u8,
+        gone: bool,
+        leaving: bool,
+    ) -> Result<(Vec<Compare>, Vec<Operation>), Trouble> {
         let words = ["remove".to_owned(), "h:7".to_owned()];
         let store = Store::open(&Options::parse(&words).unwrap()).unwrap();
         let ids = [NodeId([0; 20]), NodeId([1; 20])];
@@ -628,9 +638,12 @@ mod tests {
         };
         for id in ids {
             let (zone, name) = (String::new(), String::new());
-            let member =
-                MemberValue { shard: Some(SHARD), address: Address::default(), zone, name };
+            let shard = (id == ids[0] || !leaving).then_some(SHARD);
+            let member = MemberValue { shard, address: Address::default(), zone, name };
             put(Subject::Member(id), keys::encode(&member));
+            if id == ids[0] && gone {
+                continue;
+            }
             let alive = AliveValue { incarnation: 1, replaces: 0, version: String::new() };
             put(Subject::Alive(id), keys::encode(&alive));
         }
@@ -646,18 +659,29 @@ mod tests {
         };
         put(Subject::Leader(SHARD), keys::encode(&leader));
         let reading = Reading::new("dunlin", 9, pairs);
-        departure(&store, &reading, SHARD, &BTreeSet::from([ids[0]]), false)
+        departure(&store, &reading, SHARD, &BTreeSet::from([ids[0]]), gone)
     }
 
     #[test]
     fn a_node_leaves_only_while_another_one_leads() {
-        let (compares, operations) = departure_from(1).unwrap();
+        let (compares, operations) = departure_from(1, false, false).unwrap();
         for key in [format!("leaders/{SHARD}"), format!("shards/{SHARD}")] {
             assert!(compares.iter().any(|own| own.key().ends_with(&key)), "{key}: {compares:?}");
         }
         assert!(matches!(operations[..], [Operation::Put { .. }]), "{operations:?}");
-        let again = departure_from(0).unwrap_err().to_string();
+        let again = departure_from(0, false, false).unwrap_err().to_string();
         assert!(again.contains("is the primary again"), "{again}");
+    }
+
+    #[test]
+    fn a_primary_that_leaves_is_left_when_the_others_are_gone() {
+        let (compares, operations) = departure_from(1, true, true).unwrap();
+        assert!(compares.iter().any(|own| own.key().contains("leaders/")), "{compares:?}");
+        assert!(matches!(operations[..], [Operation::Put { .. }]), "{operations:?}");
+        let reasons = [departure_from(0, true, true), departure_from(1, false, true)];
+        for reason in reasons.map(|own| own.unwrap_err().to_string()) {
+            assert!(reason.contains("would have no node"), "{reason}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tests::cluster::{ALL_SLOTS, Deployment, OTHER_SHARD, SHARD};
 use tests::observe::wait_until;
+use tests::process;
 
 use crate::interrupted::{in_words, tool};
 
@@ -119,4 +120,38 @@ fn nodes_are_found_until_they_are_out() -> Result<()> {
         deployment.etcd.control(&["get", "--prefix", "--keys-only", "/dunlin/dunlin/members/"])?;
     ensure!(left.split_whitespace().count() == 1, "{left}");
     deployment.wait_for_primary().map(drop)
+}
+
+/// The primary is gone before it has let its replica leave, and the replica takes its place. From
+/// there both ways lead on: the dead one is taken out, and the other one is kept.
+#[test]
+fn a_primary_that_was_to_leave_is_kept() -> Result<()> {
+    for commands in [["add", "forget"], ["forget", "add"]] {
+        let mut deployment = Deployment::start(2, &[])?;
+        let primary = deployment.wait_until_whole()?;
+        let place = |node: usize| format!("127.0.0.1:{}", deployment.nodes[node].port());
+        let (gone, kept) = (place(primary), place(1 - primary));
+        process::stop(deployment.nodes[primary].pid())?;
+        let words = ["remove", &kept, "--timeout", "1", "--yes"];
+        let output = tool(&deployment, &words)?.output()?;
+        ensure!(output.status.code() == Some(3), "{}", in_words(&output));
+        deployment.nodes[primary].kill();
+        wait_until("it is primary", || Ok(deployment.is_primary(1 - primary)))?;
+        for command in commands {
+            let node = if command == "add" { &kept } else { &gone };
+            let mut last = (None, String::new());
+            wait_until("it is done", || {
+                let output = tool(&deployment, &[command, node, "--yes"])?.output()?;
+                last = (output.status.code(), in_words(&output));
+                // etcd may not know yet that it is gone.
+                Ok(!last.1.contains("is alive"))
+            })?;
+            ensure!(last.0 == Some(0), "{commands:?}: {}\n{}", last.1, deployment.logs());
+        }
+        let of = ["get", "--prefix", "--print-value-only", "/dunlin/dunlin/members/"];
+        let members = deployment.etcd.control(&of)?;
+        ensure!(members.matches(SHARD).count() == 1 && members.matches("shard").count() == 1);
+        ensure!(deployment.primary() == Some(1 - primary), "{}", deployment.logs());
+    }
+    Ok(())
 }
