@@ -59,7 +59,7 @@ impl Engine {
 
     /// What PSYNC with FAILOVER does: a replica whose data is of this history becomes a primary.
     /// The one that asks, which the log calls `who`, has suspended writes, and follows from now on.
-    /// `end` is how far it has come itself, unless it would rather lose something.
+    /// `end` is how far that one has come: none if the takeover is forced.
     ///
     /// # Errors
     /// This is no replica, or its data is of another history, or is older: that of a replica which

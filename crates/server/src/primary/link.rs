@@ -314,12 +314,12 @@ fn shake_hands(
         match handshake.take(&next_line(term, wire, &mut lines)?)? {
             Step::Wait => {}
             Step::Send(bytes) => {
-                prepare(term, handshake, asks_to_lead)?;
+                note_request(term, handshake, asks_to_lead)?;
                 wire.send(&bytes)?;
             }
             Step::Note(note, bytes) => {
                 term.notice(note);
-                prepare(term, handshake, asks_to_lead)?;
+                note_request(term, handshake, asks_to_lead)?;
                 wire.send(&bytes)?;
             }
             Step::Done(offer) => return Ok(offer),
@@ -328,7 +328,7 @@ fn shake_hands(
 }
 
 /// Notes that a replica is about to be asked to lead. An error if that was given up just now.
-fn prepare(term: &Term<'_>, handshake: &Handshake, asks_to_lead: bool) -> Result<(), Trouble> {
+fn note_request(term: &Term<'_>, handshake: &Handshake, asks_to_lead: bool) -> Result<(), Trouble> {
     let asks_now = asks_to_lead && handshake.has_asked();
     if asks_now && !term.means.engine.failover.note_sent() {
         return Err(Trouble::Over);

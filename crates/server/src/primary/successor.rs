@@ -51,7 +51,7 @@ pub(super) enum Verdict {
 
 impl Successor {
     /// What follows from what has come of an attempt, in which it was asked for its stream or not.
-    /// It has to have the stream up to `end`, if it has to.
+    /// `end` is up to where it has to have the stream: none if the takeover is forced.
     pub(super) fn after(
         self,
         was_asked: bool,
