@@ -168,7 +168,7 @@ pub(crate) fn base_of(
     let Contents { keys, server, selected, .. } = contents;
     // A Dunlin's files say which version of Redis they are for.
     let server = product.unwrap_or(server);
-    Base { file, line, position, time, selected, keys, server, imported: None, taken: None }
+    Base { selected, keys, server, ..Base::new(file, line, position, time) }
 }
 
 #[cfg(test)]

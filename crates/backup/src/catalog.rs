@@ -320,18 +320,7 @@ mod tests {
 
     fn base(file: StoredFile) -> Base {
         let position = Position::parse(&format!("{}:1", "a".repeat(40))).unwrap();
-        let (time, server) = (Moment::default(), String::new());
-        Base {
-            file,
-            line: 1,
-            position,
-            time,
-            selected: None,
-            keys: 0,
-            server,
-            imported: None,
-            taken: None,
-        }
+        Base::new(file, 1, position, Moment::default())
     }
 
     /// It has written a file before another run took the store, and lists the file after that.

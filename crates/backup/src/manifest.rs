@@ -49,6 +49,14 @@ pub(crate) struct Base {
     pub(crate) taken: Option<Moment>,
 }
 
+impl Base {
+    /// A base of a stream, of which nothing more is known.
+    pub(crate) fn new(file: StoredFile, line: u64, position: Position, time: Moment) -> Base {
+        let (selected, keys, server) = (None, 0, String::new());
+        Base { file, line, position, time, selected, keys, server, imported: None, taken: None }
+    }
+}
+
 /// A piece of the stream of writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Segment {

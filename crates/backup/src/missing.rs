@@ -68,19 +68,7 @@ mod tests {
     }
 
     fn base(name: &str, line: u64) -> Base {
-        let (time, server) = (Moment(0), String::new());
-        let (file, position) = (file(name), at(b'a', 0));
-        Base {
-            file,
-            line,
-            position,
-            time,
-            selected: None,
-            keys: 0,
-            server,
-            imported: None,
-            taken: None,
-        }
+        Base::new(file(name), line, at(b'a', 0), Moment(0))
     }
 
     fn segment(name: &str, from: Position, to: u64) -> Segment {

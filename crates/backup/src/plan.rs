@@ -205,17 +205,7 @@ mod tests {
     }
 
     fn base(name: &str, line: u64, position: Position, time: u64) -> Base {
-        Base {
-            file: file(name),
-            line,
-            position,
-            time: Moment(time),
-            selected: None,
-            keys: 0,
-            server: String::new(),
-            imported: None,
-            taken: None,
-        }
+        Base::new(file(name), line, position, Moment(time))
     }
 
     fn file(name: &str) -> StoredFile {

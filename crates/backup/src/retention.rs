@@ -101,17 +101,7 @@ mod tests {
     fn manifest() -> Manifest {
         let mut manifest = Manifest::new();
         for (name, line, offset, time) in [("b1", 1, 0, 10), ("b2", 1, 25, 20), ("b3", 2, 0, 30)] {
-            manifest.bases.push(Base {
-                file: file(name),
-                line,
-                position: at(offset),
-                time: Moment(time),
-                selected: None,
-                keys: 0,
-                server: String::new(),
-                imported: None,
-                taken: None,
-            });
+            manifest.bases.push(Base::new(file(name), line, at(offset), Moment(time)));
         }
         for (name, line, from, to) in [("s1", 1, 0, 20), ("s2", 1, 20, 40), ("s3", 2, 0, 20)] {
             manifest.segments.push(Segment {
