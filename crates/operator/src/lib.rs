@@ -8,7 +8,8 @@
 //! | `record` | what does etcd have of the cluster, and how is it changed? |
 //! | `link` | what does a node say of itself? |
 //! | `status` | what is shown, and what is wrong? |
-//! | `members` | which nodes make up the cluster? |
+//! | `members` | which nodes come into the cluster? |
+//! | `leaving` | which nodes leave it? |
 //! | `failover` | how does a replica become primary on request? |
 //! | `moving` | how do slots go to another shard, and how does an operator give that up? |
 //! | `balance` | which slots go where, so that each shard has its share? |
@@ -26,6 +27,7 @@ mod balance;
 mod claim;
 mod dev;
 mod failover;
+mod leaving;
 mod link;
 mod members;
 mod moving;
@@ -92,8 +94,10 @@ fn carry_out(options: &Options) -> Result<bool, Trouble> {
         Task::Status { json } => return status::show(&store, options, *json),
         Task::Create { nodes, replicas } => members::create(&store, options, nodes, *replicas)?,
         Task::Add { nodes, to } => members::add(&store, options, nodes, to)?,
-        Task::Remove { nodes } => members::remove(&store, options, nodes, false)?,
-        Task::Forget { nodes } => members::remove(&store, options, nodes, true)?,
+        Task::Remove { nodes } => leaving::remove(&store, options, nodes)?,
+        Task::Forget { nodes, accepts_loss } => {
+            leaving::forget(&store, options, nodes, *accepts_loss)?;
+        }
         Task::Failover(target) => failover::run(&store, options, target)?,
         Task::Move { slots, to } => moving::run(&store, options, slots, to)?,
         Task::Abort { moves } => moving::abort(&store, options, moves)?,

@@ -18,7 +18,7 @@ Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory
        dunlin cluster status [--json]
        dunlin cluster add NODE... [--shard SHARD | --new-shard] [--discard-keys]
        dunlin cluster remove NODE...
-       dunlin cluster forget NODE...
+       dunlin cluster forget NODE... [--accept-loss]
        dunlin cluster failover NODE | --shard SHARD
        dunlin cluster move SLOTS --shard SHARD
        dunlin cluster abort MOVE...
@@ -55,6 +55,8 @@ a MOVE, which status shows.
                       --sni NAME and --insecure are those of dunlin cli
   --discard-keys      takes nodes that have keys, which they lose: a replica takes over the data of
                       its primary, and a primary deletes keys in slots of other shards
+  --accept-loss       has shards that cannot elect a primary without the nodes to forget do so with
+                      what the others have: acknowledged writes may be lost
   --dry-run           shows what would be done
   --yes               does not ask
   --timeout SECONDS   how long to wait for the cluster to get there, and for a restart to end (60)
@@ -98,7 +100,7 @@ pub(crate) enum Task {
     Status { json: bool },
     Add { nodes: Vec<Word>, to: Destination },
     Remove { nodes: Vec<Word> },
-    Forget { nodes: Vec<Word> },
+    Forget { nodes: Vec<Word>, accepts_loss: bool },
     Failover(Target),
     Move { slots: SlotRanges, to: Word },
     Abort { moves: Vec<Word> },
@@ -192,6 +194,7 @@ struct Given {
     options: Vec<String>,
     shard: Option<Word>,
     new_shard: bool,
+    accept_loss: bool,
     json: bool,
     weigh: Option<String>,
     shares: Vec<(Word, u64)>,
@@ -249,6 +252,7 @@ impl Options {
                 "--etcd-program" => given.etcd_program = Some(value()?.into()),
                 "--shard" => given.shard = Some(value()?),
                 "--new-shard" => given.new_shard = true,
+                "--accept-loss" => given.accept_loss = true,
                 "--json" => given.json = true,
                 "--weigh" => given.weigh = Some(value()?),
                 "--share" => given.shares.push(share(word, &value()?)?),
@@ -346,7 +350,10 @@ impl Given {
                 Task::Add { nodes: some(nodes)?, to }
             }
             "remove" => Task::Remove { nodes: some(nodes)? },
-            "forget" => Task::Forget { nodes: some(nodes)? },
+            "forget" => {
+                let accepts_loss = std::mem::take(&mut self.accept_loss);
+                Task::Forget { nodes: some(nodes)?, accepts_loss }
+            }
             "failover" => match (nodes.as_slice(), self.shard.take()) {
                 ([node], None) => Task::Failover(Target::Node(node.clone())),
                 ([], Some(shard)) => Task::Failover(Target::AnyOf(shard)),
@@ -409,6 +416,7 @@ impl Given {
             ("--", !self.options.is_empty()),
             ("--shard", self.shard.is_some()),
             ("--new-shard", self.new_shard),
+            ("--accept-loss", self.accept_loss),
             ("--json", self.json),
             ("--weigh", self.weigh.is_some()),
             ("--share", !self.shares.is_empty()),
@@ -481,6 +489,8 @@ mod tests {
                 trust: Some("h:1".to_owned()),
             })
         );
+        let forget = parsed("forget h:1 --accept-loss").unwrap().task;
+        assert_eq!(forget, Task::Forget { nodes: vec!["h:1".to_owned()], accepts_loss: true });
         let said = parsed("status --etcd-password=secret").unwrap_err();
         assert_eq!(said, "there is no option --etcd-password");
         for wrong in [
@@ -499,6 +509,7 @@ mod tests {
             "add",
             "add n --shard s --new-shard",
             "remove",
+            "remove n --accept-loss",
             "failover",
             "failover n --shard s",
             "upgrade",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::clock::monotonic_ms;
 use cluster::control::picture;
 use cluster::ids::{NodeId, ShardId};
-use cluster::keys::{self, Keys, MemberValue, RebuiltValue, Subject};
+use cluster::keys::{self, CandidateValue, Keys, MemberValue, RebuiltValue, Subject};
 use cluster::store::{Answer, Compare, Failure, Operation, Pair, Request, Revision, Transaction};
 use cluster::topology::{Migration, Node, Shard, Topology};
 use gateway::Gateway;
@@ -139,6 +139,21 @@ impl Store {
     /// That the cluster was written anew, if it was.
     pub(crate) fn rebuilt(&self, reading: &Reading) -> Option<RebuiltValue> {
         keys::decode(&reading.pairs.get(&self.keys.of(&Subject::Rebuilt))?.value)
+    }
+
+    /// How far a member of a shard without a primary is, if it has let go of the last one and has
+    /// said so.
+    pub(crate) fn candidate(
+        &self,
+        reading: &Reading,
+        shard: &Shard,
+        node: NodeId,
+    ) -> Option<CandidateValue> {
+        let key = self.keys.of(&Subject::Candidate(shard.id, node));
+        let value: CandidateValue = keys::decode(&reading.pairs.get(&key)?.value)?;
+        let after = shard.last_leader.map_or(0, |leader| leader.epoch);
+        let alive = reading.topology.nodes.get(&node)?.alive;
+        (value.after == after && alive == Some(value.incarnation)).then_some(value)
     }
 
     /// Ends all leases with which keys of the cluster end, but for the claims of operators: no node

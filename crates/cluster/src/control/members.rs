@@ -1,4 +1,5 @@
-//! Who counts for the quorum of a shard. Only its primary changes that, one node at a time.
+//! Who counts for the quorum of a shard. Only its primary changes that: one node at a time, or all
+//! dead ones that leave.
 //!
 //! From when it begins to change the members until it knows that the change is written down, a
 //! write is acknowledged only when both quorums know it; and the change is written down only when
@@ -63,12 +64,15 @@ impl Control {
     fn wanted_members(&self, shard: ShardId, old: &[NodeId], start: u64) -> Vec<Vec<NodeId>> {
         let belongs = |node: &NodeId| self.mirror.wanted_shard(*node) == Some(shard);
         let leaves = |node: &NodeId| *node != self.me() && !belongs(node);
-        let mut leaving: Vec<_> = old.iter().filter(|node| leaves(node)).collect();
-        // A dead one is no help to the quorum.
-        leaving.sort_by_key(|node| self.is_linked(node, start));
-        let without = leaving
-            .into_iter()
-            .map(|node| old.iter().copied().filter(|other| other != node).collect());
+        let (alive, dead): (Vec<&NodeId>, Vec<&NodeId>) =
+            old.iter().filter(|node| leaves(node)).partition(|node| self.is_linked(node, start));
+        // The dead ones are no help to the quorum, and leave first and at once: of two dead among
+        // three, neither could leave alone.
+        let dead = (!dead.is_empty()).then_some(dead);
+        let departures = dead.into_iter().chain(alive.into_iter().map(|node| vec![node]));
+        let without = departures.map(|departure| {
+            old.iter().copied().filter(|node| !departure.contains(&node)).collect()
+        });
         let joins = |node: &NodeId| !old.contains(node) && belongs(node);
         let joining = self.replicas.iter().filter(|(node, confirmed)| {
             joins(node) && self.is_linked(node, start) && confirmed + NEAR >= self.data.offset

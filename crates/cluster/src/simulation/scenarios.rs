@@ -343,6 +343,22 @@ fn of_two_nodes_that_leave_the_dead_one_goes_first() {
     }
 }
 
+/// None of the dead ones can leave alone: those that stay would be no quorum.
+#[test]
+fn dead_members_leave_at_once() {
+    for (seed, members) in (0..20).map(|seed| (seed, 3 + seed as usize % 3)) {
+        let mut world = calm(seed, 1, members);
+        let shard = shard_id(0);
+        let primary = leader(&world, shard);
+        for host in (0..members).filter(|host| *host != primary) {
+            world.kill(host);
+            world.assign(host, None);
+        }
+        until_members_are(&mut world, shard, &[primary]);
+        assert!(has_all(&world, shard), "{:?}", world.plan);
+    }
+}
+
 /// The replica of two leaves, and becomes primary before it is out.
 #[test]
 fn a_primary_that_leaves_leads_until_another_one_stays() {

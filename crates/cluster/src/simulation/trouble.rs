@@ -1,8 +1,13 @@
 //! What goes wrong in a simulated world.
 
+use std::collections::BTreeSet;
+
 use crate::control::Event;
 use crate::ids::{NodeId, ShardId};
-use crate::keys::{Keys, MemberValue, MigrationValue, Subject, decode, encode};
+use crate::keys::{
+    AliveValue, CandidateValue, Keys, MemberValue, MigrationValue, ShardValue, Subject, decode,
+    encode,
+};
 use crate::rebuild::{Witness, plan};
 use crate::simulation::host::Host;
 use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, number_of, shard_id};
@@ -273,22 +278,62 @@ impl World {
         self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
     }
 
-    /// One replica of a shard at most, which has a primary and is left with a quorum.
+    /// All machines of a shard but one, at most. When none of the others is elected, an operator
+    /// gives up what was lost.
     fn scrap(&mut self, host: usize) {
-        let is_scrapped = |node: &NodeId| self.hosts[number_of(*node)].is_scrapped;
-        let leads = |node: &NodeId| self.hosts[number_of(*node)].leads().is_some();
+        let is_whole = |node: &&NodeId| !self.hosts[number_of(**node)].is_scrapped;
         let shard = self.truth.shards.values().find(|own| own.members.contains(&node_id(host)));
-        let is_spared = shard.is_some_and(|own| {
-            let nodes = || own.members.iter();
-            own.members.len() > 2 && nodes().any(leads) && !nodes().any(is_scrapped)
-        });
-        if !is_spared || leads(&node_id(host)) {
+        let whole = shard.map_or(0, |own| own.members.iter().filter(is_whole).count());
+        if whole < 2 || self.hosts[host].is_scrapped {
             return;
         }
         self.trace(|| format!("n{host} is gone for good"));
         self.kill(host);
         self.hosts[host].is_scrapped = true;
         self.assign(host, None);
+        let after = 2000 + self.rng.below(3000);
+        self.at(after, Happening::AcceptLoss);
+    }
+
+    /// An operator has the shards without a primary go on with what is left of them.
+    pub(super) fn accept_loss(&mut self) {
+        for (shard, value) in self.truth.shards.clone() {
+            let is_whole = |node: &&NodeId| !self.hosts[number_of(**node)].is_scrapped;
+            let left: Vec<_> = value.members.iter().filter(is_whole).copied().collect();
+            let is_alive =
+                |node: &NodeId| self.etcd.pairs.contains_key(&self.keys.of(&Subject::Alive(*node)));
+            let waits = value.members.iter().any(|node| !is_whole(&node) && is_alive(node));
+            let has_primary = self.truth.leaders.contains_key(&shard);
+            if has_primary || waits || left == value.members {
+                continue;
+            }
+            let Some(heir) = self.furthest_candidate(shard, &left) else { continue };
+            self.trace(|| format!("operator: {shard} goes on with {heir}, furthest of {left:?}"));
+            let slots = value.slots.clone();
+            let key = self.keys.of(&Subject::Shard(shard));
+            let value = encode(&ShardValue { members: vec![heir], ..value });
+            self.operate(Vec::new(), vec![Operation::Put { key, value, lease: 0 }]);
+            let content = |node: &NodeId| self.content_of(number_of(*node), &slots);
+            let left: BTreeSet<u64> = left.iter().flat_map(content).map(|(_, id)| id).collect();
+            let lost = self.clients.acknowledged.iter();
+            let lost = lost.filter(|(id, slot)| slots.contains(**slot) && !left.contains(id));
+            self.clients.excused.extend(lost.map(|(id, _)| *id));
+        }
+    }
+
+    /// The furthest of these members, if all of them have said how far they are.
+    fn furthest_candidate(&self, shard: ShardId, members: &[NodeId]) -> Option<NodeId> {
+        let after = self.truth.epochs.get(&shard).map_or(0, |(epoch, _)| *epoch);
+        let position = |node: &NodeId| {
+            let alive = self.etcd.pairs.get(&self.keys.of(&Subject::Alive(*node)))?;
+            let alive: AliveValue = decode(&alive.value)?;
+            let pair = self.etcd.pairs.get(&self.keys.of(&Subject::Candidate(shard, *node)))?;
+            let value: CandidateValue = decode(&pair.value)?;
+            let counts = value.after == after && value.incarnation == alive.incarnation;
+            counts.then_some((value.epoch, value.offset, *node))
+        };
+        let positions: Option<Vec<_>> = members.iter().map(position).collect();
+        positions?.into_iter().max().map(|(.., node)| node)
     }
 
     fn lose_etcd(&mut self) {
@@ -382,6 +427,8 @@ impl World {
         if self.is_lost {
             self.at(500, Happening::Rebuild);
         }
+        self.at(4000, Happening::AcceptLoss);
+        self.at(6000, Happening::AcceptLoss);
         for host in 0..self.hosts.len() {
             self.at(0, Happening::Reconnect { host });
             self.at(0, Happening::Resume { host });

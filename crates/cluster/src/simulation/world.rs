@@ -80,6 +80,7 @@ pub(super) enum Happening {
     Reconnect { host: usize },
     Mend { from: usize, to: usize },
     EtcdBack,
+    AcceptLoss,
     Rebuild,
     RebuildRest,
     CheckGone { host: usize, run: u64, gone: usize },
@@ -338,6 +339,7 @@ impl World {
                 self.etcd.renew_all(self.now);
                 self.pump_all();
             }
+            Happening::AcceptLoss => self.accept_loss(),
             Happening::Rebuild => self.rebuild(),
             Happening::RebuildRest => self.rebuild_rest(),
             Happening::CheckGone { host, run, gone } => self.check_gone(host, run, gone),
