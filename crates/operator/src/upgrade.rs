@@ -226,7 +226,8 @@ fn wait_for(
         return Ok(None);
     }
     end_all(Pid::from_child(&child), PATIENCE);
-    // It may have ended meanwhile.
+    // It may have ended meanwhile, or the system may not let this program hold on to processes.
+    let _ = child.kill();
     let _ = child.wait();
     let text = "the command to restart has not ended, and was ended with what it had started";
     Err(Trouble::NotYet(text.to_owned()))
