@@ -1,15 +1,73 @@
 //! Connections to other servers, from threads that others wait for.
 
-use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 /// How long the thread waits before it looks around.
 const SLICE: Duration = Duration::from_millis(50);
+/// How often the system of another end that says nothing is asked for a sign of life.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// The addresses of a host, within this time, unless `is_unwanted` says meanwhile that nobody wants
+/// them any more. The system's lookup of a name has no limit, so it needs a thread.
+///
+/// # Errors
+/// It has none, or they are not known in time, or are not wanted.
+pub(crate) fn resolve(
+    host: &str,
+    port: u16,
+    patience: Duration,
+    is_unwanted: &dyn Fn() -> bool,
+) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(own) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(own, port)]);
+    }
+    let host = host.to_owned();
+    let look = move || (&*host, port).to_socket_addrs().map(Iterator::collect);
+    in_time(look, patience, is_unwanted)
+}
+
+/// What a function finds within this time, on a thread of its own.
+fn in_time<T: Send + 'static>(
+    find: impl FnOnce() -> io::Result<T> + Send + 'static,
+    patience: Duration,
+    is_unwanted: &dyn Fn() -> bool,
+) -> io::Result<T> {
+    let begun = Instant::now();
+    let (tell, told) = sync_channel(1);
+    thread::Builder::new().name("lookup".to_owned()).spawn(move || tell.send(find()))?;
+    loop {
+        match told.recv_timeout(SLICE.min(patience)) {
+            Ok(found) => return found,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("nothing is found"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if begun.elapsed() >= patience || is_unwanted() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+        }
+    }
+}
+
+/// Ends a connection whose other end has acknowledged nothing for so long. What a network has lost
+/// is sent again ever less often, so a new connection is sooner there when it works again.
+///
+/// # Errors
+/// As `setsockopt`.
+pub(crate) fn bound_silence(socket: &TcpStream, bound: Duration) -> io::Result<()> {
+    let probes = TcpKeepalive::new().with_time(PROBE_EVERY).with_interval(PROBE_EVERY);
+    let own = SockRef::from(socket);
+    own.set_tcp_keepalive(&probes)?;
+    own.set_tcp_user_timeout(Some(bound))
+}
 
 /// Connects to an address within this time, unless `is_unwanted` says meanwhile that nobody wants
 /// the connection any more. `from` is the name or the address of this end, if it is not to be
@@ -77,6 +135,22 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         let from = connect(at, b"::1", LONG, &|| false).unwrap_err();
         assert_eq!(from.to_string(), "bind-source-addr is of another family");
+    }
+
+    #[test]
+    fn a_name_is_looked_up_within_a_time() {
+        let found = resolve("localhost", 7, LONG, &|| false).unwrap();
+        assert!(found.iter().all(|at| at.ip().is_loopback() && at.port() == 7), "{found:?}");
+        assert_eq!(resolve("::1", 7, LONG, &|| false).unwrap(), ["[::1]:7".parse().unwrap()]);
+        let (held, hold) = sync_channel::<()>(0);
+        let silent = move || hold.recv().map_err(io::Error::other);
+        let late = in_time(silent, Duration::from_millis(1), &|| false).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(held);
+        let (held, hold) = sync_channel::<()>(0);
+        let silent = move || hold.recv().map_err(io::Error::other);
+        assert_eq!(in_time(silent, LONG, &|| true).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(held);
     }
 
     /// Nobody takes connections there, and the queue of those that wait is full.

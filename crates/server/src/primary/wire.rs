@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use config::{Config, PrimaryAddress};
@@ -11,17 +11,14 @@ use process::paths::reason;
 use replication::LinkError;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use socket2::{SockRef, TcpKeepalive};
 use tls::Stream;
 
-use crate::connecting::connect;
+use crate::connecting::{bound_silence, connect, resolve};
 
 /// The longest time for which the thread waits for bytes before it looks at other things.
 pub(super) const WHILE: Duration = Duration::from_millis(50);
 /// The longest time for which an address may not answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often the system of a primary that says nothing is asked for a sign of life in a cluster.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Bytes that are read at once.
 const READ_SIZE: usize = 256 * 1024;
 
@@ -90,12 +87,8 @@ fn prepare(socket: TcpStream, config: &Config) -> io::Result<TcpStream> {
     socket.set_read_timeout(Some(WHILE))?;
     socket.set_write_timeout(Some(patience.min(CONNECT_MAX)))?;
     if config.cluster_enabled {
-        // Writes wait for what a network has lost. It is sent again ever less often, so a new
-        // connection is sooner there when the network works again.
-        let probes = TcpKeepalive::new().with_time(PROBE_EVERY).with_interval(PROBE_EVERY);
-        let own = SockRef::from(&socket);
-        own.set_tcp_keepalive(&probes)?;
-        own.set_tcp_user_timeout(Some(Duration::from_millis(config.cluster_node_timeout)))?;
+        // Writes wait for what a network has lost.
+        bound_silence(&socket, Duration::from_millis(config.cluster_node_timeout))?;
     }
     Ok(socket)
 }
@@ -127,9 +120,10 @@ impl Wire {
     ) -> Result<Wire, Trouble> {
         let unreachable = |error: io::Error| Trouble::Unreachable(reason(&error));
         let host = String::from_utf8_lossy(&primary.host);
-        let addresses = (&*host, primary.port).to_socket_addrs().map_err(unreachable)?;
         let patience = Duration::from_secs(u64::from(config.repl_timeout));
         let of_address = patience.min(CONNECT_MAX);
+        let addresses = resolve(&host, primary.port, of_address, is_unwanted);
+        let addresses = addresses.map_err(unreachable)?;
         let mut last = io::Error::other("its name has no address");
         for address in addresses {
             match connect(address, &config.bind_source_addr, of_address, is_unwanted) {

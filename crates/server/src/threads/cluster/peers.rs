@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -19,6 +19,7 @@ use process::thread;
 
 use super::message::Message;
 use super::reach::{PATIENCE, Reach};
+use crate::connecting::resolve;
 use crate::threads::moving::target::{Patience, Target, Trouble};
 
 /// Between two looks whether the connection still stands.
@@ -171,7 +172,7 @@ impl Link {
 /// Whether the system there says that nobody listens.
 fn is_refused(at: &PrimaryAddress) -> bool {
     let host = String::from_utf8_lossy(&at.host);
-    let Ok(addresses) = (&*host, at.port).to_socket_addrs() else { return false };
+    let Ok(addresses) = resolve(&host, at.port, PATIENCE, &|| false) else { return false };
     let refused = |at| {
         let tried = TcpStream::connect_timeout(&at, PATIENCE);
         tried.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
@@ -190,8 +191,7 @@ fn is_refused(at: &PrimaryAddress) -> bool {
 /// port on which this process listens.
 fn leads_here(at: &PrimaryAddress, config: &Config) -> bool {
     let host = String::from_utf8_lossy(&at.host);
-    let Ok(addresses) = (&*host, at.port).to_socket_addrs() else { return false };
-    let addresses: Vec<_> = addresses.collect();
+    let Ok(addresses) = resolve(&host, at.port, PATIENCE, &|| false) else { return false };
     let is_own = |at: &SocketAddr| {
         let Ok(tried) = TcpStream::connect_timeout(at, PATIENCE) else { return false };
         let (from, to) = (tried.local_addr(), tried.peer_addr());

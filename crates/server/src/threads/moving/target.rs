@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use resp::args::Arguments;
 use resp::client::encode_command;
 use tls::Stream;
 
-use crate::connecting::connect;
+use crate::connecting::{bound_silence, connect, resolve};
 
 /// A line of a target is not longer than this.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -120,11 +120,12 @@ impl Target {
         database: Option<i64>,
         patience: Patience<'_>,
     ) -> Result<Target, Trouble> {
-        let addresses =
-            (address.host, address.port).to_socket_addrs().map_err(|_| Trouble::Unknown)?;
         let begun = Instant::now();
         let is_over = || patience.is_over(begun).unwrap_or(true);
-        let mut streams = addresses.map(|at| connect(at, b"", patience.timeout, &is_over));
+        let addresses = resolve(address.host, address.port, patience.timeout, &is_over);
+        let addresses = addresses.map_err(|_| Trouble::Unknown)?;
+        let mut streams =
+            addresses.into_iter().map(|at| connect(at, b"", patience.timeout, &is_over));
         let stream = streams.find_map(Result::ok).ok_or(Trouble::Writing)?;
         let slice = Some(SLICE.min(patience.timeout));
         let set = stream.set_nodelay(true);
@@ -147,6 +148,11 @@ impl Target {
             return Err(Trouble::Itself);
         }
         Ok(target)
+    }
+
+    /// Ends the connection when the target's system has acknowledged nothing for so long.
+    pub(in crate::threads) fn bound_silence(&self, bound: Duration) -> Result<(), Trouble> {
+        bound_silence(self.stream.socket(), bound).map_err(|_| Trouble::Writing)
     }
 
     /// The connection alone.

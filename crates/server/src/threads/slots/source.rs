@@ -383,7 +383,12 @@ impl Source<'_> {
         let is_stopped = || self.is_over();
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         let target = Target::connect(self.engine, &address, credentials.view(), None, patience);
-        let target = target.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
+        let bounded = target.and_then(|target| {
+            // Writes may be held while the last of the slots is on its way.
+            let bound = Duration::from_millis(config.cluster_node_timeout);
+            target.bound_silence(bound).map(|()| target)
+        });
+        let target = bounded.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
         Ok(Wire::new(target.into_stream(), &format!("slots:{}", self.job.id))?)
     }
 
