@@ -107,7 +107,9 @@ fn ssubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         let text = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
         return Err(CommandError::text(text));
     }
-    subscribe_to(cx, args, Kind::Shard)
+    subscribe_to(cx, args, Kind::Shard)?;
+    cx.engine.look_again(&cx.session.client);
+    Ok(())
 }
 
 /// SUNSUBSCRIBE [shardchannel [shardchannel ...]]

@@ -337,6 +337,15 @@ fn clients_that_wait_or_listen_hear_that_their_slots_have_left() {
     assert_eq!(server.text_as(&mut sends, "SPUBLISH k2 x"), "-MOVED 449 10.0.0.2:7002\r\n");
 }
 
+/// Nobody is stopped while slots leave a replica, so its channels may be gone already.
+#[test]
+fn a_replica_looks_again_at_what_a_client_has_just_subscribed_to() {
+    let mut server = server_as(3, |_| ());
+    let mut listens = server.connect();
+    server.text_as(&mut listens, "SSUBSCRIBE k2");
+    assert!(listens.client.inbox.lock().slots_left);
+}
+
 #[test]
 fn the_cluster_is_shown_as_clients_expect() {
     let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);

@@ -10,7 +10,8 @@
 //! Others hear of it with their next command.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
 
 use cluster::slots::SlotRanges;
 use cluster::topology::{MigrationState, Topology};
@@ -96,25 +97,42 @@ impl Engine {
 
     fn send_clients_away(&self) {
         let Some(view) = self.cluster.view() else { return };
+        // Whoever is not seen to wait or to listen here sees the view: see `look_again`.
+        fence(SeqCst);
         let config = self.config.snapshot();
         self.send_followers_away();
         for client in self.clients.all() {
-            let error = self.refusal_of_waiting((&view, &config), &client);
-            let has_channels = client.shard_channels.load(Relaxed) > 0;
-            if let Some((wait, error)) = error
-                && wait.claim()
-            {
-                let mut reply = Output::new();
-                Reply::new(&mut reply, wait.resp3).error(error.as_bytes());
-                self.stats.count_error(&error.code());
-                let served = Served { wait, reply, write_offset: 0 };
-                client.inbox.lock().served = Some(Box::new(served));
-            } else if has_channels {
-                client.inbox.lock().slots_left = true;
-            } else {
-                continue;
-            }
-            self.host.wake(&client);
+            self.send_away(&view, &config, &client);
+        }
+    }
+
+    fn send_away(&self, view: &ClusterView, config: &Config, client: &Arc<Client>) {
+        let error = self.refusal_of_waiting((view, config), client);
+        let has_channels = client.shard_channels.load(Relaxed) > 0;
+        if let Some((wait, error)) = error
+            && wait.claim()
+        {
+            let mut reply = Output::new();
+            Reply::new(&mut reply, wait.resp3).error(error.as_bytes());
+            self.stats.count_error(&error.code());
+            let served = Served { wait, reply, write_offset: 0 };
+            client.inbox.lock().served = Some(Box::new(served));
+        } else if has_channels {
+            client.inbox.lock().slots_left = true;
+        } else {
+            return;
+        }
+        self.host.wake(client);
+    }
+
+    /// Whether a client that waits or listens from now on may do so, now that others see that it
+    /// does. At a replica slots leave while commands run, so the command may go by a view that has
+    /// ended since.
+    pub fn look_again(&self, client: &Arc<Client>) {
+        fence(SeqCst);
+        let Some(view) = self.cluster.view() else { return };
+        if !view.leads() {
+            self.send_away(&view, &self.config.snapshot(), client);
         }
     }
 

@@ -241,6 +241,7 @@ pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
         // notes.
         cx.db.effects.woken.push(Woken { waiter, reply, write_offset: Some(write_offset) });
     }
+    cx.engine.look_again(&cx.session.client);
     Outcome::Blocked(wait)
 }
 
