@@ -129,7 +129,7 @@ impl Journal for Recording {
         }
         let mut own = self.0.effects.lock();
         let mut effects: Vec<_> =
-            batch.commands().map(|(database, command)| Effect::parse(database, command)).collect();
+            batch.commands().map(|(database, command)| Effect::parse(database, &command)).collect();
         if effects.len() > 1 {
             let word = |word: &str, at: &Effect| Effect {
                 database: at.database,

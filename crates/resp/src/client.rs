@@ -11,7 +11,7 @@ mod scanner;
 pub use error::ReplyError;
 pub use scanner::{Found, ReplyScanner};
 
-use crate::frame::write_header;
+pub use crate::frame::write_header;
 use base::num::{self, parse_i64};
 
 /// A reply.

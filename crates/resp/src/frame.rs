@@ -77,7 +77,7 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
 
 /// `<kind><count>\r\n`; the short ones, which are most, without any conversion of numbers.
 #[inline]
-pub(crate) fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
+pub fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
     if count < 10 {
         buffer.extend_from_slice(&[kind, b'0' + count as u8, b'\r', b'\n']);
     } else if count < 100 {

@@ -12,7 +12,9 @@ fn told(commands: &[(usize, &str)]) -> Vec<String> {
         batch.push(*database, line.split(' ').map(str::as_bytes));
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let changes = changes_of(crate::registry(), batch.commands());
+    let commands: Vec<_> = batch.commands().collect();
+    let commands = commands.iter().map(|(database, command)| (*database, &**command));
+    let changes = changes_of(crate::registry(), commands);
     let shown = changes.iter().map(|change| {
         let database = change.database.map_or("*".to_owned(), |own| own.to_string());
         let key = change.key.map_or("*".to_owned(), text);
@@ -33,7 +35,9 @@ fn keys_of_one_command_share_its_words() {
     {
         let mut batch = EffectBatch::default();
         batch.push(0, line.split(' ').map(str::as_bytes));
-        let changes = changes_of(crate::registry(), batch.commands());
+        let commands: Vec<_> = batch.commands().collect();
+        let commands = commands.iter().map(|(database, command)| (*database, &**command));
+        let changes = changes_of(crate::registry(), commands);
         let owners = changes.iter().map(|own| own.words.as_ref().map_or(0, Rc::strong_count));
         assert_eq!(owners.collect::<Vec<_>>(), [shared; 2], "{line}");
     }

@@ -225,9 +225,6 @@ impl Effects {
     /// The journal gets the command as it came.
     #[inline]
     pub(crate) fn journal_request(&mut self, database: usize, argv: Arguments<'_>) {
-        match argv.as_received() {
-            Some(bytes) => self.journal.push_encoded(database, bytes),
-            None => self.journal.push(database, argv.iter()),
-        }
+        self.journal.push_request(database, argv);
     }
 }

@@ -1,6 +1,11 @@
 //! Effects that belong together, in the bytes of the journal's stream.
 
-use resp::client::encode_command;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use resp::args::Arguments;
+use resp::client::{encode_command, write_header};
 
 /// The words before a command that only Dunlin knows. A Redis that loads the file tells nobody what
 /// it knows of commands with these names, and is not stopped; Dunlin runs the command.
@@ -45,11 +50,20 @@ struct Part {
     end: usize,
 }
 
+/// A big argument of a client, which the batch refers to: a copy would cost as much as storing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shared {
+    /// Where it stands in the batch's own bytes: within a command, before the end of a line.
+    at: usize,
+    argument: Arc<Vec<u8>>,
+}
+
 /// Effects that belong together, in the order in which they happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EffectBatch {
-    /// Commands in RESP.
+    /// Commands in RESP, without what is shared.
     bytes: Vec<u8>,
+    shared: Vec<Shared>,
     parts: Vec<Part>,
 }
 
@@ -62,14 +76,19 @@ impl EffectBatch {
     pub(super) fn most_in_stream(&self) -> usize {
         match self.parts.len() {
             0 => 0,
-            1 => self.bytes.len() + SELECT_MAX,
+            1 => self.bytes_of_commands() + SELECT_MAX,
             _ => self.most_together(),
         }
     }
 
+    fn bytes_of_commands(&self) -> usize {
+        self.bytes.len() + self.shared.iter().map(|own| own.argument.len()).sum::<usize>()
+    }
+
     fn most_together(&self) -> usize {
         let changes = self.parts.windows(2).filter(|pair| pair[0].database != pair[1].database);
-        self.bytes.len() + MULTI.len() + EXEC.len() + (1 + changes.count()) * SELECT_MAX
+        let selects = (1 + changes.count()) * SELECT_MAX;
+        self.bytes_of_commands() + MULTI.len() + EXEC.len() + selects
     }
 
     /// The database of the first command.
@@ -101,26 +120,48 @@ impl EffectBatch {
         self.parts.push(Part { database, end: self.bytes.len() });
     }
 
-    /// Adds a command that is in RESP already.
+    /// Adds a command as it was received. Big arguments are shared.
     #[inline]
-    pub(crate) fn push_encoded(&mut self, database: usize, command: &[u8]) {
-        self.bytes.extend_from_slice(command);
+    pub(crate) fn push_request(&mut self, database: usize, argv: Arguments<'_>) {
+        match argv.as_received() {
+            Some(bytes) => self.bytes.extend_from_slice(bytes),
+            None => self.encode_request(argv),
+        }
         self.parts.push(Part { database, end: self.bytes.len() });
+    }
+
+    fn encode_request(&mut self, argv: Arguments<'_>) {
+        write_header(&mut self.bytes, b'*', argv.len() as u64);
+        for (index, argument) in argv.iter().enumerate() {
+            write_header(&mut self.bytes, b'$', argument.len() as u64);
+            match argv.shared(index) {
+                Some(shared) => {
+                    let (at, argument) = (self.bytes.len(), Arc::clone(shared));
+                    self.shared.push(Shared { at, argument });
+                }
+                None => self.bytes.extend_from_slice(argument),
+            }
+            self.bytes.extend_from_slice(b"\r\n");
+        }
     }
 
     /// Takes away all commands but the first `count`.
     pub(crate) fn split_off(&mut self, count: usize) -> EffectBatch {
         let start = self.start_of(count);
         let bytes = self.bytes.split_off(start);
+        let mut shared = self.shared.split_off(self.shared_before(start));
+        shared.iter_mut().for_each(|own| own.at -= start);
         let mut parts = self.parts.split_off(count);
         parts.iter_mut().for_each(|part| part.end -= start);
-        EffectBatch { bytes, parts }
+        EffectBatch { bytes, shared, parts }
     }
 
     /// Adds the commands of another batch.
     pub(crate) fn extend(&mut self, other: &EffectBatch) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
+        let shared = other.shared.iter().cloned();
+        self.shared.extend(shared.map(|own| Shared { at: start + own.at, ..own }));
         self.parts.extend(other.parts.iter().map(|part| Part { end: start + part.end, ..*part }));
     }
 
@@ -128,13 +169,30 @@ impl EffectBatch {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BYTES_KEPT);
+        self.shared.clear();
         self.parts.clear();
     }
 
+    /// How many of the shared arguments stand before a place in the own bytes.
+    fn shared_before(&self, place: usize) -> usize {
+        self.shared.partition_point(|own| own.at < place)
+    }
+
     /// The commands with their databases, in order.
-    pub fn commands(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        let starts = (0..self.parts.len()).map(|index| self.start_of(index));
-        starts.zip(&self.parts).map(|(start, part)| (part.database, &self.bytes[start..part.end]))
+    pub fn commands(&self) -> impl Iterator<Item = (usize, Cow<'_, [u8]>)> {
+        self.parts.iter().enumerate().map(|(index, part)| {
+            let range = self.start_of(index)..part.end;
+            let is_whole = self.shared_before(range.start) == self.shared_before(range.end);
+            let command = match is_whole {
+                true => Cow::Borrowed(&self.bytes[range]),
+                false => {
+                    let mut command = Vec::new();
+                    self.write_commands(&mut command, range);
+                    Cow::Owned(command)
+                }
+            };
+            (part.database, command)
+        })
     }
 
     fn start_of(&self, index: usize) -> usize {
@@ -149,18 +207,31 @@ impl EffectBatch {
         let Some(first) = self.parts.first() else { return };
         select(out, selected, first.database);
         match self.parts.len() {
-            1 => out.put(&self.bytes),
+            1 if self.shared.is_empty() => out.put(&self.bytes),
+            1 => self.write_commands(out, 0..self.bytes.len()),
             _ => self.write_together(out, selected),
         }
     }
 
     fn write_together(&self, out: &mut impl Sink, selected: &mut Option<usize>) {
         out.put(MULTI);
-        for (database, command) in self.commands() {
-            select(out, selected, database);
-            out.put(command);
+        for (index, part) in self.parts.iter().enumerate() {
+            select(out, selected, part.database);
+            self.write_commands(out, self.start_of(index)..part.end);
         }
         out.put(EXEC);
+    }
+
+    /// Writes the commands in a range of the own bytes, with what they share.
+    fn write_commands(&self, out: &mut impl Sink, range: Range<usize>) {
+        let mut from = range.start;
+        let shared = self.shared_before(range.start)..self.shared_before(range.end);
+        for own in &self.shared[shared] {
+            out.put(&self.bytes[from..own.at]);
+            out.put(&own.argument);
+            from = own.at;
+        }
+        out.put(&self.bytes[from..range.end]);
     }
 }
 
@@ -182,6 +253,8 @@ pub fn select_command(database: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use resp::args::ArgRange;
+
     use super::*;
 
     fn command(words: &[&'static str]) -> impl Iterator<Item = &'static [u8]> + Clone {
@@ -206,6 +279,42 @@ mod tests {
               *2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*1\r\n$4\r\nEXEC\r\n"
         );
         assert_eq!(selected, Some(12));
+    }
+
+    /// A request whose last argument is a big one.
+    fn push_big(batch: &mut EffectBatch, database: usize, big: &Arc<Vec<u8>>) {
+        let big = [Arc::clone(big)];
+        let ranges = [ArgRange::in_side(0, 3), ArgRange::in_side(3, 1), ArgRange::in_big(0)];
+        batch.push_request(database, Arguments::new(&ranges, &[], b"SETk", &big));
+    }
+
+    #[test]
+    fn big_arguments_are_shared_and_nobody_sees_that() {
+        let (big, mut shares, mut copies) =
+            (Arc::new(vec![b'x'; 70_000]), EffectBatch::default(), EffectBatch::default());
+        for database in [0, 0, 3, 3, 0] {
+            push_big(&mut shares, database, &big);
+            copies.push(database, [&b"SET"[..], b"k", &big].into_iter());
+            for batch in [&mut shares, &mut copies] {
+                batch.push(1, command(&["DEL", "k"]));
+            }
+        }
+        assert!(shares.bytes.len() < 1000 && Arc::strong_count(&big) == 6);
+        let stream = |batch: &EffectBatch| {
+            let (mut out, mut selected) = (Vec::new(), Some(0));
+            batch.write_to(&mut out, &mut selected);
+            assert!(out.len() <= batch.most_in_stream());
+            (out, selected)
+        };
+        for count in 0..=shares.len() {
+            let (mut first, mut same) = (shares.clone(), copies.clone());
+            let (second, second_copy) = (first.split_off(count), same.split_off(count));
+            assert_eq!((stream(&first), stream(&second)), (stream(&same), stream(&second_copy)));
+            first.extend(&second);
+            assert_eq!(first, shares);
+        }
+        shares.clear();
+        assert_eq!((&shares, Arc::strong_count(&big)), (&EffectBatch::default(), 1));
     }
 
     #[test]
