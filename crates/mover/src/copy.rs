@@ -59,7 +59,7 @@ impl Written {
         is_late: &dyn Fn() -> bool,
     ) -> Result<(), String> {
         loop {
-            let state = to.info("replication")?;
+            let state = state_of_replica(to)?;
             if is_up(&state) && self.is_of(&state) && self.lacking(&state) <= 0 {
                 return Ok(());
             }
@@ -68,6 +68,15 @@ impl Written {
             }
             sleep(SHORT_LOOK);
         }
+    }
+}
+
+/// The new server's part. Somebody else may have promoted it meanwhile.
+fn state_of_replica(to: &mut Server) -> Result<Info, String> {
+    let state = to.info("replication")?;
+    match state.get("role") {
+        Some(role) if role == "slave" => Ok(state),
+        _ => Err("the new server is no replica any more: somebody else has promoted it".to_owned()),
     }
 }
 
@@ -93,7 +102,7 @@ pub(crate) fn wait_for_copy(
         if interrupt.is_set() {
             return Err("interrupted".to_owned());
         }
-        let state = to.info("replication")?;
+        let state = state_of_replica(to)?;
         let (is_up, written) = (is_up(&state), Written::by(from)?);
         let lag = written.lacking(&state);
         if is_up && !written.is_of(&state) {

@@ -78,7 +78,7 @@ fn begin(
         return Err(problem);
     }
     match before.role {
-        Role::Replica(_) => to.refuse_writes()?,
+        Role::Replica => to.refuse_writes()?,
         Role::Primary { .. } => {
             to.prepare_to_follow(&from.address)?;
             // What it has may be more than the check has seen, and no more comes from here on.

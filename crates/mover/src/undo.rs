@@ -16,19 +16,22 @@ pub(crate) struct Before<'o> {
 }
 
 pub(crate) enum Role<'o> {
-    /// A replica of the old server, which it finds at this address.
-    Replica(&'o (String, u16)),
+    /// A replica of the old server. A move does not change that before the promotion.
+    Replica,
     Primary {
         /// Its writes were paused.
         was_paused: bool,
+        /// Where it finds the old server.
+        place: &'o (String, u16),
     },
 }
 
 impl Before<'_> {
     pub(crate) fn of<'o>(to: &mut Server, options: &'o Options) -> Result<Before<'o>, String> {
-        let role = match check::follows(&to.info("replication")?, &options.seen_from) {
-            true => Role::Replica(&options.seen_from),
-            false => Role::Primary { was_paused: matches!(to.writes()?, Writes::Waiting) },
+        let place = &options.seen_from;
+        let role = match check::follows(&to.info("replication")?, place) {
+            true => Role::Replica,
+            false => Role::Primary { was_paused: matches!(to.writes()?, Writes::Waiting), place },
         };
         Ok(Before { role, settings: to.replica_settings() })
     }
@@ -47,17 +50,17 @@ impl Before<'_> {
         Ok(())
     }
 
+    /// Takes back what the move has changed. Somebody else may have given the new server another
+    /// part meanwhile, with writes that it would lose: it keeps that.
     fn put_back_role(&self, to: &mut Server) -> Result<(), String> {
-        match self.role {
-            Role::Replica(place) => to.replicate(place),
-            Role::Primary { was_paused } => {
-                if was_paused {
-                    to.pause_writes(LONG_PAUSE)?;
-                }
-                to.call(&["REPLICAOF", "NO", "ONE"])?;
-                if to.has_paused() && !was_paused { to.let_write() } else { Ok(()) }
+        let Role::Primary { was_paused, place } = self.role else { return Ok(()) };
+        if check::follows(&to.info("replication")?, place) {
+            if was_paused {
+                to.pause_writes(LONG_PAUSE)?;
             }
+            to.call(&["REPLICAOF", "NO", "ONE"])?;
         }
+        if to.has_paused() && !was_paused { to.let_write() } else { Ok(()) }
     }
 }
 
@@ -90,7 +93,7 @@ pub(crate) fn undo(
     }
     let unknown = |other: String| format!("Nobody knows more: {other}.");
     let old = old.map_or_else(unknown, |stand| stand.text);
-    let new = stand_of_new(to).unwrap_or_else(unknown);
+    let new = stand_of_new(to, before).unwrap_or_else(unknown);
     text.push_str(&format!("\n{old} {new}"));
     if is_held {
         text.push_str(
@@ -121,9 +124,14 @@ pub(crate) fn stand_of_old(from: &mut Server) -> Result<Stand, String> {
     Ok(Stand { holds_writes: matches!(writes, Writes::Waiting), text })
 }
 
-fn stand_of_new(to: &mut Server) -> Result<String, String> {
+fn stand_of_new(to: &mut Server, before: &Before<'_>) -> Result<String, String> {
     if let Some(place) = primary_of(&to.info("replication")?) {
         return Ok(format!("The new one follows {place}."));
+    }
+    if matches!(before.role, Role::Replica) {
+        return Ok(
+            "The new one leads: somebody else has promoted it, and that stays so.".to_owned()
+        );
     }
     let keys: u64 = to.sizes()?.values().sum();
     Ok(format!("The new one is a primary of its own, with {keys} keys."))

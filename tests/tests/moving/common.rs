@@ -6,8 +6,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tests::client::{Client, Reply};
+use tests::observe::wait_for;
+use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
-use tests::server::{Server, dunlin_binary};
+use tests::server::{Server, Target, dunlin_binary};
 
 pub(crate) fn said(client: &mut Client, command: &str) -> String {
     let reply = client.call_text(command).unwrap();
@@ -19,6 +21,27 @@ pub(crate) fn said(client: &mut Client, command: &str) -> String {
 
 pub(crate) fn url(server: &Server) -> String {
     format!("redis://127.0.0.1:{}", server.port())
+}
+
+/// Where one server finds another.
+pub(crate) fn place(server: &Server) -> String {
+    format!("127.0.0.1:{}", server.port())
+}
+
+pub(crate) fn through(way: &Proxy) -> String {
+    format!("redis://127.0.0.1:{}", way.port())
+}
+
+/// Servers that begin to copy at once, of which the first one has a key.
+pub(crate) fn pair<const COUNT: usize>(targets: [Target; COUNT]) -> [Server; COUNT] {
+    let options = [("repl-diskless-sync-delay", "0")];
+    let servers = targets.map(|target| Server::start(target, &options).unwrap());
+    assert_eq!(said(&mut servers[0].connect().unwrap(), "SET k v"), "OK");
+    servers
+}
+
+pub(crate) fn is_replica(server: &Server) -> bool {
+    said(&mut server.connect().unwrap(), "INFO replication").contains("role:slave")
 }
 
 pub(crate) fn begin(from: &str, to: &str, rest: &[&str]) -> Child {
@@ -91,6 +114,22 @@ pub(crate) fn begin_until(
 pub(crate) fn begin_in_vain(from: &str, to: &str, place: &str, rest: &[&str]) -> Child {
     let rest = [&["--yes", "--from-address", place], rest].concat();
     begin_until(from, to, &rest, "waiting for the copy").0
+}
+
+/// Begins a move through a proxy of the old server, which keeps it back when it begins to compare
+/// all keys.
+pub(crate) fn begin_to_compare(way: &Proxy, old: &Server, new: &Server, rest: &[&str]) -> Child {
+    way.keep_back(b"SCAN\r\n$1\r\n0\r\n$5\r\nCOUNT\r\n$3\r\n100\r\n");
+    let place = place(old);
+    let child =
+        begin(&through(way), &url(new), &[&["--yes", "--from-address", &place], rest].concat());
+    wait_for("it compares keys", || way.keeps_one_back());
+    child
+}
+
+pub(crate) fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
 }
 
 /// Answers the tool's question.

@@ -1,6 +1,5 @@
 //! What comes after the promotion, and moves that have ended around it.
 
-use std::process::Command;
 use std::time::Duration;
 
 use tests::client::Received;
@@ -9,8 +8,8 @@ use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
 use crate::common::{
-    begin_in_vain, checked, ended, follow_and_lead, holds_writes, move_all, name_of_data, promote,
-    said, url,
+    begin_in_vain, checked, ended, follow_and_lead, holds_writes, interrupt, move_all,
+    name_of_data, promote, said, url,
 };
 
 #[test]
@@ -233,8 +232,7 @@ fn the_way_back_to_a_server_that_was_left_paused_ends_with_one_that_takes_writes
         let name = name_of_data(&text).to_owned();
         // A move that fails leaves it paused.
         let child = begin_in_vain(&url(&new), &url(&old), "127.0.0.1:1", &["--replace", &name]);
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        interrupt(&child);
         assert_eq!(ended(child).0, Some(1));
         let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
         assert!(reply.text().unwrap_or_default().starts_with(b"READONLY"), "{from:?} {reply:?}");

@@ -5,30 +5,15 @@ use std::process::Command;
 use tests::observe::wait_for;
 use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
-use tests::server::{Server, Target};
+use tests::server::Target;
 
 use crate::common::{
-    begin, begin_until, ended, follow_and_lead, holds_writes, move_all, said, url,
+    begin, begin_until, ended, follow_and_lead, holds_writes, is_replica, move_all, pair, place,
+    said, through, url,
 };
 
-const OPTIONS: [(&str, &str); 1] = [("repl-diskless-sync-delay", "0")];
 /// The length of the long pause, in a request.
 const LONG_PAUSE: &[u8] = b"\r\n3600000\r\n";
-
-/// An old and a new server, of which the old one has a key.
-fn pair(targets: [Target; 2]) -> [Server; 2] {
-    let servers = targets.map(|target| Server::start(target, &OPTIONS).unwrap());
-    assert_eq!(said(&mut servers[0].connect().unwrap(), "SET k v"), "OK");
-    servers
-}
-
-fn through(way: &Proxy) -> String {
-    format!("redis://127.0.0.1:{}", way.port())
-}
-
-fn is_replica(server: &Server) -> bool {
-    said(&mut server.connect().unwrap(), "INFO replication").contains("role:slave")
-}
 
 /// Passes a late request on, and waits until the server may have run it.
 fn pass_late(way: &Proxy) {
@@ -42,7 +27,7 @@ fn a_pause_that_arrives_after_its_end_holds_nobody() {
         let [old, new] = pair([from, Target::Dunlin]);
         let way = Proxy::start(old.port()).unwrap();
         way.keep_back(LONG_PAUSE);
-        let place = format!("127.0.0.1:{}", old.port());
+        let place = place(&old);
         let rest = ["--yes", "--from-address", &place];
         let (code, text) = move_all(&through(&way), &url(&new), &rest);
         assert_eq!(code, Some(1), "{from:?}: {text}");
@@ -103,7 +88,7 @@ fn a_move_that_has_failed_is_not_taken_for_one_that_has_ended_after_the_promotio
     for from in [Target::Reference, Target::Dunlin] {
         let [old, new] = pair([from, Target::Reference]);
         let way = Proxy::start(old.port()).unwrap();
-        let place = format!("127.0.0.1:{}", old.port());
+        let place = place(&old);
         let rest = ["--yes", "--from-address", &place, "--pause", "60"];
         let (child, _rest) =
             begin_until(&through(&way), &url(&new), &rest, "the new server follows");

@@ -4,11 +4,11 @@
 mod common;
 mod last_steps;
 mod late;
+mod others;
 mod questions;
 mod waits;
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use tests::replication::{catch_up, follow};
 use tests::sentinel::Sentinels;
 use tests::server::{Server, Target};
 
-use common::{begin, begin_in_vain, begin_until, checked, ended, move_all, said, url};
+use common::{begin, begin_in_vain, begin_until, checked, ended, interrupt, move_all, said, url};
 
 const DATA: &[&str] = &[
     "SET text value",
@@ -233,8 +233,7 @@ fn an_interrupt_puts_everything_back() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("waiting for the copy")));
     assert!(said(&mut second, "INFO replication").contains("role:slave"));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let mut problem = String::new();
     child.stderr.take().unwrap().read_to_string(&mut problem).unwrap();
