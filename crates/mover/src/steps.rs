@@ -136,6 +136,16 @@ fn change_over(
     if interrupt.is_set() {
         return Err("interrupted".to_owned().into());
     }
+    // A pause that is not this tool's own may be there because another server leads.
+    match from.writes()? {
+        Writes::Taken => {}
+        Writes::Waiting => {
+            return Err("somebody else holds the old server's writes".to_owned().into());
+        }
+        Writes::Unknown(answer) => {
+            return Err(format!("the old server answers to a write: {answer}").into());
+        }
+    }
     let begun = Instant::now();
     from.pause_writes(options.pause)?;
     // Half of the time is for the promotion.

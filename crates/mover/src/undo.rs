@@ -95,13 +95,17 @@ pub(crate) fn undo(
     let old = old.map_or_else(unknown, |stand| stand.text);
     let new = stand_of_new(to, before).unwrap_or_else(unknown);
     text.push_str(&format!("\n{old} {new}"));
-    if is_held {
-        text.push_str(
-            "\nCLIENT UNPAUSE at the old server, or the same command, lets writes go on.",
-        );
-        return Failure::Unfinished(text);
+    if !is_held {
+        return Failure::Unmoved(text);
     }
-    Failure::Unmoved(text)
+    text.push_str(match from.has_paused() {
+        true => "\nCLIENT UNPAUSE at the old server, or the same command, lets writes go on.",
+        false => {
+            "\nSomebody else has paused them, so another server may lead: only if none does, CLIENT \
+             UNPAUSE at the old server, or the same command, may let them go on."
+        }
+    });
+    Failure::Unfinished(text)
 }
 
 /// How the old server stands.

@@ -4,7 +4,9 @@ use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
 use tests::server::Target;
 
-use crate::common::{begin_to_compare, ended, is_replica, pair, said};
+use crate::common::{
+    begin_to_compare, ended, holds_writes, interrupt, is_replica, pair, promote, said,
+};
 
 #[test]
 fn a_replica_that_somebody_promotes_meanwhile_keeps_what_it_has_acknowledged() {
@@ -23,5 +25,29 @@ fn a_replica_that_somebody_promotes_meanwhile_keeps_what_it_has_acknowledged() {
         assert!(text.contains("The new one leads: somebody else has promoted it"), "{text}");
         assert!(!is_replica(&new), "{to:?}: {text}");
         assert_eq!(said(&mut second, "GET acknowledged"), "yes", "{to:?}");
+    }
+}
+
+#[test]
+fn a_pause_of_somebody_who_moves_to_another_server_is_not_taken_over() {
+    for from in [Target::Reference, Target::Dunlin] {
+        for is_interrupted in [false, true] {
+            let [old, new, third] = pair([from, Target::Dunlin, Target::Reference]);
+            follow(&third, old.port()).unwrap();
+            catch_up(&old, &third).unwrap();
+            let way = Proxy::start(old.port()).unwrap();
+            let child = begin_to_compare(&way, &old, &new, &[]);
+            promote(&mut old.connect().unwrap(), &mut third.connect().unwrap());
+            if is_interrupted {
+                interrupt(&child);
+            }
+            way.pass_late();
+            let (code, text) = ended(child);
+            assert_eq!(code, Some(4), "{from:?}: {text}");
+            assert!(text.contains("The old server holds its writes."), "{text}");
+            assert!(text.contains("Somebody else has paused them"), "{text}");
+            assert!(is_replica(&new), "{from:?}: {text}");
+            assert!(holds_writes(&old), "{from:?}: {text}");
+        }
     }
 }
