@@ -343,6 +343,10 @@ fn data(from: &mut Server, to: &mut Server, found: &mut Findings) -> Result<(), 
     if let Ok(Value::Array(modules)) = from.call(&["MODULE", "LIST"]) {
         for module in &modules {
             let name = module_name(module);
+            // The engine of scripts in Valkey 9.1.
+            if name == "lua" {
+                continue;
+            }
             if name != "vectorset" {
                 found.stop(format!("the old server has loaded the module {name}"));
                 continue;

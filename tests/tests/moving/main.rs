@@ -59,12 +59,16 @@ fn count_up(key: &str, servers: [u16; 2], ended: &AtomicBool) -> i64 {
 
 #[test]
 fn clients_that_follow_lose_nothing_there_and_back() {
-    let pairs = [
+    let mut pairs = vec![
         (Target::Reference, Target::Dunlin),
         (Target::Valkey, Target::Dunlin),
         (Target::Dunlin, Target::Reference),
         (Target::Dunlin, Target::Dunlin),
     ];
+    // It is there only after `make peers-newest`.
+    if peers::newest("valkey-server").exists() {
+        pairs.push((Target::NewestValkey, Target::Dunlin));
+    }
     for (from, to) in pairs {
         let options = [("repl-diskless-sync-delay", "0"), ("enable-debug-command", "yes")];
         let [old, new] = [from, to].map(|target| Server::start(target, &options).unwrap());
