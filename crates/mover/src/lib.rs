@@ -47,7 +47,7 @@ use std::time::Duration;
 use failure::Failure;
 use findings::Finding;
 use lab::targets::Interrupt;
-use options::{Options, USAGE};
+use options::{After, Options, USAGE};
 use print::{say, wait_until_printed};
 use resume::Missing;
 use server::{NAME, Server, Writes};
@@ -122,8 +122,15 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
         }
         Plan::Finish(missing) => {
             say("the data has moved already: a move has ended after the promotion");
-            let turns = missing == Missing::Turn;
-            turns.then_some("The old server becomes a replica of the new one now.")
+            Some(match (missing, options.after) {
+                (Missing::Turn, After::Replica) => {
+                    "The old server becomes a replica of the new one now."
+                }
+                (Missing::Turn, After::Paused) => "The old server stays paused for an hour more.",
+                (Missing::Unpause, _) => {
+                    "The old server, a replica already, refuses writes and holds none from now on."
+                }
+            })
         }
         Plan::Move => Some("The new server becomes a replica now, and loses the data that it has."),
     };

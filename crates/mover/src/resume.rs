@@ -24,9 +24,11 @@ pub(crate) fn missing(
     let (old, new) = (from.info("replication")?, to.info("replication")?);
     // A replica refuses writes whether it holds them or not, so nobody can see that.
     if leads(&new) && check::follows(&old, &options.seen_to) {
-        // The same address may be another server for it.
-        let is_of_another = is_up(&old) && !check::are_of_one_stream(&old, &new);
-        return Ok((!is_of_another).then_some(Missing::Unpause));
+        // The same address may be another server for it, or one that was started anew, without
+        // data. Before its link is up, it may still be where the new one has left its stream.
+        let is_of_it = check::are_of_one_stream(&old, &new)
+            || (!is_up(&old) && check::is_promoted_from(&new, &old));
+        return Ok(is_of_it.then_some(Missing::Unpause));
     }
     if !has_left(&new, &old) {
         return Ok(None);

@@ -9,7 +9,7 @@ use tests::server::{Server, Target};
 
 use crate::common::{
     begin_in_vain, checked, ended, follow_and_lead, holds_writes, interrupt, move_all,
-    name_of_data, promote, said, url,
+    name_of_data, pair, promote, said, url,
 };
 
 #[test]
@@ -386,4 +386,54 @@ fn a_new_server_that_takes_no_writes_is_not_called_done() {
     let (code, text) = move_all(&url(&new), &url(&old), &["--yes"]);
     assert_eq!(code, Some(4), "{text}");
     assert!(text.contains("but the new server answers to a write: NOREPLICAS"), "{text}");
+}
+
+#[test]
+fn a_new_server_that_was_started_anew_without_data_is_not_what_the_old_one_has_moved_to() {
+    for to in [Target::Reference, Target::Dunlin] {
+        let [old, mut new] = pair([Target::Reference, to]);
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{to:?}: {text}");
+        let mut first = old.connect().unwrap();
+        // It cannot log in any more, and so keeps what it has.
+        new.add_options(&[("requirepass", "own")]);
+        new.start_again().unwrap();
+        wait_for("its link is down", || {
+            said(&mut first, "INFO replication").contains("master_link_status:down")
+        });
+        let address = url(&new).replace("redis://", "redis://:own@");
+        let (code, text) = move_all(&url(&old), &address, &["--yes"]);
+        assert_eq!(code, Some(3), "{to:?}: {text}");
+        assert!(text.contains("STOP the old server is itself a replica"), "{to:?}: {text}");
+        assert_eq!(said(&mut first, "GET k"), "v", "{to:?}");
+    }
+}
+
+#[test]
+fn a_replica_is_not_changed_without_a_question() {
+    for from in [Target::Reference, Target::Dunlin] {
+        let [leader, replica] = pair([Target::Reference, from]);
+        let mut second = replica.connect().unwrap();
+        assert_eq!(said(&mut second, "CONFIG SET replica-read-only no"), "OK");
+        follow(&replica, leader.port()).unwrap();
+        catch_up(&leader, &replica).unwrap();
+        assert_eq!(said(&mut second, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        // As it is called where somebody has swapped them.
+        let (code, text) = move_all(&url(&replica), &url(&leader), &[]);
+        assert_eq!(code, Some(1), "{from:?}: {text}");
+        assert!(text.contains("a replica already, refuses writes"), "{text}");
+        assert!(holds_writes(&replica), "{from:?}: {text}");
+    }
+}
+
+#[test]
+fn a_question_says_what_becomes_of_an_old_server_that_stays_paused() {
+    let [old, new] = pair([Target::Reference, Target::Dunlin]);
+    for rest in [&["--yes"][..], &[]] {
+        let rest = [&["--after", "paused"], rest].concat();
+        let (_, text) = move_all(&url(&old), &url(&new), &rest);
+        assert!(!text.contains("becomes a replica of the new one"), "{text}");
+        let is_asked = text.contains("The old server stays paused for an hour more. Go on?");
+        assert_eq!(is_asked, rest.len() == 2, "{text}");
+    }
 }
