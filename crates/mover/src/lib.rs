@@ -105,6 +105,27 @@ enum Plan {
     Move,
 }
 
+/// What a question is about: the data of these servers, and not of others that have taken their
+/// places, or have lost it when they were started anew.
+struct Subject {
+    /// What the servers are called while they run.
+    runs: [Option<String>; 2],
+    /// The old server has keys.
+    has_data: bool,
+}
+
+impl Subject {
+    fn of(from: &mut Server, to: &mut Server) -> Result<Subject, String> {
+        let has_data = !from.sizes()?.is_empty();
+        let runs = [from.info("server")?.remove("run_id"), to.info("server")?.remove("run_id")];
+        Ok(Subject { runs, has_data })
+    }
+
+    fn is_still_so(&self, now: &Subject) -> bool {
+        self.runs == now.runs && (now.has_data || !self.has_data)
+    }
+}
+
 fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
     let mut from = Server::open("the old server", &options.from)?;
     let mut to = Server::open("the new server", &options.to)?;
@@ -114,6 +135,7 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
     let name = format!("{NAME}:{:016x}", RandomState::new().hash_one(std::process::id()));
     let name = (!options.check_only).then_some(&*name);
     let (plan, findings) = look(&mut from, &mut to, options, name)?;
+    let subject = Subject::of(&mut from, &mut to)?;
     tell(&findings);
     let question = match plan {
         Plan::Nothing => {
@@ -152,7 +174,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
         from.renew()?;
         to.renew()?;
         let (plan_now, findings) = look(&mut from, &mut to, options, name)?;
-        if plan_now != plan {
+        let subject_now = Subject::of(&mut from, &mut to)?;
+        if plan_now != plan || !subject.is_still_so(&subject_now) {
             tell(&findings);
             say("Nothing was changed. The servers are not as they were before the question.");
             return Ok(ExitCode::from(PREVENTED));

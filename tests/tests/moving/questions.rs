@@ -2,7 +2,9 @@
 
 use tests::server::{Server, Target};
 
-use crate::common::{agree, begin_until, ended, follow_and_lead, said, url};
+use crate::common::{
+    agree, begin_until, ended, follow_and_lead, move_all, name_of_data, pair, said, url,
+};
 
 const OPTIONS: [(&str, &str); 1] = [("repl-diskless-sync-delay", "0")];
 
@@ -62,4 +64,25 @@ fn servers_that_drop_their_clients_meanwhile_are_asked_anew() {
     let (code, text) = ended(child);
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(said(&mut second, "GET k"), "v");
+}
+
+#[test]
+fn what_is_at_the_places_of_the_servers_now_is_not_what_was_asked_about() {
+    for is_started_anew in [true, false] {
+        let [mut old, new] = pair([Target::Reference, Target::Dunlin]);
+        assert_eq!(said(&mut new.connect().unwrap(), "SET its own"), "OK");
+        let (_, text) = move_all(&url(&old), &url(&new), &["--check"]);
+        let rest = ["--replace", name_of_data(&text)];
+        let (mut child, rest) = begin_until(&url(&old), &url(&new), &rest, "Go on?");
+        match is_started_anew {
+            true => old.start_again().unwrap(),
+            false => assert_eq!(said(&mut old.connect().unwrap(), "FLUSHALL"), "OK"),
+        }
+        agree(&mut child);
+        let (code, text) = ended(child);
+        assert_eq!(code, Some(3), "{text}");
+        let text = rest.join().unwrap();
+        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
+        assert_eq!(said(&mut new.connect().unwrap(), "GET its"), "own");
+    }
 }
