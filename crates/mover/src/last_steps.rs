@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::check;
+use crate::clock::Moment;
 use crate::options::{After, Options};
 use crate::print::say;
 use crate::resume::{Missing, has_all};
@@ -57,6 +58,7 @@ fn try_turn(from: &mut Server, to: &mut Server, options: &Options) -> Result<(),
         return from.let_write();
     }
     // Its pause may be one of an hour ago, and what was seen before it may have changed.
+    let paused = Moment::now();
     from.pause_writes(LONG_PAUSE)?;
     if !has_all(from, to)? {
         return Err("the old server may have taken writes that the new one lacks, or one of them \
@@ -68,8 +70,12 @@ fn try_turn(from: &mut Server, to: &mut Server, options: &Options) -> Result<(),
              it write again");
         return Ok(());
     }
+    from.prepare_to_follow(&to.address)?;
+    if paused.elapsed() >= LONG_PAUSE / 2 {
+        return Err("the pause of writes may have ended too early".to_owned());
+    }
     // It refuses the writes that it has held.
-    from.follow(&options.seen_to, &to.address)?;
+    from.replicate(&options.seen_to)?;
     from.let_write()
 }
 

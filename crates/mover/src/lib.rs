@@ -8,6 +8,7 @@
 //! | `findings` | what has a look found? |
 //! | `check` | what will not move, or not work afterwards? |
 //! | `rights` | may it, and may each server, do what is to be done? |
+//! | `clock` | how long ago was something? |
 //! | `versions` | does a server load what another one writes? |
 //! | `copy` | is the new server up to date? |
 //! | `compare` | do both servers have the same data? |
@@ -23,6 +24,7 @@
 //! that could change what it sees, then looks, and then acts.
 
 mod check;
+mod clock;
 mod compare;
 mod copy;
 mod failure;

@@ -345,17 +345,6 @@ impl Server {
         REPLICA_SETTINGS.map(|name| self.settings(name).remove(name))
     }
 
-    /// Makes it a replica, which refuses writes, of a server with this address, which needs these
-    /// credentials.
-    pub(crate) fn follow(
-        &mut self,
-        place: &(String, u16),
-        address: &Address,
-    ) -> Result<(), String> {
-        self.prepare_to_follow(address)?;
-        self.replicate(place)
-    }
-
     /// Gives it the settings of a replica, which refuses writes, of a server that needs these
     /// credentials.
     pub(crate) fn prepare_to_follow(&mut self, address: &Address) -> Result<(), String> {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use lab::targets::Interrupt;
 
 use crate::check;
+use crate::clock::Moment;
 use crate::compare::Comparison;
 use crate::copy::{COPIES_IN_VAIN, Written, wait_for_copy};
 use crate::failure::Failure;
@@ -26,7 +27,8 @@ use crate::undo::{Before, Role, undo};
 const COMPARISONS: usize = 3;
 const BETWEEN_COMPARISONS: Duration = Duration::from_millis(200);
 /// How long a new server holds its own clients' writes at most before it is a replica: longer than
-/// the few commands in between, none of which takes longer than ten seconds.
+/// the few commands in between, none of which takes longer than ten seconds. After half of it the
+/// tool pauses them and looks once more.
 const WHILE_LOOKED_AT: Duration = Duration::from_secs(60);
 
 /// Moves everything.
@@ -81,10 +83,17 @@ fn begin(
         Role::Replica => to.refuse_writes()?,
         Role::Primary { .. } => {
             to.prepare_to_follow(&from.address)?;
-            // What it has may be more than the check has seen, and no more comes from here on.
-            to.pause_writes(WHILE_LOOKED_AT)?;
-            if let Some(problem) = check::unnamed_loss(from, to, options)? {
-                return Err(problem);
+            // What it has may be more than the check has seen, and no more comes from here on,
+            // unless this tool has stood still until the pause has ended.
+            loop {
+                let paused = Moment::now();
+                to.pause_writes(WHILE_LOOKED_AT)?;
+                if let Some(problem) = check::unnamed_loss(from, to, options)? {
+                    return Err(problem);
+                }
+                if paused.elapsed() < WHILE_LOOKED_AT / 2 {
+                    break;
+                }
             }
             to.replicate(&options.seen_from)?;
         }
@@ -146,10 +155,11 @@ fn change_over(
             return Err(format!("the old server answers to a write: {answer}").into());
         }
     }
-    let begun = Instant::now();
+    let begun = Moment::now();
     from.pause_writes(options.pause)?;
     // Half of the time is for the promotion.
     let is_late = || begun.elapsed() * 2 > options.pause;
+    let is_over = || begun.elapsed() >= options.pause;
     Written::by(from)?.wait_for(to, &is_late)?;
     if comparison.is_outdated(from)? {
         return Err("the new server has got all data once more, which is not compared"
@@ -178,11 +188,11 @@ fn change_over(
     }
     // From here on a write at the old server would be lost, so its pause must not end by itself.
     from.pause_writes(LONG_PAUSE)?;
-    if begun.elapsed() >= options.pause {
+    // Somebody else may have ended the first one, and clients may have written before this one.
+    Written::by(from)?.wait_for(to, &is_over)?;
+    if is_over() {
         return Err("the pause of writes may have ended too early".to_owned().into());
     }
-    // Somebody else may have ended the first one, and clients may have written before this one.
-    Written::by(from)?.wait_for(to, &|| begun.elapsed() >= options.pause)?;
     promote(to)?;
     say("the new server leads");
     Ok(begun.elapsed())

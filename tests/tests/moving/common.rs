@@ -127,9 +127,13 @@ pub(crate) fn begin_to_compare(way: &Proxy, old: &Server, new: &Server, rest: &[
     child
 }
 
-pub(crate) fn interrupt(child: &Child) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+pub(crate) fn interrupt(child: &Child) {
+    signal(child, "-INT");
 }
 
 /// Answers the tool's question.

@@ -1,6 +1,8 @@
 //! Requests of `dunlin move` that arrive late, or not at all, and output that nobody reads.
 
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use tests::observe::wait_for;
 use tests::proxy::Proxy;
@@ -9,7 +11,7 @@ use tests::server::Target;
 
 use crate::common::{
     begin, begin_until, ended, follow_and_lead, holds_writes, is_replica, move_all, pair, place,
-    said, through, url,
+    said, signal, through, url,
 };
 
 /// The length of the long pause, in a request.
@@ -127,4 +129,31 @@ fn the_last_step_is_taken_although_nobody_reads_the_output() {
     assert!(Command::new("kill").args(["-0", &id]).status().unwrap().success(), "it waits");
     let (code, text) = ended(child);
     assert_eq!(code, Some(0), "{text}");
+}
+
+/// As it is when the tool stands still for longer than the new server holds its writes.
+#[test]
+fn a_write_that_the_new_server_has_taken_after_the_look_at_its_data_is_not_lost() {
+    let [old, new] = pair([Target::Reference, Target::Dunlin]);
+    let way = Proxy::start(new.port()).unwrap();
+    let rest = ["--yes", "--to-address", &place(&new)];
+    way.keep_back(b"\r\n60000\r\n");
+    let child = begin(&url(&old), &through(&way), &rest);
+    wait_for("its writes are to be held", || way.keeps_one_back());
+    way.keep_back(b"keyspace");
+    way.pass_late();
+    wait_for("its data is looked at", || way.keeps_one_back());
+    signal(&child, "-STOP");
+    way.pass_late();
+    // A look that is half as old as the pause is long is taken again.
+    sleep(Duration::from_secs(31));
+    let mut second = new.connect().unwrap();
+    assert_eq!(said(&mut second, "CLIENT UNPAUSE"), "OK");
+    assert_eq!(said(&mut second, "SET acknowledged yes"), "OK");
+    signal(&child, "-CONT");
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("the new server has 1 keys, which would be lost"), "{text}");
+    assert!(!is_replica(&new), "{text}");
+    assert_eq!(said(&mut new.connect().unwrap(), "GET acknowledged"), "yes");
 }

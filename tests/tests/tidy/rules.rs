@@ -329,6 +329,7 @@ pub(crate) const CLOCKS: &[(&str, &str)] = &[
     ("crates/lab/src/targets/tree.rs", "it asks for the processor time of another process"),
     ("crates/tls/src/dev.rs", "certificates hold from now on"),
     ("crates/tls/src/sessions.rs", "sessions are kept for a while"),
+    ("crates/mover/src/clock.rs", "it measures how long another process holds writes"),
     ("crates/mover/src/compare.rs", "it says once a second how far it is"),
     (
         "crates/mover/src/copy.rs",
