@@ -42,8 +42,8 @@ pub(crate) fn finish(
 /// What becomes of the old server. It takes no write any more, whatever fails here.
 pub(crate) fn turn(from: &mut Server, to: &mut Server, options: &Options) -> Result<(), String> {
     let turned = try_turn(from, to, options).or_else(|_| {
-        from.renew()?;
-        to.renew()?;
+        from.renew_if_it_can()?;
+        to.renew_if_it_can()?;
         try_turn(from, to, options)
     });
     turned.map_err(|problem| {

@@ -6,11 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::thread::sleep;
 use std::time::Duration;
 
 use lab::load::Address;
 use lab::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use resp::client::{Value, encode_command};
+
+use crate::print::say;
 
 /// What a replica goes by when it connects to its primary, and when clients write to it.
 pub(crate) const REPLICA_SETTINGS: [&str; 4] =
@@ -23,6 +26,10 @@ pub(crate) const LONG_PAUSE: Duration = Duration::from_secs(3600);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a write may take where writes are not held.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+/// The pause between two looks at a server that loads, or at others of this tool.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+/// How often others are looked for before they are in the way: longer than one that begins looks.
+const LOOKS_FOR_OTHERS: usize = 20;
 /// How the names of this tool's connections begin while it moves data, by which others see that it
 /// is at work.
 pub(crate) const NAME: &str = "dunlin-move";
@@ -69,13 +76,14 @@ pub(crate) type Info = BTreeMap<String, String>;
 
 impl Server {
     pub(crate) fn open(part: &'static str, address: &Address) -> Result<Server, String> {
-        let mut server = Server::open_for(part, address, PATIENCE)?;
+        let mut server = Server::connect(part, address, PATIENCE)?;
+        server.call(&["PING"])?;
         server.identity = server.identify()?;
         Ok(server)
     }
 
     /// Opens a connection on which no command may take longer than that.
-    fn open_for(
+    fn connect(
         part: &'static str,
         address: &Address,
         patience: Duration,
@@ -103,7 +111,6 @@ impl Server {
                 None => server.call(&["AUTH", password])?,
             };
         }
-        server.call(&["PING"])?;
         Ok(server)
     }
 
@@ -117,16 +124,39 @@ impl Server {
     }
 
     /// Takes a new connection, and ends the one so far: what is under way on it never arrives.
+    /// Others of this tool see one of both all the time. All this a server does while it loads.
     pub(crate) fn renew(&mut self) -> Result<(), String> {
-        let mut other = Server::open(self.part, &self.address)?;
-        if let Some(Identity { id, address }) = &self.identity {
-            other.call(&["CLIENT", "KILL", "ID", id, "ADDR", address])?;
-        }
+        let mut other = Server::connect(self.part, &self.address, PATIENCE)?;
+        other.identity = other.identify()?;
         if let Some(name) = &self.name {
             other.take_name(name)?;
         }
+        if let Some(Identity { id, address }) = &self.identity {
+            other.call(&["CLIENT", "KILL", "ID", id, "ADDR", address])?;
+        }
         other.has_paused = self.has_paused;
         *self = other;
+        Ok(())
+    }
+
+    /// The same, unless the server takes no new connection and the one so far is good.
+    pub(crate) fn renew_if_it_can(&mut self) -> Result<(), String> {
+        self.renew().or_else(|problem| match self.connection {
+            Some(_) => Ok(()),
+            None => Err(problem),
+        })
+    }
+
+    /// Waits while it loads its data, and refuses what changes its part.
+    pub(crate) fn wait_until_loaded(&mut self) -> Result<(), String> {
+        let mut is_told = false;
+        while number(&self.info("persistence")?, "loading") == 1 {
+            if !is_told {
+                say(&format!("{} loads its data: waiting for the end of that", self.part));
+                is_told = true;
+            }
+            sleep(BETWEEN_LOOKS);
+        }
         Ok(())
     }
 
@@ -197,19 +227,31 @@ impl Server {
 
     /// Whether clients that write have to wait. Asked by a write that changes nothing.
     pub(crate) fn writes(&mut self) -> Result<Writes, String> {
-        // A server that is slow answers the second time, or not to PING either.
+        // A server that is slow answers the second time, or not to PING either. One that stands
+        // still for a moment may do so before it is asked.
+        let mut problem = None;
         for _ in 0..2 {
-            let mut probe = Server::open_for(self.part, &self.address, PROBE_PATIENCE)?;
-            let Some(connection) = &mut probe.connection else { continue };
-            match connection.call(&["UNLINK", PROBE_KEY]) {
-                Ok(Value::Integer(_)) => return Ok(Writes::Taken),
-                // Servers refuse a write for other reasons before they would hold it.
-                Ok(refused) => return Ok(Writes::Unknown(in_words(&refused))),
-                Err(error) if is_timeout(&error) => self.call(&["PING"]).map(drop)?,
-                Err(error) => return Err(format!("{}: {error}", self.part)),
+            match self.probe() {
+                Ok(Some(writes)) => return Ok(writes),
+                Ok(None) => {}
+                Err(other) => problem = Some(other),
             }
+            self.call(&["PING"])?;
         }
-        Ok(Writes::Waiting)
+        problem.map_or(Ok(Writes::Waiting), Err)
+    }
+
+    /// The same; nothing where the write is not answered in time.
+    fn probe(&self) -> Result<Option<Writes>, String> {
+        let mut probe = Server::connect(self.part, &self.address, PROBE_PATIENCE)?;
+        let Some(connection) = &mut probe.connection else { return Ok(None) };
+        match connection.call(&["UNLINK", PROBE_KEY]) {
+            Ok(Value::Integer(_)) => Ok(Some(Writes::Taken)),
+            // Servers refuse a write for other reasons before they would hold it.
+            Ok(refused) => Ok(Some(Writes::Unknown(in_words(&refused)))),
+            Err(error) if is_timeout(&error) => Ok(None),
+            Err(error) => Err(format!("{}: {error}", self.part)),
+        }
     }
 
     /// Whether so many bytes of its stream, from this offset on, change nothing: a primary that has
@@ -227,7 +269,7 @@ impl Server {
         if !is_kept || !(0..=MOST_IDLE_BYTES).contains(&length) {
             return Ok(false);
         }
-        let mut link = Server::open_for(self.part, &self.address, PATIENCE)?;
+        let mut link = Server::connect(self.part, &self.address, PATIENCE)?;
         let reply = link.call(&["PSYNC", history, &from.to_string()]);
         let goes_on = |text: &[u8]| text.starts_with(b"CONTINUE");
         if !matches!(reply, Ok(Value::Simple(text)) if goes_on(&text)) {
@@ -266,6 +308,18 @@ impl Server {
     pub(crate) fn others(&mut self) -> Result<Vec<String>, String> {
         let own = self.name.clone();
         self.clients(|name| name.starts_with(NAME) && Some(name) != own.as_deref())
+    }
+
+    /// Fails where another of this tool is at work, which has not seen this one while its
+    /// connection was lost. One that sees it now ends soon.
+    pub(crate) fn check_alone(&mut self) -> Result<(), String> {
+        for _ in 0..LOOKS_FOR_OTHERS {
+            if self.others()?.is_empty() {
+                return Ok(());
+            }
+            sleep(BETWEEN_LOOKS);
+        }
+        Err(format!("another 'dunlin move' is at work at {}", self.part))
     }
 
     /// The addresses of Sentinels that watch this server.

@@ -209,7 +209,7 @@ fn promote(to: &mut Server) -> Result<(), Failure> {
              that out"
         ))
     };
-    to.renew().map_err(unknown)?;
+    to.renew_if_it_can().map_err(unknown)?;
     match to.info("replication").map_err(unknown)?.get("role") {
         Some(role) if role == "master" => Ok(()),
         _ => Err(problem.into()),

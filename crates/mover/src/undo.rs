@@ -55,6 +55,7 @@ impl Before<'_> {
     fn put_back_role(&self, to: &mut Server) -> Result<(), String> {
         let Role::Primary { was_paused, place } = self.role else { return Ok(()) };
         if check::follows(&to.info("replication")?, place) {
+            to.wait_until_loaded()?;
             if was_paused {
                 to.pause_writes(LONG_PAUSE)?;
             }
@@ -73,23 +74,37 @@ pub(crate) fn undo(
     problem: &str,
 ) -> Failure {
     // Connections may wait for replies that never come.
-    let goes_on =
-        from.renew().and_then(|()| if from.has_paused() { from.let_write() } else { Ok(()) });
+    let goes_on = from.renew_if_it_can().and_then(|()| {
+        if !from.has_paused() {
+            return Ok(());
+        }
+        from.check_alone()?;
+        from.let_write()
+    });
     let old = stand_of_old(from);
     let is_held = match &old {
         Ok(stand) => stand.holds_writes,
         Err(_) => from.has_paused(),
     };
-    let put_back = to.renew().and_then(|()| {
+    let put_back = to.renew_if_it_can().and_then(|()| {
         if is_held && primary_of(&to.info("replication")?).is_some() {
             return Ok(());
         }
+        to.check_alone()?;
         before.put_back_role(to)?;
         before.put_back_settings(to)
     });
     let mut text = problem.to_owned();
+    let is_left = put_back.is_err() && matches!(before.role, Role::Primary { .. });
     if let Err(other) = goes_on.and(put_back) {
         text.push_str(&format!("\nThis could not be put back: {other}"));
+    }
+    if is_left {
+        let settings = REPLICA_SETTINGS.join(", ");
+        text.push_str(&format!(
+            "\nUnless another move does that, the new server needs REPLICAOF NO ONE, and CONFIG SET \
+             of what it had before as {settings}."
+        ));
     }
     let unknown = |other: String| format!("Nobody knows more: {other}.");
     let old = old.map_or_else(unknown, |stand| stand.text);
@@ -125,7 +140,12 @@ pub(crate) fn stand_of_old(from: &mut Server) -> Result<Stand, String> {
         Writes::Waiting => "The old server holds its writes.".to_owned(),
         Writes::Unknown(answer) => format!("The old server answers to a write: {answer}."),
     };
-    Ok(Stand { holds_writes: matches!(writes, Writes::Waiting), text })
+    let holds_writes = match writes {
+        Writes::Taken => false,
+        Writes::Waiting => true,
+        Writes::Unknown(_) => from.has_paused(),
+    };
+    Ok(Stand { holds_writes, text })
 }
 
 fn stand_of_new(to: &mut Server, before: &Before<'_>) -> Result<String, String> {

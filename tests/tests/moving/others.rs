@@ -1,11 +1,13 @@
 //! What others do to the servers while `dunlin move` is at work.
 
+use tests::observe::wait_for;
 use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
-use tests::server::Target;
+use tests::server::{Server, Target};
 
 use crate::common::{
-    begin_to_compare, ended, holds_writes, interrupt, is_replica, pair, promote, said,
+    begin, begin_to_compare, ended, holds_writes, interrupt, is_replica, pair, place, promote,
+    said, through, url,
 };
 
 #[test]
@@ -50,4 +52,66 @@ fn a_pause_of_somebody_who_moves_to_another_server_is_not_taken_over() {
             assert!(holds_writes(&old), "{from:?}: {text}");
         }
     }
+}
+
+/// As it is when a move has lost its connections for a while.
+#[test]
+fn a_move_that_fails_leaves_the_servers_to_another_one_that_has_begun_meanwhile() {
+    let [old, new] = pair([Target::Reference, Target::Dunlin]);
+    let way = Proxy::start(old.port()).unwrap();
+    let child = begin_to_compare(&way, &old, &new, &[]);
+    let mut other = new.connect().unwrap();
+    assert_eq!(said(&mut other, "CLIENT SETNAME dunlin-move:other"), "OK");
+    interrupt(&child);
+    way.pass_late();
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("put back: another 'dunlin move' is at work at the new server"),
+        "{text}"
+    );
+    assert!(is_replica(&new), "{text}");
+}
+
+#[test]
+fn writes_go_on_although_the_old_server_takes_no_more_connections() {
+    let [old, new] = pair([Target::Reference, Target::Dunlin]);
+    let rule = "ACL SETUSER ann on >pw ~* &* +@all";
+    let mut second = new.connect().unwrap();
+    assert_eq!(said(&mut second, rule), "OK");
+    let way = Proxy::start(new.port()).unwrap();
+    let to = through(&way).replace("redis://", "redis://ann:pw@");
+    way.keep_back(b"*3\r\n$9\r\nREPLICAOF\r\n$2\r\nNO\r\n");
+    let child = begin(&url(&old), &to, &["--yes", "--to-address", &place(&new)]);
+    wait_for("the promotion is near", || way.keeps_one_back());
+    let mut first = old.connect().unwrap();
+    let count = said(&mut first, "CLIENT LIST").lines().count();
+    assert_eq!(said(&mut first, &format!("CONFIG SET maxclients {count}")), "OK");
+    assert_eq!(said(&mut second, "ACL SETUSER ann -replicaof"), "OK");
+    way.pass_late();
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(said(&mut first, "SET k w"), "OK", "{text}");
+}
+
+#[test]
+fn a_new_server_that_loads_is_put_back_when_it_has_loaded() {
+    let own = [("requirepass", "own"), ("repl-diskless-sync-delay", "0")];
+    let old = Server::start(Target::Reference, &own).unwrap();
+    let slow = [("key-load-delay", "50"), ("loading-process-events-interval-bytes", "2048")];
+    let new = Server::start(Target::Reference, &slow).unwrap();
+    let mut first = old.connect().unwrap();
+    assert_eq!(said(&mut first, "AUTH own"), "OK");
+    assert_eq!(said(&mut first, "DEBUG POPULATE 100000"), "OK");
+    let from = url(&old).replace("redis://", "redis://:own@");
+    let child = begin(&from, &url(&new), &["--yes"]);
+    let mut second = new.connect().unwrap();
+    wait_for("it loads", || said(&mut second, "INFO persistence").contains("\nloading:1"));
+    interrupt(&child);
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(!text.contains("could not be put back"), "{text}");
+    assert!(!is_replica(&new), "{text}");
+    let setting = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
+    assert_eq!(setting[1].text(), Some(&b""[..]), "{text}");
 }
