@@ -26,17 +26,23 @@ pub(crate) fn finish(
     missing: Missing,
 ) -> Result<(), String> {
     turn(from, to, options)?;
-    match missing {
-        Missing::Turn => {
-            // Nobody knows what it had before the move that was killed.
-            let password = from.address.password.as_deref().filter(|own| !own.is_empty());
-            if password.is_some_and(|own| to.setting("masterauth") == own) {
-                say("note the new server still has the password of the old one as masterauth");
-            }
-        }
-        Missing::Unpause => say("the old server has become a replica already"),
+    if missing == Missing::Unpause {
+        say("the old server has become a replica already");
     }
+    tell_of_password(from, to);
     conclude(from, to, options)
+}
+
+/// Tells of a password that the new server may have got from a move that was killed: nobody knows
+/// what it had before.
+pub(crate) fn tell_of_password(from: &Server, to: &mut Server) {
+    let password = from.address.password.as_deref().filter(|own| !own.is_empty());
+    if password.is_some_and(|own| to.setting("masterauth") == own) {
+        say(
+            "note the new server still has the password of the old one as masterauth, and perhaps \
+             replica-read-only as 'yes'",
+        );
+    }
 }
 
 /// What becomes of the old server. It takes no write any more, whatever fails here.

@@ -225,6 +225,12 @@ impl Server {
         self.has_paused
     }
 
+    /// How long its writes are still paused, where it tells that, as Valkey does.
+    pub(crate) fn length_of_pause(&mut self) -> Result<Option<Duration>, String> {
+        let left = self.info("clients")?.remove("paused_timeout_milliseconds");
+        Ok(left.and_then(|left| left.parse().ok()).map(Duration::from_millis))
+    }
+
     /// Whether clients that write have to wait. Asked by a write that changes nothing.
     pub(crate) fn writes(&mut self) -> Result<Writes, String> {
         // A server that is slow answers the second time, or not to PING either. One that stands

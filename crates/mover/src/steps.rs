@@ -16,7 +16,7 @@ use crate::clock::Moment;
 use crate::compare::Comparison;
 use crate::copy::{COPIES_IN_VAIN, Written, wait_for_copy};
 use crate::failure::Failure;
-use crate::last_steps::{conclude, turn};
+use crate::last_steps::{conclude, tell_of_password, turn};
 use crate::options::Options;
 use crate::print::say;
 use crate::server::{LONG_PAUSE, Server, Writes};
@@ -61,6 +61,9 @@ pub(crate) fn move_all(
         begun.elapsed().as_secs_f64(),
         held.as_millis()
     ));
+    if matches!(before.role, Role::Replica) {
+        tell_of_password(from, to);
+    }
     say("CONFIG REWRITE at both servers keeps their parts over a restart");
     if let Err(problem) = put_back {
         say(&format!("note settings of a replica are left over: {problem}"));

@@ -4,7 +4,10 @@
 //! it, and an old one that holds its writes, look like a move that has ended after the promotion,
 //! so where nobody knows whether they go on, the new one stays what it is.
 
+use std::time::Duration;
+
 use crate::check;
+use crate::clock::Moment;
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::server::{Info, LONG_PAUSE, REPLICA_SETTINGS, Server, Writes};
@@ -19,11 +22,34 @@ pub(crate) enum Role<'o> {
     /// A replica of the old server. A move does not change that before the promotion.
     Replica,
     Primary {
-        /// Its writes were paused.
-        was_paused: bool,
+        /// The pause of its writes.
+        pause: Option<PauseOfOthers>,
         /// Where it finds the old server.
         place: &'o (String, u16),
     },
+}
+
+/// A pause that was there before the move.
+pub(crate) struct PauseOfOthers {
+    seen: Moment,
+    /// How long it was to last then, or longer where the server does not tell that.
+    length: Duration,
+}
+
+impl PauseOfOthers {
+    fn of(server: &mut Server) -> Result<Option<PauseOfOthers>, String> {
+        if !matches!(server.writes()?, Writes::Waiting) {
+            return Ok(None);
+        }
+        let seen = Moment::now();
+        let length = server.length_of_pause()?.unwrap_or(LONG_PAUSE);
+        Ok(Some(PauseOfOthers { seen, length }))
+    }
+
+    /// What is left of it.
+    fn left(&self) -> Option<Duration> {
+        self.length.checked_sub(self.seen.elapsed()).filter(|left| !left.is_zero())
+    }
 }
 
 impl Before<'_> {
@@ -31,7 +57,7 @@ impl Before<'_> {
         let place = &options.seen_from;
         let role = match check::follows(&to.info("replication")?, place) {
             true => Role::Replica,
-            false => Role::Primary { was_paused: matches!(to.writes()?, Writes::Waiting), place },
+            false => Role::Primary { pause: PauseOfOthers::of(to)?, place },
         };
         Ok(Before { role, settings: to.replica_settings() })
     }
@@ -53,15 +79,16 @@ impl Before<'_> {
     /// Takes back what the move has changed. Somebody else may have given the new server another
     /// part meanwhile, with writes that it would lose: it keeps that.
     fn put_back_role(&self, to: &mut Server) -> Result<(), String> {
-        let Role::Primary { was_paused, place } = self.role else { return Ok(()) };
+        let Role::Primary { pause, place } = &self.role else { return Ok(()) };
+        to.wait_until_loaded()?;
+        let pause = pause.as_ref().and_then(PauseOfOthers::left);
         if check::follows(&to.info("replication")?, place) {
-            to.wait_until_loaded()?;
-            if was_paused {
-                to.pause_writes(LONG_PAUSE)?;
+            if let Some(left) = pause {
+                to.pause_writes(left)?;
             }
             to.call(&["REPLICAOF", "NO", "ONE"])?;
         }
-        if to.has_paused() && !was_paused { to.let_write() } else { Ok(()) }
+        if to.has_paused() && pause.is_none() { to.let_write() } else { Ok(()) }
     }
 }
 
@@ -158,7 +185,13 @@ fn stand_of_new(to: &mut Server, before: &Before<'_>) -> Result<String, String> 
         );
     }
     let keys: u64 = to.sizes()?.values().sum();
-    Ok(format!("The new one is a primary of its own, with {keys} keys."))
+    let held = match to.writes()? {
+        Writes::Waiting => {
+            " It holds its writes as before: CLIENT UNPAUSE there ends that if no other one leads."
+        }
+        _ => "",
+    };
+    Ok(format!("The new one is a primary of its own, with {keys} keys.{held}"))
 }
 
 /// Whom a replica follows, by its INFO.

@@ -101,6 +101,22 @@ fn a_password_that_a_killed_move_has_left_is_told() {
     let (code, text) = move_all(&from, &url(&new), &["--yes"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("note the new server still has the password"), "{text}");
+    // Killed right before the end.
+    let (code, text) = move_all(&from, &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("note the new server still has the password"), "{text}");
+}
+
+#[test]
+fn a_password_that_a_move_has_left_that_was_killed_early_is_told() {
+    let old = Server::start(Target::Reference, &[("requirepass", "own")]).unwrap();
+    let new = Server::start(Target::Dunlin, &[("masterauth", "own")]).unwrap();
+    assert_eq!(said(&mut old.connect().unwrap(), "AUTH own"), "OK");
+    follow(&new, old.port()).unwrap();
+    let from = url(&old).replace("redis://", "redis://:own@");
+    let (code, text) = move_all(&from, &url(&new), &["--yes"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("note the new server still has the password"), "{text}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! What others do to the servers while `dunlin move` is at work.
 
-use tests::observe::wait_for;
+use tests::observe::{number, wait_for};
 use tests::proxy::Proxy;
 use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
 use crate::common::{
-    begin, begin_to_compare, ended, holds_writes, interrupt, is_replica, pair, place, promote,
-    said, through, url,
+    begin, begin_to_compare, ended, holds_writes, interrupt, is_replica, move_all, pair, place,
+    promote, said, through, url,
 };
 
 #[test]
@@ -114,4 +114,22 @@ fn a_new_server_that_loads_is_put_back_when_it_has_loaded() {
     assert!(!is_replica(&new), "{text}");
     let setting = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
     assert_eq!(setting[1].text(), Some(&b""[..]), "{text}");
+}
+
+#[test]
+fn a_pause_of_somebody_at_the_new_server_lasts_as_long_as_it_would_have_where_that_is_known() {
+    // Only Valkey tells.
+    for (to, tells) in [(Target::Dunlin, false), (Target::Valkey, true)] {
+        let [old, new] = pair([Target::Valkey, to]);
+        let mut second = new.connect().unwrap();
+        assert_eq!(said(&mut second, "CLIENT PAUSE 600000 WRITE"), "OK");
+        let rest = ["--yes", "--begin", "1", "--from-address", "127.0.0.1:1"];
+        let (code, text) = move_all(&url(&old), &url(&new), &rest);
+        assert_eq!(code, Some(1), "{to:?}: {text}");
+        assert!(text.contains("It holds its writes as before"), "{text}");
+        if tells {
+            let left = number(&mut second, "paused_timeout_milliseconds").unwrap();
+            assert!(left <= 600_000, "{left}");
+        }
+    }
 }
