@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::findings::{Finding, Findings};
 use crate::options::{After, LENGTH_OF_NAME, Options};
 use crate::rights;
-use crate::server::{Info, Server, Writes, is_up, number, text};
+use crate::server::{ASKS_FOR_TIMES, Info, Server, Writes, is_up, number, text};
 use crate::versions::{Unreadable, unreadable};
 use lab::load::Address;
 use resp::client::Value;
@@ -390,7 +390,7 @@ fn data(from: &mut Server, to: &mut Server, found: &mut Findings) -> Result<(), 
 /// Why times of fields would be lost: hashes have some, and the new server knows none.
 pub(crate) fn lost_times(from: &mut Server, to: &mut Server) -> Result<Option<String>, String> {
     let timed = from.timed_hashes()?;
-    if timed == 0 || to.call(&["HPEXPIRETIME", "", "FIELDS", "1", ""]).is_ok() {
+    if timed == 0 || to.call(&ASKS_FOR_TIMES).is_ok() {
         return Ok(None);
     }
     Ok(Some(format!("{timed} hashes have fields that expire, and the new server knows none")))

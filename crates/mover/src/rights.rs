@@ -3,7 +3,7 @@
 
 use crate::findings::Findings;
 use crate::options::{After, Options};
-use crate::server::{NAME, PROBE_KEY, Server};
+use crate::server::{ASKS_FOR_TIMES, NAME, PROBE_KEY, Server};
 use crate::values;
 
 pub(crate) fn look(from: &mut Server, to: &mut Server, options: &Options, found: &mut Findings) {
@@ -51,7 +51,9 @@ pub(crate) fn look(from: &mut Server, to: &mut Server, options: &Options, found:
         if let Err(reason) = server.call(&["CLIENT", "LIST"]) {
             found.stop(format!("{reason}: Sentinels and other moves would not be seen"));
         }
-        for words in needed {
+        // An older server has none.
+        let of_fields = server.knows(ASKS_FOR_TIMES[0]).then(|| ASKS_FOR_TIMES.to_vec());
+        for words in needed.into_iter().chain(of_fields) {
             if let Some(reason) = server.refuses(&words) {
                 let name = name_of_command(&words);
                 found.stop(format!("the {part} server does not allow {name}: {reason}"));

@@ -37,6 +37,8 @@ pub(crate) const NAME: &str = "dunlin-move";
 const MOST_IDLE_BYTES: i64 = 64 * 1024;
 /// A key that nobody has.
 pub(crate) const PROBE_KEY: &str = "dunlin-move:f3b1c6f0-7f0e-4c5c-9d5a-0d9f2c1e8a47";
+/// Asks whether a server knows times of fields, and of no key that may be there with another type.
+pub(crate) const ASKS_FOR_TIMES: [&str; 5] = ["HPEXPIRETIME", PROBE_KEY, "FIELDS", "1", "field"];
 
 /// See the module's text.
 pub(crate) struct Server {
@@ -346,11 +348,17 @@ impl Server {
         self.call(&["ACL", "DRYRUN", &text(&user), "PING"]).is_ok()
     }
 
+    /// Whether it has a command of this name, as far as it tells.
+    pub(crate) fn knows(&mut self, name: &str) -> bool {
+        match self.call(&["COMMAND", "INFO", name]) {
+            Ok(Value::Array(known)) => !matches!(known[..], [Value::Null | Value::NullArray]),
+            _ => true,
+        }
+    }
+
     /// Why it would not run this command for this tool's user, as far as it tells.
     pub(crate) fn refuses(&mut self, words: &[&str]) -> Option<String> {
-        if let Ok(Value::Array(known)) = self.call(&["COMMAND", "INFO", words[0]])
-            && matches!(known[..], [Value::Null | Value::NullArray])
-        {
+        if !self.knows(words[0]) {
             return Some("it has no such command, or under another name".to_owned());
         }
         let user = text(&self.call(&["ACL", "WHOAMI"]).ok()?);

@@ -7,7 +7,7 @@
 
 use resp::client::Value;
 
-use crate::server::{Command, Server, call_both};
+use crate::server::{ASKS_FOR_TIMES, Command, Server, call_both};
 
 /// Elements of a collection that are asked for at once.
 const PIECE: i64 = 500;
@@ -184,6 +184,19 @@ fn has_failed(one: &Value, other: &Value) -> bool {
     matches!((one, other), (Value::Error(_), _) | (_, Value::Error(_)))
 }
 
+/// Whether a server that was asked for the time of a field knows such. Who may not ask would take
+/// different ones for the same.
+fn knows_times(reply: &Value) -> Result<bool, String> {
+    match reply {
+        Value::Error(text) if text.starts_with(b"ERR unknown command") => Ok(false),
+        Value::Error(text) => {
+            let text = String::from_utf8_lossy(text);
+            Err(format!("times of fields cannot be compared: a server answers {text}"))
+        }
+        _ => Ok(true),
+    }
+}
+
 impl<'s> Pair<'s> {
     /// Both servers, which are asked what they know.
     pub(crate) fn new(
@@ -195,9 +208,9 @@ impl<'s> Pair<'s> {
         // What is looked at here was not used by anybody. A server of an older version does not
         // know this, and nothing else is lost there.
         pair.ask(vec![command(&[b"CLIENT", b"NO-TOUCH", b"ON"])])?;
-        let asked = command(&[b"HPEXPIRETIME", b"", b"FIELDS", b"1", b""]);
+        let asked = command(&ASKS_FOR_TIMES.map(str::as_bytes));
         let (one, other) = pair.ask(vec![asked])?;
-        pair.field_times = !has_failed(&one[0], &other[0]);
+        pair.field_times = knows_times(&one[0])? && knows_times(&other[0])?;
         Ok(pair)
     }
 
