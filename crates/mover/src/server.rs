@@ -168,11 +168,12 @@ impl Server {
     }
 
     /// Runs a command. An error of the server is one of this call, too.
-    pub(crate) fn call(&mut self, words: &[&str]) -> Result<Value, String> {
+    pub(crate) fn call<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Result<Value, String> {
         match self.talk(|connection| connection.call(words))? {
             Value::Error(text) => {
                 let text = String::from_utf8_lossy(&text);
-                Err(format!("{} answers to {}: {text}", self.part, words[0]))
+                let name = String::from_utf8_lossy(words[0].as_ref());
+                Err(format!("{} answers to {name}: {text}", self.part))
             }
             value => Ok(value),
         }
@@ -408,9 +409,12 @@ impl Server {
         self.settings(name).remove(name).unwrap_or_default()
     }
 
-    /// What it has of [`REPLICA_SETTINGS`], as far as it tells.
-    pub(crate) fn replica_settings(&mut self) -> [Option<String>; 4] {
-        REPLICA_SETTINGS.map(|name| self.settings(name).remove(name))
+    /// What it has of [`REPLICA_SETTINGS`], as far as it tells. A password may be no text.
+    pub(crate) fn replica_settings(&mut self) -> [Option<Vec<u8>>; 4] {
+        REPLICA_SETTINGS.map(|name| match self.call(&["CONFIG", "GET", name]) {
+            Ok(Value::Array(pair)) => pair.get(1).and_then(Value::as_bytes).map(<[u8]>::to_vec),
+            _ => None,
+        })
     }
 
     /// Gives it the settings of a replica, which refuses writes, of a server that needs these
@@ -428,7 +432,7 @@ impl Server {
         ];
         for ((name, present), wanted) in REPLICA_SETTINGS.iter().zip(present).zip(wanted) {
             let is_so = match present {
-                Some(present) => present == wanted,
+                Some(present) => present == wanted.as_bytes(),
                 // It cannot be asked, or knows no TLS.
                 None => wanted.is_empty() || *name == "tls-replication",
             };

@@ -15,7 +15,7 @@ use crate::server::{Info, LONG_PAUSE, REPLICA_SETTINGS, Server, Writes};
 /// What the new server was before the move.
 pub(crate) struct Before<'o> {
     pub(crate) role: Role<'o>,
-    settings: [Option<String>; 4],
+    settings: [Option<Vec<u8>>; 4],
 }
 
 pub(crate) enum Role<'o> {
@@ -70,7 +70,7 @@ impl Before<'_> {
             if let Some(value) = value
                 && Some(value) != present.as_ref()
             {
-                to.call(&["CONFIG", "SET", name, value])?;
+                to.call::<&[u8]>(&[b"CONFIG", b"SET", name.as_bytes(), value])?;
             }
         }
         Ok(())

@@ -8,8 +8,8 @@ use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
 use crate::common::{
-    begin_in_vain, checked, ended, follow_and_lead, holds_writes, interrupt, move_all,
-    name_of_data, pair, promote, said, url,
+    begin_in_vain, checked, ended, follow_and_lead, holds_writes, interrupt, is_replica, move_all,
+    name_of_data, pair, place, promote, said, url,
 };
 
 #[test]
@@ -451,5 +451,20 @@ fn a_question_says_what_becomes_of_an_old_server_that_stays_paused() {
         assert!(!text.contains("becomes a replica of the new one"), "{text}");
         let is_asked = text.contains("The old server stays paused for an hour more. Go on?");
         assert_eq!(is_asked, rest.len() == 2, "{text}");
+    }
+}
+
+#[test]
+fn a_password_that_is_no_text_is_put_back_as_it_was() {
+    for to in [Target::Reference, Target::Dunlin] {
+        let [old, new] = pair([Target::Reference, to]);
+        let mut second = new.connect().unwrap();
+        let password = b"p\xff\xfew";
+        let reply = second.call::<&[u8]>(&[b"CONFIG", b"SET", b"masterauth", password]).unwrap();
+        assert!(!reply.is_error(), "{reply:?}");
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(0), "{to:?}: {text}");
+        let setting = second.call_text("CONFIG GET masterauth").unwrap().elements().unwrap();
+        assert_eq!(setting[1].text(), Some(&password[..]), "{to:?}");
     }
 }
