@@ -7,7 +7,6 @@ use crate::options::{After, LENGTH_OF_NAME, Options};
 use crate::rights;
 use crate::server::{ASKS_FOR_TIMES, Info, Server, Writes, is_up, number, text};
 use crate::versions::{Unreadable, unreadable};
-use lab::load::Address;
 use resp::client::Value;
 
 /// Settings that belong to a machine, or to one server: they differ on purpose. Directives whose
@@ -296,27 +295,28 @@ fn major(version: &str) -> u32 {
 
 /// Where the servers look for each other: an address of this machine is another server there.
 fn addresses(options: &Options, found: &mut Findings) {
-    let own = |address: &Address| (address.host.clone(), address.port);
-    let (from, to) = (own(&options.from), own(&options.to));
-    if is_loopback(&from.0) && is_loopback(&to.0) {
+    address(options, "new", found);
+    if options.after == After::Replica {
+        address(options, "old", found);
+    }
+}
+
+/// Where this one looks for the other one.
+pub(crate) fn address(options: &Options, part: &str, found: &mut Findings) {
+    let (option, seen, other) = match part {
+        "new" => ("--from-address", &options.seen_from, &options.from),
+        _ => ("--to-address", &options.seen_to, &options.to),
+    };
+    let (host, port) = seen;
+    let are_both_here = is_loopback(&options.from.host) && is_loopback(&options.to.host);
+    if are_both_here || !is_loopback(host) {
         return;
     }
-    let mut looks = vec![("new", "--from-address", &options.seen_from, from)];
-    if options.after == After::Replica {
-        looks.push(("old", "--to-address", &options.seen_to, to));
-    }
-    for (part, option, seen, own) in looks {
-        let (host, port) = seen;
-        let text =
-            format!("the {part} server looks for the other one at {host}:{port}, on its own");
-        // There may be a tunnel to it, of which the user knows.
-        match is_loopback(host) {
-            true if *seen == own => {
-                found.stop(format!("{text} machine: {option} says another address"));
-            }
-            true => found.note(format!("{text} machine")),
-            false => {}
-        }
+    let text = format!("the {part} server looks for the other one at {host}:{port}, on its own");
+    // There may be a tunnel to it, of which the user knows.
+    match (host, *port) == (&other.host, other.port) {
+        true => found.stop(format!("{text} machine: {option} says another address")),
+        false => found.note(format!("{text} machine")),
     }
 }
 

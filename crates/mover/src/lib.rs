@@ -47,7 +47,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use failure::Failure;
-use findings::Finding;
+use findings::{Finding, Findings};
 use lab::targets::Interrupt;
 use options::{After, Options, USAGE};
 use print::{say, wait_until_printed};
@@ -125,6 +125,12 @@ impl Subject {
 
     fn is_still_so(&self, now: &Subject) -> bool {
         self.runs == now.runs && (now.has_data || !self.has_data)
+    }
+}
+
+impl Plan {
+    fn unless_prevented(self, findings: &[Finding]) -> Plan {
+        if findings.iter().any(|finding| finding.prevents) { Plan::Nothing } else { self }
     }
 }
 
@@ -211,11 +217,14 @@ fn look(
                            UNPAUSE there, if no other one leads";
             return Ok((Plan::Nothing, vec![Finding::stop(problem)]));
         }
-        return Ok((Plan::Finish(missing), Vec::new()));
+        let mut found = Findings::default();
+        if missing == Missing::Turn && options.after == After::Replica {
+            check::address(options, "old", &mut found);
+        }
+        return Ok((Plan::Finish(missing).unless_prevented(&found.0), found.0));
     }
     let findings = check::all(from, to, options)?;
-    let is_prevented = findings.iter().any(|finding| finding.prevents);
-    Ok((if is_prevented { Plan::Nothing } else { Plan::Move }, findings))
+    Ok((Plan::Move.unless_prevented(&findings), findings))
 }
 
 fn tell(findings: &[Finding]) {

@@ -468,3 +468,18 @@ fn a_password_that_is_no_text_is_put_back_as_it_was() {
         assert_eq!(setting[1].text(), Some(&password[..]), "{to:?}");
     }
 }
+
+#[test]
+fn a_move_is_not_finished_with_an_address_that_is_the_old_servers_own() {
+    let [old, new] = pair([Target::Reference, Target::Dunlin]);
+    follow_and_lead(&old, &new);
+    // An address of this machine, and none that the loopback alone has.
+    let from = url(&old).replace("127.0.0.1", "0.0.0.0");
+    let (code, text) = move_all(&from, &url(&new), &["--yes"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("STOP the old server looks for the other one at 127.0.0.1"), "{text}");
+    assert!(!is_replica(&old) && holds_writes(&old), "{text}");
+    let rest = ["--yes", "--to-address", &place(&new).replace("127.0.0.1", "0.0.0.0")];
+    let (code, text) = move_all(&from, &url(&new), &rest);
+    assert_eq!(code, Some(0), "{text}");
+}
