@@ -6,6 +6,8 @@ use std::time::Duration;
 use lab::bench::redis_address;
 use lab::load::{Address, Encryption, name_of_option};
 
+use crate::server::LONG_PAUSE;
+
 /// So many digits of a history are enough to tell two of them apart.
 pub(crate) const LENGTH_OF_NAME: usize = 12;
 
@@ -27,7 +29,7 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
   --after paused      leaves its writes paused, for an hour
   --compare all       compares all data before the promotion, while clients go on (default)
   --compare sample    compares the numbers of keys, and 200 keys of each database
-  --pause SECONDS     how long writes may be held at most; 10 if not given
+  --pause SECONDS     how long writes may be held at most, up to 3600; 10 if not given
   --begin SECONDS     how long the new server may take to begin to follow, or to follow again; 60 if
                       not given
   --from-address HOST:PORT   where the new server finds the old one, if not as in the URL
@@ -103,15 +105,20 @@ impl Options {
                     match word.as_str() {
                         "--from" => from = Some(redis_address(value)?),
                         "--to" => to = redis_address(value)?,
-                        "--from-password-file" => from_password = Some(password(value)?),
-                        "--to-password-file" => to_password = Some(password(value)?),
+                        "--from-password-file" => from_password = Some(password(word, value)?),
+                        "--to-password-file" => to_password = Some(password(word, value)?),
                         "--from-address" => seen_from = Some(place(value)?),
                         "--to-address" => seen_to = Some(place(value)?),
                         "--after" if value == "replica" => after = After::Replica,
                         "--after" if value == "paused" => after = After::Paused,
                         "--compare" if value == "all" => compared = Compared::All,
                         "--compare" if value == "sample" => compared = Compared::Sample,
-                        "--pause" => pause = seconds(word, value)?,
+                        "--pause" => {
+                            pause = seconds(word, value)?;
+                            if pause > LONG_PAUSE {
+                                return Err("--pause takes 3600 seconds at most".to_owned());
+                            }
+                        }
                         "--begin" => begin = seconds(word, value)?,
                         _ => {
                             return Err(format!(
@@ -170,8 +177,10 @@ fn seconds(option: &str, value: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs).ok_or_else(|| format!("{option} takes whole seconds"))
 }
 
-fn password(file: &str) -> Result<String, String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+/// Reads a password. Who gives it instead of the file finds it in no error.
+fn password(option: &str, file: &str) -> Result<String, String> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| format!("{option}: the file cannot be read: {error}"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
@@ -213,6 +222,7 @@ mod tests {
             "--from redis://127.0.0.1:6379",
             "--from redis://h --after gone",
             "--from redis://h --pause 0",
+            "--from redis://h --pause 3601",
             "--from redis://h --compare nothing",
             "--from redis://h --to-address h",
             "--from redis://h --other",
@@ -236,6 +246,7 @@ mod tests {
             "--from redis://h --to-address redis://:secret@h",
             "--from redis://h --pause secret",
             "--from redis://:a/secret@h",
+            "--from redis://h --to-password-file secret",
         ] {
             let problem = parse(wrong).map(drop).expect_err(wrong);
             assert!(!problem.contains("secret"), "{problem}");
