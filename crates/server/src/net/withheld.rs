@@ -83,9 +83,11 @@ impl Withheld {
         self.replies.push_back(WithheldReply { bytes, reason });
     }
 
-    /// The client of the last reply has waited for the host to the end. Returns whether it had to.
-    pub(super) fn close_last(&mut self) -> bool {
-        self.replies.back_mut().is_some_and(|last| std::mem::take(&mut last.reason.is_open))
+    /// The client of the open reply has waited for the host to the end. Returns whether there was
+    /// one. Messages may lie behind it.
+    pub(super) fn close_open(&mut self) -> bool {
+        let open = self.replies.iter_mut().rev().find(|reply| reply.reason.is_open);
+        open.is_some_and(|reply| std::mem::take(&mut reply.reason.is_open))
     }
 
     /// Bytes that are held.
@@ -172,5 +174,32 @@ impl Withheld {
 impl Drop for Withheld {
     fn drop(&mut self) {
         self.choices.holding.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::session::sync::SyncWait;
+
+    use super::*;
+
+    /// One reply whose client waits for the host, and for a replica until the millisecond 10.
+    fn open_reply() -> Withheld {
+        let mut held = Withheld::new(&Arc::default());
+        let mut bytes = Output::new();
+        bytes.push(b"+OK\r\n");
+        let sync = SyncWait { offset: 1, local: None, replicas: 1, of_shard: false };
+        let owed = Some((Owed { sync, length: bytes.len() }, 10));
+        held.add(bytes, Reason { owed, depends_on: None, is_open: true });
+        held
+    }
+
+    #[test]
+    fn an_open_reply_is_closed_where_messages_lie_behind_it() {
+        let mut held = open_reply();
+        held.pass(&Arc::new(b">0\r\n".to_vec()));
+        assert!(held.close_open());
+        assert!(!held.replies[0].reason.is_open);
+        assert!(!held.close_open(), "it is closed");
     }
 }

@@ -169,7 +169,7 @@ impl Worker {
             drop(inside);
             self.engine.note_waited(&self.turn, &connection.session, &wait);
             connection.session.close |= connection.session.client.ends_with_reply();
-            let is_written = connection.held.as_mut().is_some_and(|held| held.close_last());
+            let is_written = connection.held.as_mut().is_some_and(|held| held.close_open());
             if connection.deferred_from.take().is_none() && !is_written {
                 connection.reply((&self.engine, &self.turn), |_, output| {
                     output.output().append(&reply);
