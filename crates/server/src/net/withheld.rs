@@ -110,9 +110,11 @@ impl Withheld {
         self.replies.is_empty()
     }
 
-    /// When the first reply has waited for long enough.
+    /// When the first reply has waited for long enough. An open one waits for the host as well,
+    /// which has no deadline.
     pub(super) fn deadline(&self) -> Option<u64> {
-        let (_, deadline) = self.replies.front()?.reason.owed?;
+        let first = self.replies.front().filter(|first| !first.reason.is_open)?;
+        let (_, deadline) = first.reason.owed?;
         Some(deadline)
     }
 
@@ -192,6 +194,14 @@ mod tests {
         let owed = Some((Owed { sync, length: bytes.len() }, 10));
         held.add(bytes, Reason { owed, depends_on: None, is_open: true });
         held
+    }
+
+    #[test]
+    fn an_open_reply_has_no_deadline_before_it_is_closed() {
+        let mut held = open_reply();
+        assert_eq!(held.deadline(), None);
+        assert!(held.close_open());
+        assert_eq!(held.deadline(), Some(10));
     }
 
     #[test]
