@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::sleep;
 use std::time::Duration;
 
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
 use tests::false_primary::{EMPTY_FILE, FalseLink, FalsePrimary, HISTORY, full_sync};
 use tests::observe::wait_for;
 use tests::peers;
@@ -272,12 +272,48 @@ fn a_replica_leaves_writes_and_expiry_to_its_primary() {
     sleep(Duration::from_millis(100));
     writer.call_text("XADD s 1-1 f v").unwrap();
     writer.call_text("SET watched v").unwrap();
-    assert!(matches!(waiting.receive().unwrap(), tests::client::Received::Reply(_)));
+    assert!(matches!(waiting.receive().unwrap(), Received::Reply(_)));
     catch_up(&mut writer, &mut reader);
     assert_eq!(watching.call_text("EXEC").unwrap(), Reply::NilArray);
     // A writable replica takes writes of its own.
     reader.call_text("CONFIG SET replica-read-only no").unwrap();
     assert_eq!(text(&mut reader, "SET own v"), "OK");
+}
+
+/// They began to wait while the replica took writes.
+#[test]
+fn who_waits_at_a_replica_that_takes_no_more_writes_changes_nothing() {
+    let primary = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();
+    let replica = Server::start(Target::Dunlin, &[("replica-read-only", "no")]).unwrap();
+    let mut writer = primary.connect().unwrap();
+    for line in ["XADD s 1-1 f v", "XGROUP CREATE s group $"] {
+        assert!(!writer.call_text(line).unwrap().is_error(), "{line}");
+    }
+    let mut reader = follow(&replica, primary.port());
+    catch_up(&mut writer, &mut reader);
+    let waits = [
+        "BLPOP pops 0",
+        "BLMOVE list other LEFT RIGHT 0",
+        "BZPOPMIN zset 0",
+        "XREADGROUP GROUP group consumer BLOCK 0 STREAMS s >",
+    ];
+    let mut waiting = waits.map(|line| {
+        let mut client = replica.connect().unwrap();
+        client.send(&line.split(' ').collect::<Vec<_>>()).unwrap();
+        client
+    });
+    wait_for("they wait", || field(&mut reader, "clients", "blocked_clients") == "4");
+    assert_eq!(text(&mut reader, "CONFIG SET replica-read-only yes"), "OK");
+    for line in ["RPUSH pops x", "RPUSH list x", "ZADD zset 1 m", "XADD s 2-1 f v"] {
+        assert!(!writer.call_text(line).unwrap().is_error(), "{line}");
+    }
+    for (line, client) in waits.iter().zip(&mut waiting) {
+        let Received::Reply(reply) = client.receive().unwrap() else { panic!("{line}: closed") };
+        let refused = b"READONLY You can't write against a read only replica.";
+        assert_eq!(reply, Reply::Error(refused.to_vec()), "{line}");
+    }
+    catch_up(&mut writer, &mut reader);
+    assert_same(&mut writer, &mut reader, &replica);
 }
 
 #[test]

@@ -752,6 +752,9 @@ pub(crate) fn admit_served(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>)
     if command.has(command::DENYOOM) && cx.db.effects.short_of_memory {
         return Err(CommandError::OUT_OF_MEMORY);
     }
+    if command.has(command::WRITE) && refuses_writes_now(cx) {
+        return Err(CommandError::READ_ONLY_REPLICA);
+    }
     Ok(())
 }
 
