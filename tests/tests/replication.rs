@@ -616,6 +616,76 @@ fn what_no_primary_says_costs_a_line_of_the_log() {
     }
 }
 
+/// A command as a stream has it.
+fn encoded(command: &str) -> Vec<u8> {
+    let words = command.split(' ');
+    let begin = format!("*{}\r\n", words.clone().count());
+    let words = words.map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    (begin + &words.collect::<String>()).into_bytes()
+}
+
+/// A primary has a say in the data, and in nothing else.
+#[test]
+fn a_primary_does_not_command_its_replica() {
+    let options = [("enable-debug-command", "no"), ("appendonly", "yes")];
+    let mut replica = Server::start(Target::Dunlin, &options).unwrap();
+    let primary = FalsePrimary::listen().unwrap();
+    let mut client = follow(&replica, primary.port().unwrap());
+    let mut link = primary.accept().unwrap();
+    link.send(&full_sync(0, EMPTY_FILE)).unwrap();
+    let history = "a".repeat(40);
+    let commands = [
+        "DEBUG SEGFAULT",
+        "SHUTDOWN NOSAVE",
+        "CONFIG SET requirepass secret",
+        "ACL SETUSER mallory on nopass ~* +@all",
+        "REPLICAOF NO ONE",
+        "FAILOVER ABORT",
+        &format!("PSYNC {history} 1 FAILOVER"),
+        "CLIENT KILL TYPE normal",
+        "AUTH secret",
+        "RESET",
+        "MONITOR",
+        "SUBSCRIBE channel",
+        "MIGRATE 127.0.0.1 1 k 0 1000",
+    ];
+    let mut offset = 0;
+    let mut send = |link: &mut FalseLink, command: &str| {
+        let bytes = encoded(command);
+        offset += bytes.len();
+        link.send(&bytes).unwrap();
+        offset.to_string()
+    };
+    for command in commands {
+        send(&mut link, command);
+        let name = command.split(' ').next().unwrap().to_lowercase();
+        let line = format!("The primary's command '{name}' after offset");
+        wait_for(&line, || replica.log().contains(&line));
+    }
+    assert_eq!(replica.log().matches("no stream of a primary contains").count(), commands.len());
+    // What a stream contains counts after that as before, and so do the offsets.
+    for command in ["PING", "SELECT 1", "MULTI", "SET k v", "EXEC", "PUBLISH channel message"] {
+        send(&mut link, command);
+    }
+    for command in ["SCRIPT LOAD return", "COMMAND INFO CONTENTTYPE k type", "PFCOUNT log"] {
+        send(&mut link, command);
+    }
+    let end = send(&mut link, "EVAL redis.call('incr','n') 0");
+    wait_for("it has all", || field(&mut client, "replication", "slave_repl_offset") == end);
+    assert_eq!(replica.log().matches("The primary's command").count(), commands.len());
+    assert_eq!(text(&mut client, "SELECT 1"), "OK");
+    for (key, value) in [("k", "v"), ("n", "1")] {
+        assert_eq!(text(&mut client, &format!("GET {key}")), value);
+    }
+    // Its file has the stream as it came, and is read by the same rule.
+    drop(link);
+    replica.terminate().unwrap();
+    replica.start_again().unwrap();
+    let mut client = replica.connect().unwrap();
+    assert_eq!(text(&mut client, "SELECT 1"), "OK");
+    assert_eq!(text(&mut client, "GET n"), "1");
+}
+
 /// A stream that does not go on where the data ends is of no use: all data has to come.
 #[test]
 fn after_nonsense_all_data_is_asked_for() {

@@ -6,9 +6,9 @@ use engine::REDIS_VERSION;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ALLOW_BUSY, ArgumentKind, Docs, FAST, Flags, Group, LOADING, NEVER_QUEUED, NO_AUTH, NO_KEYS,
-    NOSCRIPT, OF_CONNECTION, REFUSED_LIKE_WRITES, SELECTS, STALE, WHILE_SUBSCRIBED, argument,
-    block, docs,
+    ALLOW_BUSY, ArgumentKind, Docs, FAST, Flags, Group, IN_STREAM, LOADING, NEVER_QUEUED, NO_AUTH,
+    NO_KEYS, NOSCRIPT, OF_CONNECTION, REFUSED_LIKE_WRITES, SELECTS, STALE, WHILE_SUBSCRIBED,
+    argument, block, docs,
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::session::choice::Durability;
@@ -258,9 +258,9 @@ const ALWAYS: Flags = OF_CONNECTION | NOSCRIPT | LOADING | STALE | FAST | NO_AUT
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
 const COMMANDS: &[Command] = &Group::Connection.rows([
-    row("ping", ping, -1, FAST | WHILE_SUBSCRIBED | REFUSED_LIKE_WRITES, NO_KEYS),
+    row("ping", ping, -1, FAST | WHILE_SUBSCRIBED | REFUSED_LIKE_WRITES | IN_STREAM, NO_KEYS),
     row("echo", echo, 2, LOADING | STALE | FAST, NO_KEYS),
-    row("select", select, 2, OF_CONNECTION | SELECTS | LOADING | STALE | FAST, NO_KEYS)
+    row("select", select, 2, OF_CONNECTION | SELECTS | LOADING | STALE | FAST | IN_STREAM, NO_KEYS)
         .databases(selected),
     row("auth", auth, -2, ALWAYS, NO_KEYS).secrets(is_secret_of_auth),
     row("hello", hello, -1, ALWAYS, NO_KEYS).secrets(is_secret_of_hello),

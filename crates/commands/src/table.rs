@@ -4,10 +4,11 @@ use resp::args::OwnedArguments;
 
 use super::registry;
 use engine::command::{
-    Argument, BLOCKING, ChangeForm, Countdown, FLAG_NAMES, FOLLOWS, Flags, GOES_SHORT, INTERNAL,
-    LOADING, NEEDS_MODULES, NEVER_QUEUED, NO_AUTH, NOSCRIPT, NOT_KEY, OF_CONNECTION, PROTECTED,
-    READONLY, RUNS_QUEUED, SCRIPT, SELECTS, SET_ASIDE, SKIP_MONITOR, STALE, STOPS_THE_WORLD,
-    VARIABLE_FLAGS, WAKES_ON_REMOVAL, WHILE_SUBSCRIBED, WHOLE_KEYSPACE, WRITE,
+    Argument, BLOCKING, ChangeForm, Countdown, FLAG_NAMES, FOLLOWS, Flags, GOES_SHORT, IN_STREAM,
+    INTERNAL, LOADING, MAY_REPLICATE, NEEDS_MODULES, NEVER_QUEUED, NO_AUTH, NOSCRIPT, NOT_KEY,
+    OF_CONNECTION, PROTECTED, READONLY, RUNS_QUEUED, SCRIPT, SELECTS, SET_ASIDE, SKIP_MONITOR,
+    STALE, STOPS_THE_WORLD, VARIABLE_FLAGS, WAKES_ON_REMOVAL, WHILE_SUBSCRIBED, WHOLE_KEYSPACE,
+    WRITE,
 };
 use engine::engine::Row;
 use engine::script::emptying;
@@ -153,6 +154,24 @@ fn commands_about_a_connection_change_no_data() {
     assert_eq!(names_of(RUNS_QUEUED), ["exec"]);
     all(have(RUNS_QUEUED), have_all(OF_CONNECTION | NOSCRIPT | NEVER_QUEUED));
     all(have(NEVER_QUEUED), have(NOSCRIPT | INTERNAL));
+}
+
+#[test]
+fn a_stream_has_few_commands_that_are_about_no_data() {
+    let mut own = names_of(IN_STREAM);
+    own.sort();
+    let expected = [
+        "command|info",
+        "exec",
+        "multi",
+        "ping",
+        "replconf",
+        "script|flush",
+        "script|load",
+        "select",
+    ];
+    assert_eq!(own, expected);
+    all(have(IN_STREAM), lack(WRITE | READONLY | MAY_REPLICATE | SCRIPT));
 }
 
 #[test]

@@ -9,8 +9,8 @@ use engine::command::args::{Args, KeyAt};
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::keys::collect_keys;
 use engine::command::{
-    ALLOW_BUSY, Docs, FAST, Flags, Group, LOADING, LOOKS_ALL, NEVER_QUEUED, NO_KEYS, NOSCRIPT,
-    OF_CONNECTION, RUNS_QUEUED, SKIP_SLOWLOG, STALE, docs, key,
+    ALLOW_BUSY, Docs, FAST, Flags, Group, IN_STREAM, LOADING, LOOKS_ALL, NEVER_QUEUED, NO_KEYS,
+    NOSCRIPT, OF_CONNECTION, RUNS_QUEUED, SKIP_SLOWLOG, STALE, docs, key,
 };
 use engine::db::slot_access::SlotAccess;
 use engine::engine::{Command, Context, Family, row};
@@ -142,8 +142,8 @@ const OWN: Flags = OF_CONNECTION | NOSCRIPT | LOADING | STALE;
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
 const COMMANDS: &[Command] = &Group::Transactions.rows([
-    row("multi", multi, 1, OWN | FAST | ALLOW_BUSY | NEVER_QUEUED, NO_KEYS),
-    row("exec", exec, 1, OWN | SKIP_SLOWLOG | NEVER_QUEUED | RUNS_QUEUED, NO_KEYS),
+    row("multi", multi, 1, OWN | FAST | ALLOW_BUSY | NEVER_QUEUED | IN_STREAM, NO_KEYS),
+    row("exec", exec, 1, OWN | SKIP_SLOWLOG | NEVER_QUEUED | RUNS_QUEUED | IN_STREAM, NO_KEYS),
     row("discard", discard_command, 1, OWN | FAST | ALLOW_BUSY | NEVER_QUEUED, NO_KEYS),
     row("watch", watch, -2, OWN | FAST | ALLOW_BUSY | NEVER_QUEUED, LOOKS_ALL),
     row("unwatch", unwatch, 1, OWN | FAST | ALLOW_BUSY, NO_KEYS),

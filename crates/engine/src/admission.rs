@@ -73,6 +73,9 @@ impl Engine {
         if let Some(term) = session.link {
             return self.admit_replicated(turn, session, (row, request.argv), term);
         }
+        if session.replays {
+            stands_in_stream(row.command)?;
+        }
         permitted(turn, session, row.command)?;
         session.user.look(&self.users);
         self.allowed_to_import(session, row.command, request.keys)?;
@@ -132,7 +135,7 @@ impl Engine {
     }
 
     /// The checks before a command of the primary, over the link of this term. What holds for
-    /// clients does not concern it.
+    /// clients does not concern it, but it is no administrator.
     fn admit_replicated(
         &self,
         turn: &mut Turn,
@@ -143,6 +146,7 @@ impl Engine {
         if self.replication.term() != term {
             return Err(CommandError::PRIMARY_CHANGED);
         }
+        stands_in_stream(row.command)?;
         if self.pause.is_stopping() {
             return Ok(Admission::Pause(turn.monotonic + durability::PRESSURE_PAUSE));
         }
@@ -403,6 +407,22 @@ fn permitted(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
         Permission::No => false,
     };
     if allowed { Ok(()) } else { Err(CommandError::DEBUG_NOT_ALLOWED) }
+}
+
+/// Whether the stream of a primary, or an append-only file, may have a command: what is about data.
+/// A primary that sends anything else wants to command this server, not its data; and the file of a
+/// replica has the stream as it came.
+fn stands_in_stream(command: &Spec) -> CommandResult {
+    const ABOUT_DATA: command::Flags = command::WRITE
+        | command::READONLY
+        | command::MAY_REPLICATE
+        | command::SCRIPT
+        | command::IN_STREAM;
+    // Nobody can name an internal one: the server itself runs it.
+    if command.has(ABOUT_DATA | command::INTERNAL) && !command.has(command::SET_ASIDE) {
+        return Ok(());
+    }
+    Err(CommandError::text("ERR no stream of a primary contains this command"))
 }
 
 fn allowed_while_subscribed(session: &Session, command: &Spec) -> CommandResult {

@@ -2,8 +2,8 @@
 
 use super::{command, count, getkeys, getkeysandflags, info, list, monitor};
 use engine::command::{
-    ADMIN, Argument, ArgumentKind, Docs, Group, IN_CONNECTION, LOADING, NO_KEYS, NOSCRIPT,
-    OF_CONNECTION, STALE, argument, docs, docs_of_help, one_of,
+    ADMIN, Argument, ArgumentKind, Docs, Group, IN_CONNECTION, IN_STREAM, LOADING, NO_KEYS,
+    NOSCRIPT, OF_CONNECTION, STALE, argument, docs, docs_of_help, one_of,
 };
 use engine::engine::{Command, Family, row};
 use engine::handler::help::help;
@@ -22,7 +22,7 @@ const SUBCOMMANDS: &[Command] = &Group::Server.under("command").rows([
     row("getkeys", getkeys, -3, LOADING | STALE | IN_CONNECTION, NO_KEYS),
     row("getkeysandflags", getkeysandflags, -3, LOADING | STALE | IN_CONNECTION, NO_KEYS),
     help().categories(&["connection"]),
-    row("info", info, -2, LOADING | STALE | IN_CONNECTION, NO_KEYS),
+    row("info", info, -2, LOADING | STALE | IN_CONNECTION | IN_STREAM, NO_KEYS),
     row("list", list, -2, LOADING | STALE | IN_CONNECTION, NO_KEYS),
 ]);
 

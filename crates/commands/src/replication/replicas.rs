@@ -5,7 +5,7 @@ use cluster::ids::{Epoch, NodeId};
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ADMIN, ALLOW_BUSY, ArgumentKind, Docs, FOLLOWS, Flags, Group, IN_DANGEROUS, LOADING,
+    ADMIN, ALLOW_BUSY, ArgumentKind, Docs, FOLLOWS, Flags, Group, IN_DANGEROUS, IN_STREAM, LOADING,
     NO_ASYNC_LOADING, NO_KEYS, NO_MULTI, NOSCRIPT, OF_CONNECTION, STALE, STOPS_THE_WORLD, argument,
     docs,
 };
@@ -225,7 +225,7 @@ fn sync_with(cx: &mut Context<'_>, from: Option<(&[u8], &[u8])>) -> CommandResul
 pub(crate) const FAMILY: Family = Family::new(COMMANDS, DOCS);
 
 const INTRODUCING: Flags =
-    ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY | OF_CONNECTION | IN_DANGEROUS;
+    ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY | OF_CONNECTION | IN_DANGEROUS | IN_STREAM;
 
 const SYNCING: Flags =
     ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI | FOLLOWS | OF_CONNECTION | IN_DANGEROUS;

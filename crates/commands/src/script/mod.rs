@@ -9,10 +9,10 @@ use engine::admission;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
-    ACCESS, ALLOW_BUSY, Argument, ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, Flags, Group, KeySpec,
-    MAY_REPLICATE, MOVABLE_KEYS, NO_KEYS, NO_MANDATORY_KEYS, NOSCRIPT, READONLY, RO, RW,
-    SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, SKIP_MONITOR, STALE, UPDATE, argument, docs, docs_of_help,
-    key, one_of, word,
+    ACCESS, ALLOW_BUSY, Argument, ArgumentKind, DEPENDS_ON_SUBCOMMAND, Docs, Flags, Group,
+    IN_STREAM, KeySpec, MAY_REPLICATE, MOVABLE_KEYS, NO_KEYS, NO_MANDATORY_KEYS, NOSCRIPT,
+    READONLY, RO, RW, SCRIPT_BY_DIGEST, SCRIPT_BY_TEXT, SKIP_MONITOR, STALE, UPDATE, argument,
+    docs, docs_of_help, key, one_of, word,
 };
 use engine::engine::{Command, Context, Family, row};
 use engine::handler::help::{container, help};
@@ -215,10 +215,10 @@ const COMMANDS: &[Command] = &Group::Scripting.rows([
 
 const SUBCOMMANDS: &[Command] = &Group::Scripting.under("script").rows([
     row("exists", exists, -3, NOSCRIPT, NO_KEYS),
-    row("flush", flush, -2, NOSCRIPT, NO_KEYS),
+    row("flush", flush, -2, NOSCRIPT | IN_STREAM, NO_KEYS),
     help(),
     row("kill", kill, 2, NOSCRIPT | ALLOW_BUSY, NO_KEYS),
-    row("load", load, 3, NOSCRIPT | STALE, NO_KEYS),
+    row("load", load, 3, NOSCRIPT | STALE | IN_STREAM, NO_KEYS),
     row("show", show_text, 3, NOSCRIPT | STALE, NO_KEYS),
 ]);
 

@@ -119,6 +119,9 @@ pub const OF_TREE: Flags = 1 << 47;
 /// Shows the libraries of functions, which are data that no key names.
 pub const SHOWS_LIBRARIES: Flags = 1 << 48;
 
+/// Stands in the stream of a primary, though it changes no key.
+pub const IN_STREAM: Flags = 1 << 49;
+
 /// Runs a script, which may call any command: one of these flags.
 pub const SCRIPT: Flags = SCRIPT_BY_TEXT | SCRIPT_BY_DIGEST | SCRIPT_BY_NAME;
 
