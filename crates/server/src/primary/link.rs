@@ -207,8 +207,8 @@ impl Follower {
             term.notice(format!("Connecting to MASTER {name}:{}", primary.port));
         }
         term.set_link(LinkState::Connecting);
-        let mut wire =
-            Wire::connect(primary, &config, &self.means.active, &|| term.go_on().is_err())?;
+        let active = &self.means.active;
+        let mut wire = Wire::connect(primary, engine, active, &|| term.go_on().is_err())?;
         term.notice("MASTER <-> REPLICA sync started");
         let resumes = engine.replication.resumes_at();
         let hands_over = engine.failover.asks();

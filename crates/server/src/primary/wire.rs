@@ -4,9 +4,11 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::{Config, PrimaryAddress};
+use engine::engine::Engine;
 use process::paths::reason;
 use replication::LinkError;
 use rustix::io::Errno;
@@ -75,17 +77,22 @@ pub(super) struct Wire {
     was_filled: bool,
     /// When the last byte came.
     heard: Instant,
-    patience: Duration,
+    /// How long the primary may be silent, as the settings say at the moment.
+    patience: Box<dyn Fn() -> Duration>,
     /// How long a read may wait for bytes.
     waits: Duration,
 }
 
+/// How long a primary may be silent.
+fn patience_of(config: &Config) -> Duration {
+    Duration::from_secs(u64::from(config.repl_timeout))
+}
+
 /// Sets how long its reads and writes wait, and when a node of a cluster gives it up.
 fn prepare(socket: TcpStream, config: &Config) -> io::Result<TcpStream> {
-    let patience = Duration::from_secs(u64::from(config.repl_timeout));
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(WHILE))?;
-    socket.set_write_timeout(Some(patience.min(CONNECT_MAX)))?;
+    socket.set_write_timeout(Some(patience_of(config).min(CONNECT_MAX)))?;
     if config.cluster_enabled {
         // Writes wait for what a network has lost.
         bound_silence(&socket, Duration::from_millis(config.cluster_node_timeout))?;
@@ -111,17 +118,18 @@ fn encrypt(
 
 impl Wire {
     /// Connects, unless the link is not wanted any more. `active` is what encrypts the connection,
-    /// if the settings ask for that.
+    /// if the settings of the engine ask for that.
     pub(super) fn connect(
         primary: &PrimaryAddress,
-        config: &Config,
+        engine: &Arc<Engine>,
         active: &tls::Active,
         is_unwanted: &dyn Fn() -> bool,
     ) -> Result<Wire, Trouble> {
+        let engine = Arc::clone(engine);
+        let config = &engine.config.snapshot();
         let unreachable = |error: io::Error| Trouble::Unreachable(reason(&error));
         let host = String::from_utf8_lossy(&primary.host);
-        let patience = Duration::from_secs(u64::from(config.repl_timeout));
-        let of_address = patience.min(CONNECT_MAX);
+        let of_address = patience_of(config).min(CONNECT_MAX);
         let addresses = resolve(&host, primary.port, of_address, is_unwanted);
         let addresses = addresses.map_err(unreachable)?;
         let mut last = io::Error::other("its name has no address");
@@ -135,7 +143,9 @@ impl Wire {
                             Ok(Stream::Plain(socket))
                         }
                     });
-                    return made.map(|stream| Wire::over(stream, patience)).map_err(unreachable);
+                    let patience = move || patience_of(&engine.config.load());
+                    let wire = |stream| Wire::over(stream, Box::new(patience));
+                    return made.map(wire).map_err(unreachable);
                 }
                 Err(error) => last = error,
             }
@@ -143,7 +153,7 @@ impl Wire {
         Err(unreachable(last))
     }
 
-    fn over(stream: Stream, patience: Duration) -> Wire {
+    fn over(stream: Stream, patience: Box<dyn Fn() -> Duration>) -> Wire {
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let heard = Instant::now();
         Wire { stream, buffer, waiting: 0..0, was_filled: false, heard, patience, waits: WHILE }
@@ -186,7 +196,7 @@ impl Wire {
                         ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
                     ) =>
                 {
-                    if self.heard.elapsed() > self.patience {
+                    if self.heard.elapsed() > (self.patience)() {
                         return Err(Trouble::Silent);
                     }
                 }
@@ -217,15 +227,32 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use super::*;
 
+    /// A wire and its other end, with so much patience.
+    fn pair(patience: impl Fn() -> Duration + 'static) -> (Wire, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let primary = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = listener.accept().unwrap().0;
+        (Wire::over(Stream::Plain(socket), Box::new(patience)), primary)
+    }
+
+    #[test]
+    fn patience_is_what_it_is_at_the_moment() {
+        let seconds = Arc::new(AtomicU64::new(3600));
+        let own = Arc::clone(&seconds);
+        let (mut wire, _primary) = pair(move || Duration::from_secs(own.load(Relaxed)));
+        wire.stream.socket().set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert!(wire.look().unwrap().is_empty());
+        seconds.store(0, Relaxed);
+        assert!(matches!(wire.look(), Err(Trouble::Silent)));
+    }
+
     #[test]
     fn all_is_taken_when_the_socket_has_nothing_more() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut primary = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let socket = listener.accept().unwrap().0;
-        let mut wire = Wire::over(Stream::Plain(socket), CONNECT_MAX);
+        let (mut wire, mut primary) = pair(|| CONNECT_MAX);
         assert!(wire.is_all_taken());
         wire.buffer = vec![0; 16].into_boxed_slice();
         primary.write_all(&[7; 40]).unwrap();
