@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
 use tests::notation;
 use tests::observe::{figure, number, wait_until};
 use tests::peers;
@@ -369,6 +369,37 @@ fn a_stopped_replica_is_dropped_when_it_is_silent_for_too_long() -> Result<()> {
     resume(replica.pid())?;
     wait_until_online(&primary, 1)?;
     check_alike(&primary, &replica)
+}
+
+#[test]
+fn a_stop_that_waits_for_a_replica_can_be_given_up() -> Result<()> {
+    let mut primary = primary(&[("shutdown-timeout", "100000"), ("repl-timeout", "100000")])?;
+    let replica = follower(Target::Dunlin, primary.port())?;
+    wait_until_online(&primary, 1)?;
+    stop(replica.pid())?;
+    let (mut client, mut stopping) = (primary.connect()?, primary.connect()?);
+    say(&mut client, "SET k v")?;
+    let left = |client: &mut Client| Ok(shown(client, "INFO server")?.contains("shutdown_in_mil"));
+    for _ in 0..2 {
+        stopping.send(&["SHUTDOWN", "NOSAVE"])?;
+        wait_until("it waits", || left(&mut client))?;
+        ensure!(shown(&mut client, "SHUTDOWN ABORT")? == "OK");
+        let Received::Reply(reply) = stopping.receive()? else { anyhow::bail!("closed") };
+        ensure!(reply == Reply::Error(b"ERR Errors trying to SHUTDOWN. Check logs.".to_vec()));
+        ensure!(!left(&mut client)?);
+        ensure!(shown(&mut client, "SET k w")? == "OK");
+        ensure!(shown(&mut client, "SHUTDOWN ABORT")? == "(error) ERR No shutdown in progress.");
+    }
+    ensure!(primary.log().contains("Shutdown manually aborted."));
+    say(&mut client, "CONFIG SET shutdown-timeout 1")?;
+    primary.terminate()?;
+    let log = primary.log();
+    ensure!(log.contains("0 of 1 replicas are in sync when shutting down."), "{log}");
+    ensure!(
+        log.contains(&format!("Lagging replica 127.0.0.1:{} reported", replica.port())),
+        "{log}"
+    );
+    resume(replica.pid())
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | [`client_names`] | by which names do clients call commands? |
 //! | [`storage`] | what does the engine ask of the data on disk? |
 //! | [`busy`], `pause` | where does a thread report a slow script, and what suspends commands? |
+//! | [`stop_wait`] | until when does a stop of the server wait for replicas? |
 //! | [`moving_keys`] | which keys are on their way to another server? |
 //!
 //! The types in these files name each other: an engine has all commands, a command's handler takes
@@ -19,6 +20,7 @@ pub mod moving_keys;
 pub mod pause;
 pub mod registry;
 pub mod row;
+pub mod stop_wait;
 pub mod storage;
 
 pub use context::{Context, WaitFor};
@@ -40,6 +42,7 @@ use crate::db::notify::PublicationQueue;
 use crate::engine::client_names::ClientNames;
 use crate::engine::moving_keys::HeldKeys;
 use crate::engine::pause::Pause;
+use crate::engine::stop_wait::StopWait;
 use crate::files::progress::Loading;
 use crate::files::saving::Saving;
 use crate::host::Host;
@@ -141,6 +144,8 @@ pub struct Engine {
     pub memory: Memory,
     /// What suspends commands.
     pub pause: Pause,
+    /// A stop that waits for replicas.
+    pub stop_wait: StopWait,
     /// The keys that MIGRATE moves now.
     pub held_keys: HeldKeys,
     /// The slots that are on their way to another server, or from one.
@@ -212,6 +217,7 @@ impl Engine {
             publications: PublicationQueue::default(),
             memory: Memory::default(),
             pause: Pause::default(),
+            stop_wait: StopWait::default(),
             held_keys: HeldKeys::default(),
             slot_moves: Arc::default(),
             next_client_id: AtomicU64::new(1),

@@ -14,6 +14,7 @@ use config::{Config, Invocation, LoadError, PrimaryAddress, Provided, ShutdownOp
 use engine::engine::Engine;
 use engine::host::{ProcessInfo, Shutdown};
 use engine::journal::backlog::Position;
+use engine::session::replicas::Replica;
 use parking_lot::Mutex;
 use views::Views;
 
@@ -692,39 +693,62 @@ impl Running {
     }
 
     /// Waits until the replicas that follow have everything, and until a FAILOVER is over, for
-    /// `shutdown-timeout` at most. A request that says NOW ends that.
-    fn wait_for_replicas(&self, asked: &mut Vec<StopRequest>) {
+    /// `shutdown-timeout` at most. A request that says NOW ends that. Returns whether the server is
+    /// to stop: SHUTDOWN ABORT says that it is not.
+    fn wait_for_replicas(&self, asked: &mut Vec<StopRequest>) -> bool {
         let (engine, log) = (&self.engine, &self.outside.log);
         let end = engine.journal.end();
-        let behind = || {
-            let mut all = engine.replicas.all();
-            all.retain(|own| own.is_online() && !own.is_silent && own.acknowledged() < end);
-            all
+        let is_behind = |own: &Replica| own.acknowledged() < end;
+        let any_is_behind = || {
+            let all = engine.replicas.all();
+            all.iter().any(|own| own.is_online() && !own.is_silent && is_behind(own))
         };
         let seconds = u64::from(engine.config.load().shutdown_timeout);
         let until = base::clock::monotonic_ms() + seconds * 1000;
         let mut said = false;
-        while base::clock::monotonic_ms() < until && !asked.iter().any(|own| own.request.now) {
-            let all_have_everything = behind().is_empty();
-            if all_have_everything && !engine.failover.is_on() {
-                return;
+        engine.stop_wait.begin(until);
+        while base::clock::monotonic_ms() < until
+            && !engine.stop_wait.is_given_up()
+            && !asked.iter().any(|own| own.request.now)
+        {
+            let some_lack_something = any_is_behind();
+            if !some_lack_something && !engine.failover.is_on() {
+                break;
             }
             if !std::mem::replace(&mut said, true) {
                 log.notice("Waiting for replicas before shutting down.");
             }
             // What they are asked with is a part of the stream, which the one that is about to lead
             // has to have too. A node of a cluster that has handed over puts nothing there.
-            if !all_have_everything {
+            if some_lack_something {
                 engine.replicas.ask();
             }
             std::thread::sleep(REPLICAS_PAUSE);
             asked.extend(self.stop.requests.try_iter());
         }
-        for replica in behind() {
-            let (address, lag) =
-                (&replica.client.address, end.saturating_sub(replica.acknowledged()));
-            log.warning(format!("The replica at {address} lacks {lag} bytes of the stream"));
+        if engine.stop_wait.end() {
+            log.warning("Shutdown manually aborted.");
+            return false;
         }
+        let all = engine.replicas.all();
+        let now = base::clock::monotonic_ms();
+        let mut behind = 0;
+        for own in all.iter().filter(|own| is_behind(own)) {
+            behind += 1;
+            log.notice(format!(
+                "Lagging replica {}:{} reported offset {} behind master, lag={}, state={}.",
+                own.address(),
+                own.introduction.listening_port,
+                end.saturating_sub(own.acknowledged()),
+                own.lag(now),
+                own.standing().name()
+            ));
+        }
+        if !all.is_empty() {
+            let (in_sync, all) = (all.len() - behind, all.len());
+            log.notice(format!("{in_sync} of {all} replicas are in sync when shutting down."));
+        }
+        true
     }
 
     /// Ends scripts in the middle. No file gets what they leave in memory.
@@ -756,7 +780,10 @@ impl Running {
         }
         self.leave_cluster(asked);
         self.stop_writes(asked);
-        self.wait_for_replicas(asked);
+        if !self.wait_for_replicas(asked) {
+            self.let_writes_go_on();
+            return false;
+        }
         let force = is_forced(asked);
         self.outside.append_only.stop_rewrites();
         if let Err(reason) = self.outside.append_only.keep_all() {

@@ -542,6 +542,6 @@ fn a_server_that_stops_now_hands_over_to_nobody() -> Result<()> {
     wait_until("it has stopped", || Ok(!primary.is_running()))?;
     resume(replica.pid())?;
     ensure!(is(replica, "role", "slave")?);
-    ensure!(primary.log().contains("lacks"), "{}", primary.log_tail());
+    ensure!(primary.log().contains("Lagging replica"), "{}", primary.log_tail());
     Ok(())
 }

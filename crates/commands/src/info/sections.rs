@@ -61,6 +61,9 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     // Workers read, execute and write; no thread does only input and output.
     page.field("io_threads_active", 0);
     page.field("worker_threads", process.workers);
+    if let Some(left) = engine.stop_wait.left(cx.db.monotonic) {
+        page.field("shutdown_in_milliseconds", left);
+    }
     listeners(page, [false, true].map(|encrypted| engine.host.listens_at(encrypted)), config);
 }
 

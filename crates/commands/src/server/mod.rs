@@ -138,8 +138,11 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::SYNTAX);
     }
     if abort {
-        // The server stops without waiting for any client, so there is never a shutdown to abort.
-        return Err(CommandError::text("ERR No shutdown in progress."));
+        if !cx.engine.stop_wait.give_up() {
+            return Err(CommandError::text("ERR No shutdown in progress."));
+        }
+        cx.reply.ok();
+        return Ok(());
     }
     request.save = match (save, nosave) {
         (true, _) => Some(true),
