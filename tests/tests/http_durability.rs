@@ -101,6 +101,29 @@ fn a_request_chooses_how_durable_its_writes_are() -> Result<()> {
     Ok(())
 }
 
+/// What it has sent is done, and it reads on.
+#[test]
+fn a_client_that_has_ended_its_stream_hears_whether_its_write_is_durable() -> Result<()> {
+    let ((primary, own), (replica, _)) = pair()?;
+    primary.connect()?.call_text("CONFIG SET durability-timeout 300")?;
+    let replicas = ["Dunlin-Durability: replicas 1"];
+    for (is_there, status) in [(true, 201), (false, 504)] {
+        if !is_there {
+            stop(replica.pid())?;
+        }
+        let mut web = Web::connect(own)?;
+        web.request(&format!("PUT /v1/keys/{is_there}"), &replicas, b"1")?;
+        web.end()?;
+        let answer = web.answer(false);
+        if !is_there {
+            resume(replica.pid())?;
+        }
+        let answer = answer?;
+        ensure!(answer.status == status, "{}: {}", answer.status, answer.text());
+    }
+    Ok(())
+}
+
 #[test]
 fn the_position_of_a_write_that_changes_nothing_has_what_it_has_found() -> Result<()> {
     let ((_primary, own), _replica) = pair()?;

@@ -269,9 +269,10 @@ impl Exchange {
         self.kind = Kind::Streaming(streaming);
     }
 
-    /// Whether the client waits for a change of a key, and takes nothing from the data.
+    /// Whether the client waits for a change of a key, or for copies of what is written already:
+    /// it takes nothing from the data.
     pub(super) fn only_waits(&self) -> bool {
-        matches!(self.kind, Kind::Wait(..))
+        matches!(self.kind, Kind::Wait(..)) || self.withheld.is_some()
     }
 
     /// Prepares the session for its next command.
