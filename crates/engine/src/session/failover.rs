@@ -192,7 +192,7 @@ mod tests {
     fn replica(port: u16) -> Arc<Replica> {
         let client = Client::new(1, 0, "127.0.0.1:5".to_owned(), String::new(), 0, 0);
         let own = Introduction { listening_port: port.into(), ..Introduction::default() };
-        Arc::new(Replica::new(Arc::new(client), own, false))
+        Arc::new(Replica::new(Arc::new(client), own, false, 0))
     }
 
     fn address(port: u16) -> PrimaryAddress {

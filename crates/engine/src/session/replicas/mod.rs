@@ -77,14 +77,20 @@ pub struct Replica {
     is_left_behind: AtomicBool,
     acknowledged: AtomicU64,
     synced: AtomicU64,
+    attached_at: u64,
     heard_at: AtomicU64,
     /// Bytes of the stream and of the copy that wait for it.
     pub waiting: AtomicU64,
 }
 
 impl Replica {
-    /// One that waits for its copy.
-    pub fn new(client: Arc<Client>, introduction: Introduction, is_silent: bool) -> Replica {
+    /// One that waits for its copy, from this millisecond of the monotonic clock on.
+    pub fn new(
+        client: Arc<Client>,
+        introduction: Introduction,
+        is_silent: bool,
+        monotonic: u64,
+    ) -> Replica {
         Replica {
             client,
             introduction,
@@ -93,7 +99,8 @@ impl Replica {
             is_left_behind: AtomicBool::new(false),
             acknowledged: AtomicU64::new(0),
             synced: AtomicU64::new(0),
-            heard_at: AtomicU64::new(0),
+            attached_at: monotonic,
+            heard_at: AtomicU64::new(monotonic),
             waiting: AtomicU64::new(0),
         }
     }
@@ -146,6 +153,18 @@ impl Replica {
     /// For how many seconds it was silent, as INFO shows it.
     pub fn lag(&self, monotonic: u64) -> u64 {
         self.silent_for(monotonic) / 1000
+    }
+
+    /// Whether this link and a later one may be of one server, which has connected again before
+    /// this side heard of the end of its link. Of two that are behind one address with one port
+    /// the earlier one goes on speaking.
+    fn may_be_again(&self, later: &Replica) -> bool {
+        let (own, other) = (&self.introduction, &later.introduction);
+        later.client.id > self.client.id
+            && self.heard_at.load(Relaxed) <= later.attached_at.saturating_add(SILENCE_MS)
+            && own.listening_port == other.listening_port
+            && own.listening_port != 0
+            && self.address() == later.address()
     }
 
     /// The address at which clients reach it.
@@ -260,7 +279,10 @@ impl Replicas {
         if self.is_empty() {
             return 0;
         }
-        self.all.lock().iter().filter(|own| own.is_online() && which(own)).count()
+        let all = self.all.lock();
+        // Nobody is two copies.
+        let is_again = |own: &Replica| all.iter().any(|later| own.may_be_again(later));
+        all.iter().filter(|own| own.is_online() && which(own) && !is_again(own)).count()
     }
 
     /// How many have applied the stream up to this offset.
@@ -368,7 +390,40 @@ mod tests {
 
     fn replica(address: &str) -> Arc<Replica> {
         let client = Client::new(1, 0, address.to_owned(), String::new(), 0, 0);
-        Arc::new(Replica::new(Arc::new(client), Introduction::default(), false))
+        Arc::new(Replica::new(Arc::new(client), Introduction::default(), false, 0))
+    }
+
+    #[test]
+    fn a_server_that_has_connected_again_is_one_copy() {
+        let replicas = Replicas::default();
+        let attach = |id: u64, peer: &str, (port, announced): (i64, &str), at: u64| {
+            let client = Client::new(id, 0, peer.to_owned(), String::new(), 0, 0);
+            let address = announced.as_bytes().to_vec();
+            let introduction =
+                Introduction { listening_port: port, address, ..Introduction::default() };
+            let link = Arc::new(Replica::new(Arc::new(client), introduction, false, at));
+            link.stand(Standing::Online);
+            link.acknowledge(10, Some(10), at);
+            replicas.add(&link);
+            link
+        };
+        let counts = || (replicas.having(10), replicas.having_synced(10));
+        let first = attach(1, "127.0.0.1:5", (6379, ""), 1000);
+        attach(2, "127.0.0.1:6", (6380, ""), 1000);
+        attach(3, "127.0.0.2:7", (6379, ""), 1000);
+        attach(4, "127.0.0.1:8", (6379, "127.0.0.3"), 1000);
+        assert_eq!(counts(), (4, 4), "another port, another machine, another address");
+        let again = attach(5, "127.0.0.1:9", (6379, ""), 9000);
+        assert_eq!(counts(), (4, 4), "the first has connected again");
+        first.acknowledge(11, None, 9000 + SILENCE_MS);
+        assert_eq!(counts(), (4, 4), "that was on its way");
+        first.acknowledge(12, None, 9001 + SILENCE_MS);
+        assert_eq!(counts(), (5, 5), "both speak: they are two behind one address");
+        replicas.remove(&again);
+        // Who does not say where it listens is nobody that is known.
+        attach(6, "127.0.0.4:1", (0, ""), 1000);
+        attach(7, "127.0.0.4:2", (0, ""), 1000);
+        assert_eq!(counts(), (6, 6));
     }
 
     #[test]
@@ -401,7 +456,7 @@ mod tests {
         let link = |id: u64, offset: u64, heard: u64| {
             let client = Client::new(id, 0, String::new(), String::new(), 0, 0);
             let introduction = Introduction { node: Some(node), ..Introduction::default() };
-            let link = Arc::new(Replica::new(Arc::new(client), introduction, false));
+            let link = Arc::new(Replica::new(Arc::new(client), introduction, false, heard));
             link.acknowledge(offset, None, heard);
             replicas.add(&link);
             link

@@ -34,8 +34,8 @@ impl Serving {
             transport.gather();
         }
         let SyncRequest { from, introduction } = request;
-        let replica = Arc::new(Replica::new(client, introduction, from.is_none()));
-        replica.hear(base::clock::monotonic_ms());
+        let now = base::clock::monotonic_ms();
+        let replica = Arc::new(Replica::new(client, introduction, from.is_none(), now));
         // In this order: no link stays whose replica was left behind.
         let breaks = self.engine.replication.breaks();
         self.engine.replicas.add(&replica);
