@@ -133,6 +133,26 @@ fn what_can_never_be_durable_is_told_at_once_and_stays_done() -> Result<()> {
     Ok(())
 }
 
+/// It deletes the key, which is no write of its client.
+#[test]
+fn a_read_that_finds_a_key_expired_waits_for_nothing() -> Result<()> {
+    let server = primary(&[("durability-timeout", "1000000"), ("appendonly", "yes")])?;
+    let (mut client, mut other) = (server.connect()?, server.connect()?);
+    expect(&mut other, "DEBUG SET-ACTIVE-EXPIRE 0", "OK")?;
+    for key in ["a", "b"] {
+        expect(&mut other, &format!("SET {key} v PX 1"), "OK")?;
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    expect(&mut client, "CLIENT DURABILITY REPLICAS 1", "OK")?;
+    expect(&mut client, "GET a", "(nil)")?;
+    client.send_raw(b"MULTI\r\nGET b\r\nEXEC\r\n")?;
+    ensure!(next(&mut client)? == "OK" && next(&mut client)? == "QUEUED");
+    let Received::Reply(reply) = client.receive()? else { anyhow::bail!("closed") };
+    ensure!(reply == Reply::Array(vec![Reply::Nil]), "{reply:?}");
+    ensure!(number(&mut other, "expired_keys")? == 2);
+    Ok(())
+}
+
 #[test]
 fn a_stopped_replica_makes_writes_not_durable() -> Result<()> {
     for target in [Target::Reference, Target::Dunlin] {

@@ -2,6 +2,8 @@
 //! READAFTER. Where it has chosen no durability, `cluster-durability` has for all connections of a
 //! node.
 //!
+//! A read that finds a key expired, and deletes it, is no write.
+//!
 //! The reply of a write carries what it waits for ([`Session::owed`]). Its worker holds the reply,
 //! and all that the connection is sent after it, until that is reached. A write that has changed
 //! nothing waits too, for all that was written before it: its reply tells of others' writes. That

@@ -25,7 +25,7 @@ use crate::session::attachment::Attachment;
 use crate::session::{QueuedCommand, ScriptNeeds, Session};
 use crate::turn::Turn;
 use crate::turn::expansion::{
-    any_has, any_stops_the_world, concerns_scripts, is_exclusive, is_exclusive_exec,
+    all_have, any_has, any_stops_the_world, concerns_scripts, is_exclusive, is_exclusive_exec,
     lacks_subcommand, queued,
 };
 use crate::turn::request::{Call, Outcome, Request};
@@ -203,6 +203,9 @@ impl Engine {
         let may_write = holds
             && !(parts.config.replicas_are_read_only() && self.replication.is_replica())
             && self.may_write_data(session, (&row.command.spec, request.argv));
+        // Who only reads may find a key expired, and delete it: nobody waits for that.
+        let only_reads =
+            holds && all_have(&row.command.spec, session, command::READONLY | command::RUNS_QUEUED);
         let mut db = Db::new(parts, effects, session.database, locked, touch, imports);
         if brings_slots {
             db.expiry = Expiry::Elsewhere;
@@ -239,8 +242,8 @@ impl Engine {
             // What a replica writes beside the stream of its primary moves no offset.
             let has_changed =
                 || self.replication.is_replica() && cx.db.stats.changes.get() != changes;
-            let has_written =
-                appended.is_some() || cx.session.write_offset > before || has_changed();
+            let has_written = !only_reads
+                && (appended.is_some() || cx.session.write_offset > before || has_changed());
             cx.note_owed(from, may_write, has_written);
         }
         // The end of the context unlocks the slots.
