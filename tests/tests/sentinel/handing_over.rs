@@ -205,6 +205,13 @@ fn a_forced_target_takes_over_when_it_answers_again() -> Result<()> {
     stop(replica.pid())?;
     let mut client = primary.connect()?;
     ensure!(said(&mut client, "SET k v")? == "OK");
+    for setting in ["durability-timeout 1000000", "repl-timeout 100000"] {
+        ensure!(said(&mut client, &format!("CONFIG SET {setting}"))? == "OK");
+    }
+    let mut durable = primary.connect()?;
+    ensure!(said(&mut durable, "CLIENT DURABILITY REPLICAS 1")? == "OK");
+    durable.send(&["SET", "k", "durable"])?;
+    wait_until("it is held", || is(primary, "durability_waiting_clients", "1"))?;
     let forced = format!("FAILOVER TO 127.0.0.1 {} FORCE TIMEOUT 300", replica.port());
     ensure!(said(&mut client, &forced)? == "OK");
     let mut writer = primary.connect()?;
@@ -214,6 +221,9 @@ fn a_forced_target_takes_over_when_it_answers_again() -> Result<()> {
     })?;
     ensure!(is(primary, "role", "slave")?);
     ensure!(said(&mut client, "SET k w")?.starts_with("READONLY"));
+    let Received::Reply(told) = durable.receive()? else { anyhow::bail!("closed") };
+    let told = String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned();
+    ensure!(told.ends_with("this server is a replica, whose own writes go nowhere"), "{told}");
     ensure!(!writer.has_input(Duration::from_millis(100))?, "what was suspended waits");
     // It leads again when it is told to, and writes go on.
     ensure!(said(&mut client, "FAILOVER ABORT")? == "OK");

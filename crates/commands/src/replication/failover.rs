@@ -142,6 +142,8 @@ fn hand_over(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
                 // Before any worker can see the new part: see `follow`.
                 cx.engine.break_waits(UNBLOCKED);
                 cx.engine.hand_over(stopped_world(cx), target);
+                // Some wait for copies that this server does not count any more.
+                cx.engine.wake_all_clients();
                 cx.db.effects.config_changed = true;
             }
         }
