@@ -285,6 +285,23 @@ fn a_transaction_has_no_position_before_its_end() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_write_before_replicaof_in_a_transaction_has_its_position() -> Result<()> {
+    let server = primary(&[("appendonly", "yes")])?;
+    let mut client = server.connect()?;
+    expect(&mut client, "SET a 1", "OK")?;
+    expect(&mut client, "MULTI", "OK")?;
+    for line in ["SET b 2", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"] {
+        expect(&mut client, line, "QUEUED")?;
+    }
+    let reply = client.call_text("EXEC")?;
+    ensure!(!reply.is_error(), "{reply:?}");
+    let position = say(&mut client, "CLIENT POSITION")?;
+    let end = number(&mut client, "master_repl_offset")?;
+    ensure!(position.ends_with(&format!(":{end}")), "{position} {end}");
+    Ok(())
+}
+
 /// Writes in pipelines until the primary is gone. Returns how many were acknowledged.
 fn write_until_gone(client: &mut Client, mut kill: impl FnMut(usize)) -> Result<usize> {
     let mut acknowledged = 0;

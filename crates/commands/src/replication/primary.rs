@@ -71,7 +71,9 @@ fn begin_to_lead(cx: &mut Context<'_>, history: String) {
 /// Becomes the replica of a primary.
 fn follow(cx: &mut Context<'_>, primary: PrimaryAddress) {
     // What the same transaction has written before belongs to the stream of this server.
-    cx.engine.settle(&mut cx.db);
+    if let Some(written) = cx.engine.settle(&mut cx.db) {
+        cx.session.write_offset = written;
+    }
     // Before any worker can see the new part, and end a wait for replicas with their number.
     cx.engine.break_waits(UNBLOCKED);
     cx.engine.change_part(stopped_world(cx), Some(primary));
