@@ -251,6 +251,10 @@ fn what_a_writable_replica_writes_itself_is_never_known_to_be_synced() -> Result
     expect(&mut client, "SADD set a", told)?;
     expect(&mut client, "SADD set a", told)?;
     ensure!(say(&mut client, "CLIENT POSITION")?.contains(':'), "the write is there");
+    let target = Server::start(Target::Dunlin, &[])?;
+    expect(&mut client, "SET away 1", told)?;
+    expect(&mut client, &format!("MIGRATE 127.0.0.1 {} away 0 5000", target.port()), told)?;
+    ensure!(say(&mut target.connect()?, "GET away")? == "1", "it has moved");
     client.send(&["BLPOP", "list", "0"])?;
     wait_until("it is blocked", || Ok(number(&mut other, "blocked_clients")? == 1))?;
     expect(&mut other, "RPUSH list x", "1")?;

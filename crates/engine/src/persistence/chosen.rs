@@ -104,6 +104,10 @@ impl Engine {
             }
             // It tells of a write of somebody else.
             Awaited::Event(_) => (true, offset),
+            // What a thread has moved away for a client of a replica has no offset.
+            Awaited::Host if self.replication.is_replica() && self.is_set_aside(session) => {
+                (true, SyncWait::UNCOUNTED)
+            }
             // A thread of the server has written for it, or has seen what others have.
             Awaited::Host => (offset > 0, offset),
             Awaited::Changes(_) | Awaited::Refusal(_) | Awaited::Sync(_) => (false, offset),
@@ -113,6 +117,12 @@ impl Engine {
         let holds = durability.holds_replies() && writes && is_served;
         let sync = || durability.sync(offset, &self.replicas.quorum);
         holds.then(|| Owed { sync: sync(), length: reply.len() })
+    }
+
+    /// Whether another thread does the work of a client's command: MIGRATE.
+    fn is_set_aside(&self, session: &Session) -> bool {
+        let row = session.client.last_command.load(Relaxed).checked_sub(1);
+        row.is_some_and(|row| self.commands.rows()[row].command.has(command::SET_ASIDE))
     }
 
     /// The offset of a client's own write, for whoever waits for it.
