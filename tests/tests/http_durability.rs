@@ -95,6 +95,10 @@ fn a_request_chooses_how_durable_its_writes_are() -> Result<()> {
         let text = answer.text();
         ensure!(answer.status == 504 && text.contains("NODURABLE the write is done"), "{text}");
     }
+    // What no server outside of a cluster can do is refused beforehand.
+    let quorum = web.ask("PUT /v1/keys/k", &["Dunlin-Durability: quorum"], b"6")?;
+    ensure!(quorum.status == 400, "{}: {}", quorum.status, quorum.text());
+    ensure!(web.ask("GET /v1/keys/k", &[], b"")?.text() == "2", "nothing was written");
     // The connection goes on, and the next request chooses nothing.
     ensure!(web.ask("PUT /v1/keys/k", &[], b"5")?.status == 204);
     ensure!(web.ask("GET /v1/keys/k", &[], b"")?.text() == "5");

@@ -271,7 +271,8 @@ impl Route<'_> {
             Envelope { target: is_node.then(|| head.target.into()), ..Envelope::default() };
         let routed = checked(head, self.intake, &mut envelope).and_then(|(target, sender)| {
             self.is_admitted = sender.is_some();
-            let choice = Choice::of(head).map_err(|reason| Refused::from((400, reason)))?;
+            let choice =
+                Choice::of(head, is_node).map_err(|reason| Refused::from((400, reason)))?;
             self.has_proof = sender.as_ref().is_some_and(Sender::has_proof);
             Ok((self.route(head, &target, body)?, choice, sender))
         });

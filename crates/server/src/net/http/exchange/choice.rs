@@ -13,8 +13,12 @@ pub(in super::super) struct Choice {
 }
 
 impl Choice {
-    /// The choice in the head of a request. The error says what is wrong with it.
-    pub(in super::super) fn of(head: &Head<'_>) -> Result<Option<Box<Choice>>, &'static str> {
+    /// The choice in the head of a request to a node of a cluster, or to another server. The error
+    /// says what is wrong with it.
+    pub(in super::super) fn of(
+        head: &Head<'_>,
+        is_node: bool,
+    ) -> Result<Option<Box<Choice>>, &'static str> {
         let durability = match only(head, "dunlin-durability")? {
             None => Durability::Default,
             Some(text) => {
@@ -24,6 +28,9 @@ impl Choice {
                 )?
             }
         };
+        if durability == Durability::Quorum && !is_node {
+            return Err("Dunlin-Durability: quorum is for nodes of a cluster: this server is none");
+        }
         let read_after = only(head, "dunlin-min-position")?.map(|text| {
             Position::parse(text.trim_ascii())
                 .ok_or("Dunlin-Min-Position is a position that Dunlin-Position has told")
