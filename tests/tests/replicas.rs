@@ -372,6 +372,16 @@ fn a_stopped_replica_is_dropped_when_it_is_silent_for_too_long() -> Result<()> {
 }
 
 #[test]
+fn a_ping_does_not_wait_for_the_end_of_a_longer_period() -> Result<()> {
+    let primary = primary(&[("repl-ping-replica-period", "3600")])?;
+    let _replica = follower(Target::Dunlin, primary.port())?;
+    let mut client = primary.connect()?;
+    wait_until("the first ping", || Ok(number(&mut client, "master_repl_offset")? == 14))?;
+    say(&mut client, "CONFIG SET repl-ping-replica-period 1")?;
+    wait_until("another one", || Ok(number(&mut client, "master_repl_offset")? >= 28))
+}
+
+#[test]
 fn a_stop_that_waits_for_a_replica_can_be_given_up() -> Result<()> {
     let mut primary = primary(&[("shutdown-timeout", "100000"), ("repl-timeout", "100000")])?;
     let replica = follower(Target::Dunlin, primary.port())?;

@@ -308,9 +308,12 @@ impl Serving {
         let config = self.engine.config.snapshot();
         let Some(backlog) = self.engine.journal.changes() else { return };
         backlog.note_use(now);
+        let period = u64::from(config.repl_ping_replica_period) * 1000;
+        // It may have become shorter.
+        self.next_ping = self.next_ping.min(now + period);
         // While writes are held, nothing enters the stream: the ping comes right after that.
         if now >= self.next_ping && !self.engine.pause.is_handing_over() {
-            self.next_ping = now + u64::from(config.repl_ping_replica_period) * 1000;
+            self.next_ping = now + period;
             // The stream stands still when the server stops, like the data that is being saved.
             if !self.engine.pause.is_stopping() {
                 self.put(PING);
