@@ -686,6 +686,22 @@ fn a_primary_does_not_command_its_replica() {
     assert_eq!(text(&mut client, "GET n"), "1");
 }
 
+#[test]
+fn a_monitor_at_a_replica_shows_where_commands_come_from() {
+    let replica = Server::start(Target::Dunlin, &[]).unwrap();
+    let primary = FalsePrimary::listen().unwrap();
+    let port = primary.port().unwrap();
+    follow(&replica, port);
+    let mut link = primary.accept().unwrap();
+    link.send(&full_sync(0, EMPTY_FILE)).unwrap();
+    let mut monitor = replica.connect().unwrap();
+    assert_eq!(text(&mut monitor, "MONITOR"), "OK");
+    link.send(&encoded("SET k v")).unwrap();
+    let Received::Reply(line) = monitor.receive().unwrap() else { panic!("closed") };
+    let line = String::from_utf8_lossy(line.text().unwrap()).into_owned();
+    assert!(line.ends_with(&format!("[0 127.0.0.1:{port}] \"SET\" \"k\" \"v\"")), "{line}");
+}
+
 /// A stream that does not go on where the data ends is of no use: all data has to come.
 #[test]
 fn after_nonsense_all_data_is_asked_for() {

@@ -244,8 +244,12 @@ impl Session {
 
     /// A session of the server itself. It is not a client, and no command shows it.
     pub fn internal() -> Session {
-        let client =
-            Client::new(0, 0, String::new(), String::new(), 0, base::clock::monotonic_ms());
+        Session::internal_for(String::new())
+    }
+
+    /// The same, for whoever is at this address: the primary of a replica.
+    pub fn internal_for(address: String) -> Session {
+        let client = Client::new(0, 0, address, String::new(), 0, base::clock::monotonic_ms());
         Session::new(Arc::new(client), User::server())
     }
 

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use config::PrimaryAddress;
 use engine::command::args::KeyAt;
 use engine::engine::{Engine, Row};
 use engine::host::LogLevel;
@@ -133,7 +134,10 @@ impl<'e> Applier<'e> {
 
     /// A link begins: nothing is left of the one before.
     fn begin(&mut self, term: &Term<'_>) {
-        self.session = Session::internal();
+        let address =
+            |own: PrimaryAddress| format!("{}:{}", String::from_utf8_lossy(&own.host), own.port);
+        let primary = self.engine.replication.primary();
+        self.session = Session::internal_for(primary.map_or_else(String::new, address));
         self.session.link = Some(term.number);
         self.errors = 0;
     }
