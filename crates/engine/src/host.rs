@@ -6,6 +6,7 @@ use std::time::Duration;
 use cluster::ids::{Epoch, NodeId};
 
 use crate::session::attachment::Waiter;
+use crate::session::pubsub::Kind;
 use config::Apply;
 use resp::args::OwnedArguments;
 use store::SlotSet;
@@ -261,8 +262,9 @@ pub trait ClusterControl {
     fn ask_cluster(&self, request: ClusterRequest, waiter: Waiter);
 
     /// Has other threads bring a message to the primaries of the other shards, and from a replica
-    /// to its own. Does not wait itself, and nobody hears whether it has arrived.
-    fn publish_to_cluster(&self, channel: &[u8], message: &[u8]);
+    /// to its own; one to a shard channel only to the latter. Does not wait itself, and nobody
+    /// hears whether it has arrived.
+    fn publish_to_cluster(&self, kind: Kind, channel: &[u8], message: &[u8]);
 }
 
 /// All questions together. Through [`Apply`], changed settings take effect in the host too

@@ -19,6 +19,7 @@ use crate::host::{
 use crate::persistence::loading::{LoadFailed, Source};
 use crate::session::attachment::Waiter;
 use crate::session::client::Client;
+use crate::session::pubsub::Kind;
 
 /// What becomes of a line of the log.
 type Write = Box<dyn Fn(LogLevel, &str) + Send + Sync>;
@@ -151,7 +152,7 @@ impl Migrations for NoHost {
 impl ClusterControl for NoHost {
     fn ask_cluster(&self, _: ClusterRequest, _: Waiter) {}
 
-    fn publish_to_cluster(&self, _: &[u8], _: &[u8]) {}
+    fn publish_to_cluster(&self, _: Kind, _: &[u8], _: &[u8]) {}
 }
 
 impl Snapshots for NoHost {

@@ -21,6 +21,7 @@ use engine::host::{
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::session::attachment::Waiter;
 use engine::session::client::Client;
+use engine::session::pubsub::Kind;
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use store::gate::StoppedWorld;
@@ -244,8 +245,8 @@ impl ClusterControl for Outside {
         self.cluster.ask(request, waiter);
     }
 
-    fn publish_to_cluster(&self, channel: &[u8], message: &[u8]) {
-        self.cluster.publish(channel, message);
+    fn publish_to_cluster(&self, kind: Kind, channel: &[u8], message: &[u8]) {
+        self.cluster.publish(kind, channel, message);
     }
 }
 

@@ -4,7 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Received, Reply};
+use tests::client::{Client, Received, Reply};
+use tests::observe::wait_until;
 use tests::peers;
 use tests::web::Web;
 
@@ -40,6 +41,7 @@ fn programs_find_their_way() -> Result<()> {
     ensure!(said.matches("PONG").count() == 3, "{said}");
     is_led_by_http(&nodes)?;
     messages_reach_all_nodes(&nodes)?;
+    messages_reach_all_nodes_of_a_shard(&nodes)?;
     clients_that_wait_are_served(&nodes)?;
     announces_no_lines(&nodes)
 }
@@ -173,18 +175,57 @@ fn messages_reach_all_nodes(nodes: &Nodes) -> Result<()> {
         client.call_text("EXEC")?;
         expected.push(format!("transaction {number}"));
     }
+    hear_all(&mut listeners, expected)
+}
+
+/// Each of these clients hears each of these messages, once.
+fn hear_all(listeners: &mut [Client], mut expected: Vec<String>) -> Result<()> {
     expected.sort();
     for (number, listener) in listeners.iter_mut().enumerate() {
         let mut heard = Vec::new();
         for _ in &expected {
             let Received::Reply(Reply::Array(parts)) = listener.receive()? else {
-                anyhow::bail!("node {number} ends after {heard:?}");
+                anyhow::bail!("listener {number} ends after {heard:?}");
             };
             heard.push(text(&parts[2])?);
         }
         heard.sort();
-        ensure!(heard == expected, "node {number}: {heard:?}");
-        ensure!(!listener.has_input(Duration::from_millis(100))?, "node {number} hears more");
+        ensure!(heard == expected, "listener {number}: {heard:?}");
+        ensure!(!listener.has_input(Duration::from_millis(100))?, "listener {number} hears more");
     }
+    Ok(())
+}
+
+/// The same within a shard, of messages to a channel in one of its slots.
+fn messages_reach_all_nodes_of_a_shard(nodes: &Nodes) -> Result<()> {
+    let shard = [&nodes.all[0], &nodes.all[2]];
+    let mut listeners = Vec::new();
+    for node in shard {
+        let mut client = node.connect()?;
+        client.call(&["SSUBSCRIBE", "k2"])?;
+        listeners.push(client);
+    }
+    let mut expected = Vec::new();
+    for (number, node) in shard.iter().enumerate() {
+        let mut client = node.connect()?;
+        client.call_text("READONLY")?;
+        let script = "return redis.call('spublish', KEYS[1], ARGV[1])";
+        for (way, mut words) in
+            [("command", vec!["SPUBLISH", "k2"]), ("script", vec!["EVAL", script, "1", "k2"])]
+        {
+            let text = format!("{way} {number}");
+            words.push(&text);
+            let reply = client.call(&words)?;
+            ensure!(reply == Reply::Integer(1), "{text}: {reply:?}");
+            expected.push(text);
+        }
+        client.call_text("MULTI")?;
+        client.call(&["SPUBLISH", "k2", &format!("transaction {number}")])?;
+        client.call_text("EXEC")?;
+        expected.push(format!("transaction {number}"));
+    }
+    hear_all(&mut listeners, expected)
+}
+
     Ok(())
 }

@@ -180,6 +180,11 @@ impl Engine {
         if session.replays || session.import.is_some() || is_own {
             return Ok(());
         }
+        // A message that another node brings goes to whoever listens here. An error would end the
+        // link, with messages that are on their way behind it.
+        if session.speaks_for_node() && command.has(PUBSUB) {
+            return Ok(());
+        }
         let mut slots: NamedSlots = keys.iter().map(|key| key.slot).collect();
         let mut has_channels = add_channels(command, argv, &mut slots);
         for own in queued(command, session) {

@@ -32,8 +32,8 @@ impl Engine {
             self.tell_replicas(&messages, effects);
         }
         let publications = effects.publications.get_mut();
-        for (channel, message) in publications.for_cluster() {
-            self.host.publish_to_cluster(channel, message);
+        for (kind, channel, message) in publications.for_cluster() {
+            self.host.publish_to_cluster(kind, channel, message);
         }
         if !self.pubsub.has_subscribers() {
             publications.keep_lines();
@@ -174,7 +174,7 @@ impl Context<'_> {
             self.engine.tell_replicas(&command, self.db.effects);
         }
         if spread != Spread::Here {
-            self.engine.host.publish_to_cluster(channel, message);
+            self.engine.host.publish_to_cluster(kind, channel, message);
         }
         match spread {
             Spread::ByPrimaries => self.count_receivers(kind, channel, message),
@@ -184,18 +184,17 @@ impl Context<'_> {
 
     /// Which nodes of a cluster are to hear what the client publishes.
     fn spread(&self, kind: Kind) -> Spread {
-        let Some(view) = self.db.cluster.filter(|_| kind == Kind::Channel) else {
-            return Spread::Here;
-        };
-        let session = &*self.session;
-        let introduction = session.introduction.as_ref();
+        let Some(view) = self.db.cluster else { return Spread::Here };
         // Other nodes tell this one, and its primary does, of what their clients have published.
-        if session.link.is_some() || introduction.is_some_and(|own| own.node.is_some()) {
+        if self.session.link.is_some() || self.session.speaks_for_node() {
             return Spread::Here;
         }
-        match view.leads() || self.engine.replication.is_stale() {
-            true => Spread::Everywhere,
-            false => Spread::ByPrimaries,
+        match (view.leads(), kind) {
+            // No other shard has subscribers of a shard channel.
+            (true, Kind::Shard) => Spread::Here,
+            (true, _) => Spread::Everywhere,
+            (false, _) if self.engine.replication.is_stale() => Spread::Everywhere,
+            (false, _) => Spread::ByPrimaries,
         }
     }
 

@@ -36,9 +36,10 @@ pub(crate) enum Publication {
 pub(crate) enum Spread {
     /// This one and its replicas.
     Here,
-    /// Those of all other shards too.
+    /// This one, and those that hear it from primaries: of all shards, or of the one that has the
+    /// shard channel.
     Everywhere,
-    /// All, from their primaries: this replica hears it from its own.
+    /// The same, but this replica hears it from its primary too.
     ByPrimaries,
 }
 
@@ -147,10 +148,10 @@ impl OwnPublications {
     }
 
     /// The messages among them that other nodes of the cluster are to hear, in their order.
-    pub(crate) fn for_cluster(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub(crate) fn for_cluster(&self) -> impl Iterator<Item = (Kind, &[u8], &[u8])> {
         self.publications.iter().filter_map(|publication| match publication {
             Publication::Message(own) if own.spread != Spread::Here => {
-                Some((&*own.channel, &*own.message))
+                Some((own.kind, &*own.channel, &*own.message))
             }
             _ => None,
         })

@@ -275,6 +275,11 @@ impl Session {
         session
     }
 
+    /// Whether it is a link of another node of the cluster, which has said so.
+    pub fn speaks_for_node(&self) -> bool {
+        self.introduction.as_ref().is_some_and(|own| own.node.is_some())
+    }
+
     /// The command that runs a script has ended, in one way or another.
     #[inline]
     pub(crate) fn forget_script_needs(&mut self) {

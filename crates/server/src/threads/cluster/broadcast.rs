@@ -1,6 +1,7 @@
 //! Messages of clients to the other shards: a connection to the primary of each, on a thread of its
 //! own, which are made when the first message is published. That primary brings a message to its
-//! subscribers and to its replicas.
+//! subscribers and to its replicas. A message to a shard channel goes from a replica to its primary
+//! in this way, and to no other shard.
 //!
 //! A message is brought once or not at all, as over Redis's own bus: what a connection has taken
 //! when it breaks is not sent again, and what comes while there is none is dropped.
@@ -12,7 +13,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use cluster::ids::NodeId;
+use cluster::topology::Node;
 use config::PrimaryAddress;
+use engine::session::pubsub::Kind;
 use parking_lot::Mutex;
 use process::thread;
 use resp::client::encode_command;
@@ -52,21 +55,24 @@ impl Broadcast {
         Broadcast { reach, all: Mutex::default() }
     }
 
-    /// Has a message brought to all other primaries.
-    pub(super) fn publish(&self, channel: &[u8], message: &[u8]) {
+    /// Has a message brought to all other primaries that it concerns.
+    pub(super) fn publish(&self, kind: Kind, channel: &[u8], message: &[u8]) {
         let Some(view) = self.reach.engine.cluster.view() else { return };
         let primaries =
             view.topology.shards.keys().filter_map(|own| view.topology.primary_of(*own));
         let others: Vec<_> = primaries.filter(|node| node.id != self.reach.own).collect();
         let mut command = Vec::new();
         if !others.is_empty() {
-            encode_command([b"PUBLISH", channel, message].into_iter(), &mut command);
+            let name: &[u8] = if kind == Kind::Shard { b"SPUBLISH" } else { b"PUBLISH" };
+            encode_command([name, channel, message].into_iter(), &mut command);
         }
+        let own_shard = view.shard().map(|own| own.id);
+        let concerns = |node: &Node| kind != Kind::Shard || node.shard == own_shard;
         let command: Arc<[u8]> = command.into();
         let config = self.reach.engine.config.load();
         let mut all = self.all.lock();
         all.retain(|id, _| others.iter().any(|node| node.id == *id));
-        for node in others {
+        for node in others.into_iter().filter(|node| concerns(node)) {
             let at = setup::place_of(&node.address, &config);
             if all.get(&node.id).is_none_or(|own| own.at != at) {
                 let Some(receiving) = self.start(node.id, at) else { continue };

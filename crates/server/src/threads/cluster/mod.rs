@@ -45,6 +45,7 @@ use config::{ClusterDurability, Config, PrimaryAddress};
 use engine::engine::Engine;
 use engine::host::ClusterRequest;
 use engine::session::attachment::Waiter;
+use engine::session::pubsub::Kind;
 use gateway::Gateway;
 use parking_lot::Mutex;
 use persist::aof::append_only::DeferredReplies;
@@ -155,9 +156,9 @@ impl ClusterThread {
     }
 
     /// Passes on what a client of this node has published.
-    pub fn publish(&self, channel: &[u8], message: &[u8]) {
+    pub fn publish(&self, kind: Kind, channel: &[u8], message: &[u8]) {
         if let Some(started) = self.started.get() {
-            started.broadcast.publish(channel, message);
+            started.broadcast.publish(kind, channel, message);
         }
     }
 
