@@ -337,6 +337,21 @@ fn clients_that_wait_or_listen_hear_that_their_slots_have_left() {
     assert_eq!(server.text_as(&mut sends, "SPUBLISH k2 x"), "-MOVED 449 10.0.0.2:7002\r\n");
 }
 
+/// Only RESP3 lets a client do both.
+#[test]
+fn a_client_that_waits_and_listens_hears_both() {
+    let mut server = server_as(1, |config| config.cluster_require_full_coverage = false);
+    let mut both = server.connect();
+    server.text_as(&mut both, "HELLO 3");
+    server.text_as(&mut both, "SSUBSCRIBE k2");
+    assert_eq!(server.text_as(&mut both, "BLPOP {k2}list 0"), "");
+    server.engine.follow_topology(Arc::new(topology("1000-8000", "0-999,8001-16000")));
+    let inbox = std::mem::take(&mut *both.client.inbox.lock());
+    let served = inbox.served.expect("it is told where the key is");
+    assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
+    assert!(inbox.slots_left, "and that the subscription is over");
+}
+
 /// Nobody is stopped while slots leave a replica, so its channels may be gone already.
 #[test]
 fn a_replica_looks_again_at_what_a_client_has_just_subscribed_to() {

@@ -108,20 +108,20 @@ impl Engine {
 
     fn send_away(&self, view: &ClusterView, config: &Config, client: &Arc<Client>) {
         let error = self.refusal_of_waiting((view, config), client);
+        let error = error.filter(|(wait, _)| wait.claim());
         let has_channels = client.shard_channels.load(Relaxed) > 0;
-        if let Some((wait, error)) = error
-            && wait.claim()
-        {
+        if error.is_none() && !has_channels {
+            return;
+        }
+        let mut inbox = client.inbox.lock();
+        inbox.slots_left |= has_channels;
+        if let Some((wait, error)) = error {
             let mut reply = Output::new();
             Reply::new(&mut reply, wait.resp3).error(error.as_bytes());
             self.stats.count_error(&error.code());
-            let served = Served { wait, reply, write_offset: 0 };
-            client.inbox.lock().served = Some(Box::new(served));
-        } else if has_channels {
-            client.inbox.lock().slots_left = true;
-        } else {
-            return;
+            inbox.served = Some(Box::new(Served { wait, reply, write_offset: 0 }));
         }
+        drop(inbox);
         self.host.wake(client);
     }
 
