@@ -30,7 +30,7 @@ use crate::journal::filter::{Filter, Keys};
 use crate::persistence::durability;
 use crate::reclaim::eviction;
 use crate::script::shebang::{
-    self, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_CLUSTER, NO_WRITES, ScriptFlags,
+    self, ALLOW_CROSS_SLOT, ALLOW_OOM, ALLOW_STALE, COMPATIBLE, NO_CLUSTER, NO_WRITES, ScriptFlags,
 };
 use crate::session::Session;
 use crate::session::awaited::Wait;
@@ -293,8 +293,9 @@ impl Engine {
 
     /// What a command, and those of the transaction that it executes, have to do because of slots
     /// that are on their way to another server. What may write into slots that it does not name
-    /// waits for all of them: scripts, what empties databases, and, where commands may use keys of
-    /// several slots, each write, because it may serve a client that waits to move an element on.
+    /// waits for all of them: scripts (see [`Engine::may_reach_anywhere`]), what empties databases,
+    /// and, where commands may use keys of several slots, each write, because it may serve a client
+    /// that waits to move an element on.
     /// What comes from another server serves nobody: two that give each other slots do not wait for
     /// one another.
     #[cold]
@@ -309,14 +310,46 @@ impl Engine {
             let mut keys = Vec::new();
             collect_keys(own, argv, &mut keys);
             let empties = || keys.is_empty() && stops_the_world(own, argv);
-            let writes_anywhere =
-                own.has(command::SCRIPT) || own.has(command::WRITE) && (crosses || empties());
-            if writes_anywhere && self.slot_moves.holds_any() {
+            let reaches_anywhere = match own.has(command::SCRIPT) {
+                true => crosses || self.may_reach_anywhere(session, own, argv, !keys.is_empty()),
+                false => own.has(command::WRITE) && (crosses || empties()),
+            };
+            if reaches_anywhere && self.slot_moves.holds_any() {
                 return Passage::Waits;
             }
             slots.extend(keys.iter().map(|key| key.slot));
         }
         self.slot_moves.passage(slots.iter().copied())
+    }
+
+    /// Whether the script that a command runs may use a slot that its keys do not name, as far as
+    /// that matters to slots which change their owner. Two kinds of scripts may not:
+    ///
+    /// - One that only reads begins again when it meets a held slot. It has then said what it
+    ///   needs, and waits.
+    /// - One that declares keys, and says of itself what it needs, uses no other slot, unless it
+    ///   says that it crosses slots, or empties databases.
+    ///
+    /// A script within EXEC cannot begin again.
+    fn may_reach_anywhere(
+        &self,
+        session: &Session,
+        command: &Spec,
+        argv: Arguments<'_>,
+        has_keys: bool,
+    ) -> bool {
+        let is_bound = !session.user.is_server()
+            && session.transaction.is_none()
+            && session.script_needs.is_none();
+        let only_reads =
+            || command.has(command::READONLY) || self.declares_no_writes(command, argv);
+        let keeps_to_keys = || {
+            let flags = self.script_flags(command, argv);
+            has_keys
+                && flags.is_some_and(|flags| flags & (COMPATIBLE | ALLOW_CROSS_SLOT) == 0)
+                && !self.may_empty(command, argv)
+        };
+        !(is_bound && (only_reads() || keeps_to_keys()))
     }
 
     /// Whether a command runs a script that says of itself that it writes nothing.

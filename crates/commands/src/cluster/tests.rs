@@ -61,7 +61,10 @@ fn topology(first: &str, second: &str) -> Topology {
 fn server_as(number: u8, change: impl FnOnce(&mut Config)) -> TestServer {
     let mut config = Config { cluster_enabled: true, ..Config::default() };
     change(&mut config);
-    let server = crate::testing::server_with(config);
+    node_of(number, crate::testing::server_with(config))
+}
+
+fn node_of(number: u8, server: TestServer) -> TestServer {
     server.engine.cluster.set_own(NodeId([number; 20]));
     server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16000")));
     server
@@ -350,6 +353,44 @@ fn a_client_that_waits_and_listens_hears_both() {
     let served = inbox.served.expect("it is told where the key is");
     assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
     assert!(inbox.slots_left, "and that the subscription is over");
+}
+
+/// A script that may write there, or that would see what is old there, waits for slots that change
+/// their owner.
+#[test]
+fn scripts_for_other_slots_do_not_wait_for_a_held_one() {
+    let config =
+        Config { cluster_enabled: true, cluster_require_full_coverage: false, ..Config::default() };
+    let mut server = node_of(1, crate::testing::server_with_scripts(config));
+    server.text("SET bar v");
+    let held: store::SlotSet = [449].into_iter().collect();
+    server.engine.slot_moves.hold(&held);
+    let reads = "return redis.call('get','bar')";
+    let strict = "#!lua\nreturn redis.call('set','bar','w')";
+    let crosses = "#!lua flags=allow-cross-slot-keys\nreturn 1";
+    let empties = "#!lua\nreturn redis.call('flushall')";
+    let undeclared = "return redis.call('get','k2')";
+    let plain = "return 1";
+    let eval = |server: &mut TestServer, words: &[&str]| {
+        server.session = server.connect();
+        let reply = server.try_run(words).unwrap_or_default();
+        String::from_utf8_lossy(&reply).into_owned()
+    };
+    for (words, reply) in [
+        (["EVAL_RO", reads, "1", "bar"], "$1\r\nv\r\n"),
+        (["EVAL", strict, "1", "bar"], "+OK\r\n"),
+        (["EVAL_RO", plain, "1", "bar"], ":1\r\n"),
+        (["EVAL_RO", plain, "1", "k2"], ""),
+        (["EVAL_RO", undeclared, "1", "bar"], ""),
+        (["EVAL", plain, "1", "bar"], ""),
+        (["EVAL", crosses, "1", "bar"], ""),
+        (["EVAL", empties, "1", "bar"], ""),
+        (["EVAL", strict, "1", "k2"], ""),
+    ] {
+        assert_eq!(eval(&mut server, &words), reply, "{words:?}");
+    }
+    server.engine.slot_moves.release(&held);
+    assert_eq!(eval(&mut server, &["EVAL_RO", undeclared, "1", "bar"]), "$-1\r\n");
 }
 
 /// Nobody is stopped while slots leave a replica, so its channels may be gone already.

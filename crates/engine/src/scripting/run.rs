@@ -426,6 +426,9 @@ impl Run<'_, '_> {
         let before = self.cx.db.locked.count();
         for key in keys {
             if !self.cx.db.locked.contains(key.slot) {
+                if self.may_begin_again() && self.cx.engine.slot_moves.holds(key.slot) {
+                    return Err(self.begin_again(None));
+                }
                 self.reach_for(key.slot)?;
             }
         }

@@ -299,6 +299,11 @@ impl SlotMoves {
         !self.holds.lock().is_empty()
     }
 
+    /// Whether this one is held.
+    pub fn holds(&self, slot: u16) -> bool {
+        self.are_any() && self.waiting.has(slot)
+    }
+
     /// What a command with keys in these slots has to do.
     pub fn passage(&self, slots: impl Iterator<Item = u16> + Clone) -> Passage {
         if slots.clone().any(|slot| self.waiting.has(slot)) {
