@@ -6,6 +6,7 @@ use cluster::ids::{NodeId, ShardId};
 use cluster::topology::{Address, Leader, Node, Shard, Topology};
 use config::Config;
 use engine::journal::filter::{Filter, Keys};
+use engine::session::Session;
 use engine::session::client::Client;
 
 use crate::testing::{TestServer, messages};
@@ -353,6 +354,43 @@ fn a_client_that_waits_and_listens_hears_both() {
     let served = inbox.served.expect("it is told where the key is");
     assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
     assert!(inbox.slots_left, "and that the subscription is over");
+}
+
+/// It may not reach etcd, and the primary deletes the keys of slots that have left.
+#[test]
+fn a_replica_serves_the_slots_that_its_primary_has_left() {
+    let said = server_as(1, |_| ()).engine.said_slots().expect("it leads");
+    assert!(said.ends_with(b"\r\ncluster-slots:1:0-8000\r\n"), "{}", said.escape_ascii());
+    let mut server = server_as(3, |config| config.cluster_require_full_coverage = false);
+    assert_eq!(server.engine.said_slots(), None);
+    let moved = "-MOVED 449 10.0.0.1:7001\r\n";
+    server.text("READONLY");
+    let mut link = server.connect();
+    link.link = Some(server.engine.replication.term());
+    let say = |server: &mut TestServer, link: &mut Session, words: &str| {
+        server.text_as(link, &format!("REPLCONF capa cluster-slots:{words}"))
+    };
+    for words in ["x", "2", "2:a", "x:1"] {
+        assert!(say(&mut server, &mut link, words).starts_with("-ERR cluster-slots"), "{words}");
+    }
+    say(&mut server, &mut link, "1:1000-8000");
+    expect(&mut server, &[("GET k2", "$-1\r\n")]);
+    say(&mut server, &mut link, "5:1000-8000");
+    expect(&mut server, &[("GET k2", moved), ("GET bar", "$-1\r\n")]);
+    let next = |revision| {
+        let nodes = [node(1, 1), node(2, 2), node(3, 1)];
+        let shards = [shard(1, "0-8000", &[1, 3]), shard(2, "8001-16000", &[2])];
+        Arc::new(Topology::new("test".to_owned(), revision, nodes, shards, []))
+    };
+    server.engine.follow_topology(next(4));
+    expect(&mut server, &[("GET k2", moved)]);
+    // They have come back since then.
+    server.engine.follow_topology(next(6));
+    expect(&mut server, &[("GET k2", "$-1\r\n")]);
+    say(&mut server, &mut link, "5:1000-8000");
+    expect(&mut server, &[("GET k2", "$-1\r\n")]);
+    assert_eq!(server.text("REPLCONF capa cluster-slots:9:0"), "+OK\r\n", "any client may say so");
+    expect(&mut server, &[("GET k2", "$-1\r\n")]);
 }
 
 /// A script that may write there, or that would see what is old there, waits for slots that change

@@ -2,6 +2,7 @@
 //! thread of the server has their connections, and takes their REPLCONF ACKs.
 
 use cluster::ids::{Epoch, NodeId};
+use engine::cluster::view::SAID_SLOTS;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{
@@ -39,6 +40,14 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         // answered.
         if is_one_of(&[b"ack", b"getack"]) {
             return Ok(());
+        }
+        if cx.session.link.is_some()
+            && is_one_of(&[b"capa"])
+            && let Some(said) = args.peek().and_then(|word| word.strip_prefix(SAID_SLOTS))
+        {
+            cx.engine.take_said_slots(said)?;
+            args.skip(1);
+            continue;
         }
         if is_one_of(&[b"cluster-promise"]) {
             cx.may_speak_for_nodes("cluster-promise")?;

@@ -47,7 +47,7 @@ impl Engine {
     /// Whether replicas get published messages: those of a primary that has had one, as long as the
     /// stream is kept for it.
     #[inline]
-    fn tells_replicas(&self) -> bool {
+    pub(crate) fn tells_replicas(&self) -> bool {
         self.replicas.were_there()
             && !self.replication.is_replica()
             && matches!(self.journal.changes(), Some(backlog) if backlog.is_on())

@@ -15,13 +15,14 @@ use std::sync::atomic::fence;
 
 use cluster::slots::SlotRanges;
 use cluster::topology::{MigrationState, Topology};
+use resp::client::encode_command;
 use resp::output::Output;
 use resp::reply::Reply;
 use store::SlotSet;
 use store::gate::StoppedWorld;
 
-use crate::cluster::view::ClusterView;
-use crate::command::error::CommandError;
+use crate::cluster::view::{ClusterView, SAID_SLOTS, SaidSlots};
+use crate::command::error::{CommandError, CommandResult};
 use crate::engine::Engine;
 use crate::nodes::kept::PREFIX;
 use crate::session::Session;
@@ -93,6 +94,36 @@ impl Engine {
         if view.leads() && (0..self.keyspace.databases()).any(has_keys) {
             self.slot_moves.empty(foreign);
         }
+    }
+
+    /// The command by which the primary of a shard tells its replicas which slots the shard has:
+    /// before it deletes the keys of others, because a replica may not reach etcd and would find
+    /// them missing; and now and then, because a copy of the data may lack them already.
+    pub fn said_slots(&self) -> Option<Vec<u8>> {
+        let view = self.cluster.view()?;
+        let shard = view.shard().filter(|_| view.leads())?;
+        let said = format!("{}:{}", view.topology.revision, shard.slots);
+        let (word, mut command) = ([SAID_SLOTS, said.as_bytes()].concat(), Vec::new());
+        encode_command([&b"REPLCONF"[..], b"capa", &word].into_iter(), &mut command);
+        Some(command)
+    }
+
+    /// What the primary of this replica tells it so.
+    ///
+    /// # Errors
+    /// It is nothing of that kind.
+    pub fn take_said_slots(&self, words: &[u8]) -> CommandResult {
+        let words = std::str::from_utf8(words).ok().and_then(|words| words.split_once(':'));
+        let said = words.and_then(|(revision, slots)| {
+            let slots: SlotRanges = slots.parse().ok()?;
+            Some(SaidSlots { revision: revision.parse().ok()?, slots: slots.iter().collect() })
+        });
+        let unknown =
+            CommandError::text("ERR cluster-slots of REPLCONF capa is no revision and slots");
+        if self.cluster.heed(said.ok_or(unknown)?) {
+            self.send_clients_away();
+        }
+        Ok(())
     }
 
     fn send_clients_away(&self) {

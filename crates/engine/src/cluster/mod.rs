@@ -25,7 +25,7 @@ use cluster::topology::Topology;
 use parking_lot::Mutex;
 
 use self::slot_stats::SlotStats;
-use self::view::ClusterView;
+use self::view::{ClusterView, SaidSlots};
 
 /// See the module's text.
 pub struct Cluster {
@@ -85,9 +85,24 @@ impl Cluster {
     /// Exchanges the view.
     pub(crate) fn set_view(&self, view: ClusterView) {
         if let Some(place) = &self.view {
-            *place.lock() = Arc::new(view);
+            let mut place = place.lock();
+            *place = Arc::new(view.heeding(place.said()));
             self.generation.fetch_add(1, Release);
         }
+    }
+
+    /// The primary of this replica says which slots the shard has. Returns whether that is news.
+    pub(crate) fn heed(&self, said: SaidSlots) -> bool {
+        let Some(place) = &self.view else { return false };
+        let mut place = place.lock();
+        let (topology, said) = (Arc::clone(&place.topology), Arc::new(said));
+        let view = ClusterView::new(topology, place.own).heeding(Some(&said));
+        let differs = !view.serves_as(&place);
+        if differs {
+            *place = Arc::new(view);
+            self.generation.fetch_add(1, Release);
+        }
+        differs
     }
 
     /// Sets the time until which this node may serve its slots as their primary, in microseconds of

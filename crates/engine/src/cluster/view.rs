@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cluster::ids::NodeId;
+use cluster::store::Revision;
 use cluster::topology::{Node, Shard, Topology};
 use store::SlotSet;
 
@@ -22,6 +23,19 @@ pub enum Owner<'v> {
     Other(&'v Node),
 }
 
+/// What the word of REPLCONF capa begins with by which a primary tells its replicas which slots the
+/// shard has. Replicas of other kinds pass over words that they do not know.
+pub const SAID_SLOTS: &[u8] = b"cluster-slots:";
+
+/// The slots of a shard, as its primary knows them. A replica that does not reach etcd hears of
+/// slots that have left in this way, before it hears that their keys are deleted.
+pub struct SaidSlots {
+    /// The revision of the topology in which they are so.
+    pub revision: Revision,
+    /// The slots.
+    pub slots: SlotSet,
+}
+
 /// See the module's text.
 pub struct ClusterView {
     /// The cluster.
@@ -30,6 +44,8 @@ pub struct ClusterView {
     pub own: NodeId,
     /// The slots of its shard.
     slots: SlotSet,
+    /// What the primary of this replica says of them.
+    said: Option<Arc<SaidSlots>>,
     leads: bool,
     is_covered: bool,
 }
@@ -40,7 +56,23 @@ impl ClusterView {
         let shard = topology.shard_of(own);
         let slots = shard.into_iter().flat_map(|shard| shard.slots.iter()).collect();
         let (leads, is_covered) = (topology.is_primary(own), topology.is_covered());
-        ClusterView { topology, own, slots, leads, is_covered }
+        ClusterView { topology, own, slots, said: None, leads, is_covered }
+    }
+
+    /// The same, but a replica has none of the slots that have left since then, as its primary has
+    /// said. Its primary, to which it sends their clients, knows where they are.
+    pub(super) fn heeding(mut self, said: Option<&Arc<SaidSlots>>) -> ClusterView {
+        let newer = |own: &&Arc<SaidSlots>| !self.leads && own.revision > self.topology.revision;
+        if let Some(said) = said.filter(newer) {
+            self.slots = self.slots.iter().filter(|slot| said.slots.has(*slot)).collect();
+            self.said = Some(Arc::clone(said));
+        }
+        self
+    }
+
+    /// What [`ClusterView::heeding`] has heeded.
+    pub(super) fn said(&self) -> Option<&Arc<SaidSlots>> {
+        self.said.as_ref()
     }
 
     /// The shard of this node.

@@ -31,6 +31,12 @@ impl Engine {
     ) -> bool {
         // What a source has sent before it was refused has run.
         drop(self.gates.stop_the_world());
+        while !self.tell_slots(gate) {
+            if !goes_on() {
+                return false;
+            }
+            std::thread::sleep(PAUSE);
+        }
         let databases = match database {
             Some(own) => own..own + 1,
             None => 0..self.keyspace.databases(),
@@ -56,6 +62,17 @@ impl Engine {
             }
         }
         true
+    }
+
+    /// Tells the replicas which slots this server has, unless the next primary is about to go on in
+    /// the stream: then nothing may enter it. Returns whether that is not so.
+    fn tell_slots(&self, gate: &Gate) -> bool {
+        let _inside = gate.enter();
+        let may_append = !self.pause.is_handing_over();
+        if let Some(command) = self.said_slots().filter(|_| may_append && self.tells_replicas()) {
+            self.journal.append_messages(&command);
+        }
+        may_append
     }
 
     /// Deletes some keys of a slot. Returns whether it did.

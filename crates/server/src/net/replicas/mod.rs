@@ -317,6 +317,9 @@ impl Serving {
             // The stream stands still when the server stops, like the data that is being saved.
             if !self.engine.pause.is_stopping() {
                 self.put(PING);
+                if let Some(slots) = self.engine.said_slots() {
+                    self.put(&slots);
+                }
             }
         }
         let says = now >= self.next_sign;
