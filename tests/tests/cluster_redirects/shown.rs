@@ -40,6 +40,7 @@ fn programs_find_their_way() -> Result<()> {
     let said = redis_cli(ports[0], &["--cluster", "call", &first, "PING"])?;
     ensure!(said.matches("PONG").count() == 3, "{said}");
     is_led_by_http(&nodes)?;
+    http_deletes_keys_of_several_slots(&nodes)?;
     messages_reach_all_nodes(&nodes)?;
     messages_reach_all_nodes_of_a_shard(&nodes)?;
     clients_that_wait_are_served(&nodes)?;
@@ -107,6 +108,22 @@ fn is_led_by_http(nodes: &Nodes) -> Result<()> {
     ] {
         ensure!(metrics.contains(&format!("{line}\n")), "{line}");
     }
+    Ok(())
+}
+
+/// The keys below a key are in slots of their own. Those of the node are deleted.
+fn http_deletes_keys_of_several_slots(nodes: &Nodes) -> Result<()> {
+    let (mut one, mut other) = (nodes.all[0].connect()?, nodes.all[1].connect()?);
+    // They are in the slots 15891, 9283 and 13410, and the last in 1025, which is the other node's.
+    for (client, keys) in [(&mut other, &["t", "t/0", "t/1"][..]), (&mut one, &["t/2"])] {
+        for key in keys {
+            ensure!(client.call(&["SET", key, "v"])? == Reply::Status(b"OK".to_vec()), "{key}");
+        }
+    }
+    let mut web = Web::connect(http_port(nodes, 1)?)?;
+    let answer = web.ask("DELETE /v1/keys/t?recursive=true", &[], b"")?;
+    ensure!(answer.text() == r#"{"deleted":3}"#, "{} {}", answer.status, answer.text());
+    ensure!(one.call_text("EXISTS t/2")? == Reply::Integer(1));
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Requests about all keys that begin with the same bytes: SCAN finds them, one step after the
 //! other.
 
+use std::collections::BTreeMap;
+
 use base::limits;
 use commands::http::metadata::{FAILED, REPLACED, UNCONDITIONAL};
 use http::json;
@@ -104,17 +106,20 @@ impl List {
 /// A key that is deleted with those below it.
 pub(in crate::net::http) struct Tree {
     pattern: Vec<u8>,
+    /// One command deletes keys of one slot, as a node of a cluster takes it.
+    by_slot: bool,
     deleted: i64,
     /// Where the search goes on; absent before it has begun.
     cursor: Option<Vec<u8>>,
-    /// The found keys are being deleted.
+    /// The last command deletes keys that were found, and these delete the others.
     deletes: bool,
+    left: Vec<OwnedArguments>,
 }
 
 impl Tree {
-    pub(in crate::net::http) fn new(key: &[u8]) -> Tree {
+    pub(in crate::net::http) fn new(key: &[u8], by_slot: bool) -> Tree {
         let pattern = [&literally(key)[..], b"/*"].concat();
-        Tree { pattern, deleted: 0, cursor: None, deletes: false }
+        Tree { pattern, by_slot, deleted: 0, cursor: None, deletes: false, left: Vec::new() }
     }
 
     /// How many keys are deleted.
@@ -132,38 +137,54 @@ impl Tree {
 
     /// Takes the reply of the last command. Returns the next one, if there is one.
     pub(super) fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Option<OwnedArguments>> {
-        let scan = |tree: &Tree, cursor: &[u8]| {
-            let words = [b"SCAN", cursor, b"MATCH", &tree.pattern, b"COUNT", b"1000"];
-            Some(Some(owned(&words)))
-        };
-        match (pieces.next()?, self.cursor.clone()) {
-            (Piece::Integer(count), Some(cursor)) if self.deletes => {
-                self.deleted += count;
-                self.deletes = false;
-                if cursor == b"0" { Some(None) } else { scan(self, &cursor) }
-            }
+        match (pieces.next()?, &self.cursor) {
+            (Piece::Integer(count), Some(_)) if self.deletes => self.deleted += count,
+            // The slot has left since the keys were found.
+            (Piece::Error(text), Some(_)) if self.deletes && text.starts_with(b"MOVED ") => {}
             (Piece::Array(2), None) => {
                 // The key itself: see [`Tree::is_refused`].
                 self.deleted += i64::from(pieces.next()? == Piece::Integer(REPLACED));
-                self.cursor = Some(b"0".to_vec());
-                scan(self, b"0")
+                return Some(Some(self.scan(b"0")));
             }
             (Piece::Array(2), Some(_)) => {
                 let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
-                let Some(Piece::Array(count)) = pieces.next() else { return None };
                 self.cursor = Some(cursor.to_vec());
-                if count == 0 {
-                    return if cursor == b"0" { Some(None) } else { scan(self, cursor) };
-                }
-                let mut words: Vec<&[u8]> = vec![b"UNLINK"];
-                for _ in 0..count {
-                    let Some(Piece::Bytes(key)) = pieces.next() else { return None };
-                    words.push(key);
-                }
-                self.deletes = true;
-                Some(Some(owned(&words)))
+                self.find(pieces)?;
             }
-            _ => None,
+            _ => return None,
+        }
+        Some(self.go_on())
+    }
+
+    fn scan(&mut self, cursor: &[u8]) -> OwnedArguments {
+        self.cursor = Some(cursor.to_vec());
+        owned(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", b"1000"])
+    }
+
+    /// Takes the keys that a step has found.
+    fn find(&mut self, pieces: &mut Pieces<'_>) -> Option<()> {
+        let Some(Piece::Array(count)) = pieces.next() else { return None };
+        let mut slots = BTreeMap::<Option<u16>, Vec<&[u8]>>::new();
+        for _ in 0..count {
+            let Some(Piece::Bytes(key)) = pieces.next() else { return None };
+            let slot = self.by_slot.then(|| base::crc::key_slot(key));
+            slots.entry(slot).or_insert_with(|| vec![b"UNLINK"]).push(key);
+        }
+        self.left = slots.values().map(|words| owned(words)).collect();
+        Some(())
+    }
+
+    /// The next command after one that has found or deleted keys.
+    fn go_on(&mut self) -> Option<OwnedArguments> {
+        let next = self.left.pop();
+        self.deletes = next.is_some();
+        match self.cursor.take()? {
+            cursor if self.deletes => {
+                self.cursor = Some(cursor);
+                next
+            }
+            cursor if cursor == b"0" => None,
+            cursor => Some(self.scan(&cursor)),
         }
     }
 }
@@ -175,6 +196,30 @@ fn owned(words: &[&[u8]]) -> OwnedArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_deletes_the_keys_of_each_slot_apart() {
+        let mut tree = Tree::new(b"t", true);
+        let mut take = |reply: &[u8]| {
+            let next = tree.take(&mut Pieces::new(reply)).unwrap();
+            next.map(|own| {
+                own.view()
+                    .iter()
+                    .map(<[u8]>::escape_ascii)
+                    .map(|w| w.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+        };
+        let scan = |cursor: u8| Some(format!("SCAN {cursor} MATCH t/* COUNT 1000"));
+        assert_eq!(take(b"*2\r\n:1\r\n_\r\n"), scan(0));
+        let found = b"*2\r\n$1\r\n7\r\n*3\r\n$5\r\nt/{a}\r\n$5\r\nt/{b}\r\n$6\r\nt/{a}1\r\n";
+        // `a` is in slot 15495, `b` in 3300.
+        assert_eq!(take(found).as_deref(), Some("UNLINK t/{a} t/{a}1"));
+        assert_eq!(take(b":2\r\n").as_deref(), Some("UNLINK t/{b}"));
+        assert_eq!(take(b"-MOVED 3300 127.0.0.1:7002\r\n"), scan(7));
+        assert_eq!(take(b"*2\r\n$1\r\n0\r\n*0\r\n"), None);
+    }
 
     #[test]
     fn a_prefix_is_no_pattern() {

@@ -144,7 +144,8 @@ impl Route<'_> {
             return Ok((Kind::Write, database));
         }
         let key = self.arguments(first).at(1);
-        Ok((Kind::Tree(Box::new(Tree::new(key))), database))
+        let by_slot = self.intake.engine.cluster.is_enabled();
+        Ok((Kind::Tree(Box::new(Tree::new(key, by_slot))), database))
     }
 
     /// `GET /v1/keys`: the names of keys.
