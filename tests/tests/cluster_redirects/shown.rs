@@ -43,6 +43,7 @@ fn programs_find_their_way() -> Result<()> {
     http_deletes_keys_of_several_slots(&nodes)?;
     messages_reach_all_nodes(&nodes)?;
     messages_reach_all_nodes_of_a_shard(&nodes)?;
+    links_between_nodes_may_be_idle(&nodes)?;
     clients_that_wait_are_served(&nodes)?;
     announces_no_lines(&nodes)
 }
@@ -244,5 +245,23 @@ fn messages_reach_all_nodes_of_a_shard(nodes: &Nodes) -> Result<()> {
     hear_all(&mut listeners, expected)
 }
 
+/// `timeout` closes clients that say nothing, and no link of another node.
+fn links_between_nodes_may_be_idle(nodes: &Nodes) -> Result<()> {
+    let node = &nodes.all[1];
+    nodes.all[0].connect()?.call_text("PUBLISH news idle")?;
+    let list = || text(&node.connect()?.call_text("CLIENT LIST")?);
+    let links = || -> Result<Vec<String>> {
+        let list = list()?;
+        let links = list.lines().filter(|line| line.contains(" cmd=publish "));
+        Ok(links.filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect())
+    };
+    let before = links()?;
+    ensure!(!before.is_empty(), "{}", list()?);
+    let mut idle = node.connect()?;
+    idle.call_text("CLIENT SETNAME idle")?;
+    node.connect()?.call_text("CONFIG SET timeout 1")?;
+    wait_until("an idle client is closed", || Ok(!list()?.contains(" name=idle ")))?;
+    ensure!(links()? == before, "{}", list()?);
+    node.connect()?.call_text("CONFIG SET timeout 0")?;
     Ok(())
 }

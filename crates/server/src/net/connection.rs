@@ -665,7 +665,9 @@ impl Connection {
     /// for nothing.
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
         let waits = !self.pending.runs() || self.defers_replies() || self.holds_replies();
-        let exempt = waits || self.listens() || self.protocol.follows();
+        // The other end is a node, which knows best for how long it has nothing to say.
+        let is_link = self.session.import.is_some() || self.session.speaks_for_node();
+        let exempt = waits || is_link || self.listens() || self.protocol.follows();
         let last = self.session.client.last_interaction.load(Relaxed);
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }
