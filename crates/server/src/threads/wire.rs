@@ -2,6 +2,7 @@
 //! end waits for the other. An error among them ends it; the others say nothing, except those to
 //! marks, which tell how far the target has come.
 
+use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -14,6 +15,9 @@ use tls::Stream;
 const REST: Duration = Duration::from_micros(100);
 /// A target that takes nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(10);
+/// A mark is sent after so many bytes, and for fewer after this time.
+const MARK_BYTES: u64 = 16 * 1024;
+const MARK_TIME: Duration = Duration::from_millis(5);
 /// Bytes that are read at once, and how often that is done before something else is.
 const READ_AT_ONCE: usize = 64 * 1024;
 const READS: usize = 16;
@@ -84,6 +88,14 @@ pub(in crate::threads) struct Wire {
     /// Marks that were sent, and those to which there was a reply.
     marked: u64,
     reached: u64,
+    /// For each mark between these two: how many bytes were sent before it, and when it was.
+    marks: VecDeque<(u64, Instant)>,
+    /// Bytes that were sent; and those that the target has reached, with when it was sent the mark
+    /// behind them.
+    sent: u64,
+    taken: (u64, Instant),
+    /// How many were sent with the last mark, and when.
+    last_mark: (u64, Instant),
     /// Replies of commands that wait for theirs.
     awaited: Option<Value>,
     awaits: bool,
@@ -102,6 +114,10 @@ impl Wire {
             name: format!("{name}:{}:", random_id()),
             marked: 0,
             reached: 0,
+            marks: VecDeque::new(),
+            sent: 0,
+            taken: (0, Instant::now()),
+            last_mark: (0, Instant::now()),
             awaited: None,
             awaits: false,
             buffer: vec![0; READ_AT_ONCE].into(),
@@ -119,6 +135,7 @@ impl Wire {
         mut bytes: &[u8],
         is_too_long: &dyn Fn(Duration) -> Option<&'static str>,
     ) -> Result<(), Trouble> {
+        self.sent += bytes.len() as u64;
         let mut moved_at = Instant::now();
         let mut is_flushed = bytes.is_empty();
         while !is_flushed {
@@ -154,9 +171,31 @@ impl Wire {
     /// Sends a mark.
     pub(in crate::threads) fn mark(&mut self) -> Result<(), Trouble> {
         self.marked += 1;
+        self.marks.push_back((self.sent, Instant::now()));
         let (text, mut command) = (format!("{}{}", self.name, self.marked), Vec::new());
         encode_command([b"PING", text.as_bytes()].into_iter(), &mut command);
+        self.last_mark = (self.sent + command.len() as u64, Instant::now());
         self.send(&command)
+    }
+
+    /// Sends a mark if there was none for long.
+    pub(in crate::threads) fn mark_now_and_then(&mut self) -> Result<(), Trouble> {
+        let (sent, at) = self.last_mark;
+        let unmarked = self.sent - sent;
+        match unmarked >= MARK_BYTES || unmarked > 0 && at.elapsed() >= MARK_TIME {
+            true => self.mark(),
+            false => Ok(()),
+        }
+    }
+
+    /// How many bytes the target has not reached yet, as far as it is known.
+    pub(in crate::threads) fn unreached(&self) -> u64 {
+        self.sent - self.taken.0
+    }
+
+    /// Everything that the target has not reached yet was sent in this time, as far as it is known.
+    pub(in crate::threads) fn lag(&self) -> Duration {
+        if self.marks.is_empty() { Duration::ZERO } else { self.taken.1.elapsed() }
     }
 
     /// How many marks the target has not reached yet.
@@ -265,7 +304,11 @@ impl Wire {
             _ => None,
         };
         if let Some(number) = mark.and_then(base::num::parse_i64) {
-            self.reached = self.reached.max(number.unsigned_abs().min(self.marked));
+            let reached = self.reached.max(number.unsigned_abs().min(self.marked));
+            let count = usize::try_from(reached - self.reached).unwrap_or(usize::MAX);
+            let mut passed = self.marks.drain(..count.min(self.marks.len()));
+            self.taken = passed.next_back().unwrap_or(self.taken);
+            self.reached = reached;
             return Ok(());
         }
         if self.awaits {
@@ -339,6 +382,30 @@ mod tests {
             }
         };
         assert!(matches!(&refused, Trouble::Refused(why) if why.starts_with("ERR x")), "{refused}");
+    }
+
+    #[test]
+    fn marks_tell_how_many_bytes_are_on_their_way() {
+        let (mut wire, mut peer) = connected();
+        for _ in 0..64 {
+            wire.send(&[b'\n'; 1024]).unwrap();
+            wire.mark_now_and_then().unwrap();
+        }
+        assert!(wire.unreached() > 64 * 1024);
+        let first = format!("{}1", wire.name);
+        peer.write_all(format!("${}\r\n{first}\r\n", first.len()).as_bytes()).unwrap();
+        while wire.reached == 0 {
+            wire.hear().unwrap();
+        }
+        let (sent, all) = (wire.taken.0, wire.sent);
+        assert!(sent > 0 && wire.unreached() == all - sent);
+        wire.mark().unwrap();
+        let last = format!("{}{}", wire.name, wire.marked);
+        peer.write_all(format!("${}\r\n{last}\r\n", last.len()).as_bytes()).unwrap();
+        while wire.ahead() > 0 {
+            wire.hear().unwrap();
+        }
+        assert!(wire.taken.0 == all && wire.lag() == Duration::ZERO);
     }
 
     #[test]

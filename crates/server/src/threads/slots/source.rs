@@ -37,10 +37,13 @@ use crate::threads::wire::{Trouble, Wire};
 
 /// Records of the journal that are read at once.
 const RECORDS: usize = 512;
-/// With this many bytes of the journal left, the slots may be held.
+/// With this many bytes of the journal left, the slots may be held. So many may be on their way to
+/// the target, or more if all of them have gone out since this time: where the way is long, many
+/// always are.
 const NEAR_BYTES: u64 = 64 * 1024;
-/// With this many marks ahead of the target, too.
-const NEAR_MARKS: u64 = 2;
+const NEAR_LAG: Duration = Duration::from_millis(100);
+/// A target that has not caught up is sent no more than so many bytes that it has not reached.
+const MOST_AHEAD: u64 = 256 * 1024;
 /// Slots are held no longer than this in vain; the move then goes on without holding them.
 const LONGEST_HOLD: Duration = Duration::from_millis(500);
 /// The pause after that.
@@ -362,7 +365,7 @@ impl Source<'_> {
                 let kept = backlog.newest().saturating_sub(*at);
                 begun.elapsed() < LONGEST_PAUSE && kept < MOST_OF_JOURNAL
             };
-            while wire.ahead() > NEAR_MARKS && is_patient() && !self.is_over() {
+            while wire.unreached() > MOST_AHEAD && is_patient() && !self.is_over() {
                 if !wire.hear()? {
                     self.order.wait(REST);
                 }
@@ -428,9 +431,11 @@ impl Source<'_> {
             backlog.note_use(base::clock::monotonic_ms());
             let any = self.send_records(wire, backlog, &mut at, u64::MAX)?;
             backlog.pin(pin, Some(at));
+            wire.mark_now_and_then()?;
             wire.hear()?;
             let left = backlog.newest().saturating_sub(at);
-            if left < NEAR_BYTES && wire.ahead() <= NEAR_MARKS {
+            let is_near = wire.unreached() <= NEAR_BYTES || wire.lag() <= NEAR_LAG;
+            if left < NEAR_BYTES && is_near {
                 self.leaving.note_near(base::clock::monotonic_ms());
                 if !std::mem::replace(&mut has_told, true) {
                     (self.notify)(MoveEvent::CaughtUp);
@@ -559,8 +564,8 @@ impl Source<'_> {
         }
     }
 
-    /// Sends some of what the journal has of the slots after an offset, and a mark. Returns whether
-    /// there was anything to read.
+    /// Sends some of what the journal has of the slots after an offset, and a mark now and then.
+    /// Returns whether there was anything to read.
     fn send_records(
         &mut self,
         wire: &mut Wire,
@@ -593,7 +598,7 @@ impl Source<'_> {
             let left = backlog.newest().saturating_sub(*at);
             self.leaving.note_followed(bytes.len() as u64, left, base::clock::monotonic_ms());
             self.engine.slot_moves.counts.bytes.fetch_add(bytes.len() as u64, Relaxed);
-            wire.mark()?;
+            wire.mark_now_and_then()?;
         }
         Ok(true)
     }
