@@ -73,7 +73,7 @@ impl Broadcast {
         let mut all = self.all.lock();
         all.retain(|id, _| others.iter().any(|node| node.id == *id));
         for node in others.into_iter().filter(|node| concerns(node)) {
-            let at = setup::place_of(&node.address, &config);
+            let at = setup::way_to(&node.address, &config);
             if all.get(&node.id).is_none_or(|own| own.at != at) {
                 let Some(receiving) = self.start(node.id, at) else { continue };
                 all.insert(node.id, receiving);

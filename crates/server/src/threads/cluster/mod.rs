@@ -525,12 +525,11 @@ impl Node {
         let topology = self.kept.kept.topology.as_ref();
         let own = topology.and_then(|topology| topology.shard_of(self.kept.node()));
         let epoch = own.and_then(|own| own.leader).map_or(0, |leader| leader.epoch.unsigned_abs());
-        let is_encrypted = config.tls_cluster && address.tls_port != 0;
         let job = Move {
             id: migration.clone(),
             slots,
             host: address.host.clone(),
-            port: if is_encrypted { address.tls_port } else { address.port },
+            ports: (address.port, address.tls_port),
             rate: None,
             needs_file: config.cluster_durability == ClusterDurability::Fsync,
             epoch,

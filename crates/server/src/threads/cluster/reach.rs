@@ -40,11 +40,14 @@ impl Reach {
         let is_stopped = || self.stopping.load(Relaxed);
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         let credentials = credentials(&config);
-        let connected = Target::connect(&self.engine, &address, credentials.view(), None, patience)
-            .and_then(|target| {
-                let bound = Duration::from_millis(config.cluster_node_timeout);
-                target.bound_silence(bound).map(|()| target)
-            });
+        let connected = match at.port {
+            0 => Err(Trouble::NoPort(config.tls_replication)),
+            _ => Target::connect(&self.engine, &address, credentials.view(), None, patience),
+        };
+        let connected = connected.and_then(|target| {
+            let bound = Duration::from_millis(config.cluster_node_timeout);
+            target.bound_silence(bound).map(|()| target)
+        });
         self.tell(format!("{host}:{}", at.port), connected.as_ref().err());
         connected
     }

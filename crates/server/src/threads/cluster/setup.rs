@@ -169,6 +169,12 @@ pub(super) fn place_of(address: &Address, config: &Config) -> PrimaryAddress {
     PrimaryAddress { host: address.host.clone().into_bytes(), port }
 }
 
+/// Where a node is reached, encrypted or not as the settings say: at port 0 if it has no such port.
+pub(super) fn way_to(address: &Address, config: &Config) -> PrimaryAddress {
+    let port = if config.tls_replication { address.tls_port } else { address.port };
+    PrimaryAddress { host: address.host.clone().into_bytes(), port }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +219,17 @@ mod tests {
         assert!(address(&hidden, b"").unwrap_err().contains("tls-cluster"));
         let encrypted = Config { tls_cluster: true, ..hidden };
         assert_eq!(address(&encrypted, b"").unwrap().port, 0);
+    }
+
+    /// Nothing goes to a plain port that is to be encrypted, and no TLS to a plain port.
+    #[test]
+    fn a_node_without_the_port_that_is_asked_for_cannot_be_reached() {
+        let address = Address { port: 7000, ..Address::default() };
+        let plain = Config::default();
+        assert_eq!(way_to(&address, &plain).port, 7000);
+        let encrypted = Config { tls_replication: true, ..plain };
+        assert_eq!(way_to(&address, &encrypted).port, 0);
+        assert_eq!(way_to(&Address { tls_port: 7001, ..address }, &encrypted).port, 7001);
     }
 
     #[test]

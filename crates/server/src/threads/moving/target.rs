@@ -31,6 +31,8 @@ pub(in crate::threads) enum Trouble {
     /// It is no server that takes keys.
     Unclear,
     Itself,
+    /// It is to be reached encrypted, or not, and has no such port.
+    NoPort(bool),
     Stopping,
     /// The target has refused something, with this line.
     Refused(String),
@@ -46,6 +48,8 @@ impl Display for Trouble {
             }
             Trouble::Unclear => "IOERR the target instance does not answer as Redis does",
             Trouble::Itself => "ERR The target instance is this server",
+            Trouble::NoPort(true) => "ERR it has no tls-port, and tls-replication is on here",
+            Trouble::NoPort(false) => "ERR it has no port without TLS, and tls-replication is off",
             Trouble::Stopping => "IOERR this server is about to stop",
             Trouble::Refused(line) => {
                 return write!(to, "ERR Target instance replied with error: {line}");

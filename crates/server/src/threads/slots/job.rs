@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use config::Config;
 use engine::engine::Engine;
 use parking_lot::{Condvar, Mutex};
 use persist::cuts::Cuts;
@@ -18,8 +19,8 @@ pub struct Move {
     pub slots: SlotSet,
     /// Where the target is.
     pub host: String,
-    /// Its port.
-    pub port: u16,
+    /// Its ports: the plain one, and the one with TLS. 0 where it has none.
+    pub ports: (u16, u16),
     /// Bytes of the first copy that are sent a second at most, 0 for as many as possible; nothing
     /// where `cluster-migration-bandwidth` says it.
     pub rate: Option<u64>,
@@ -29,6 +30,21 @@ pub struct Move {
     pub epoch: u64,
     /// No cluster decides: the slots change their owner as soon as the target has them.
     pub alone: bool,
+}
+
+impl Move {
+    /// The port of the target, by settings that say whether the connection is encrypted.
+    pub(super) fn port(&self, config: &Config) -> u16 {
+        let (plain, encrypted) = self.ports;
+        if config.tls_cluster { encrypted } else { plain }
+    }
+
+    /// Where the target is, as people read it.
+    pub(super) fn place(&self, config: &Config) -> String {
+        let (plain, encrypted) = self.ports;
+        let port = [self.port(config), plain, encrypted].into_iter().find(|port| *port != 0);
+        format!("{}:{}", self.host, port.unwrap_or_default())
+    }
 }
 
 /// What becomes of a move.
@@ -127,5 +143,30 @@ impl Shared {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_choose_the_port_and_no_other_stands_in_for_it() {
+        let job = Move {
+            id: String::new(),
+            slots: SlotSet::default(),
+            host: "h".to_owned(),
+            ports: (7000, 0),
+            rate: None,
+            needs_file: false,
+            epoch: 0,
+            alone: false,
+        };
+        let plain = Config::default();
+        let encrypted = Config { tls_cluster: true, ..Config::default() };
+        assert_eq!((job.port(&plain), job.port(&encrypted)), (7000, 0));
+        assert_eq!(job.place(&encrypted), "h:7000");
+        let job = Move { ports: (7000, 7001), ..job };
+        assert_eq!((job.port(&encrypted), job.place(&encrypted)), (7001, "h:7001".to_owned()));
     }
 }

@@ -120,7 +120,8 @@ impl SlotMovers {
         let SlotMove { slots, host, port, rate } = wanted;
         let id = random_id();
         let (rate, needs_file, epoch, alone) = (Some(rate), false, 0, true);
-        let job = Move { id, slots, host, port, rate, needs_file, epoch, alone };
+        let ports = (port, port);
+        let job = Move { id, slots, host, ports, rate, needs_file, epoch, alone };
         let Some(engine) = self.shared.engine.get().cloned() else { return };
         let notify = move |event: MoveEvent| {
             let Some(engine) = engine.upgrade() else { return };

@@ -182,7 +182,7 @@ pub(super) fn run(
     notify: &Notify,
 ) -> MoveEvent {
     let (mut tries, mut told, mut doublings) = (0, String::new(), 0);
-    let to = format!("{}:{}", job.host, job.port);
+    let to = job.place(&engine.config.load());
     let now = base::clock::monotonic_ms();
     let leaving = Arc::new(Leaving::new(&job.id, job.slots.len(), to, now));
     let _shown = engine.slot_moves.show(&leaving);
@@ -271,12 +271,11 @@ impl Source<'_> {
             return Ok(End::Ended);
         };
         let line = format!(
-            "The move {} of {} slots to {}:{} is over: {} keys, {} kB of commands in {} ms, then \
+            "The move {} of {} slots to {} is over: {} keys, {} kB of commands in {} ms, then \
              the journal, {} ms altogether; clients of these slots have waited for {}.{} ms",
             self.job.id,
             self.job.slots.len(),
-            self.job.host,
-            self.job.port,
+            self.leaving.to,
             written.keys,
             written.bytes >> 10,
             copied.as_millis(),
@@ -382,7 +381,15 @@ impl Source<'_> {
             credentials = user.into_iter().chain([&config.masterauth]).collect();
         }
         let encrypted = config.tls_cluster.then_some(&self.shared.active);
-        let address = Address { host: &self.job.host, port: self.job.port, active: encrypted };
+        let port = self.job.port(&config);
+        if port == 0 {
+            let why = match encrypted {
+                Some(_) => "the target has no tls-port, and tls-cluster asks for encryption",
+                None => "the target has no port without encryption, and tls-cluster is off",
+            };
+            return Err(Trouble::Broken(why.into()));
+        }
+        let address = Address { host: &self.job.host, port, active: encrypted };
         let is_stopped = || self.is_over();
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         let target = Target::connect(self.engine, &address, credentials.view(), None, patience);
@@ -483,8 +490,7 @@ impl Source<'_> {
         if self.job.alone {
             expect_ok(wire.ask(&[b"SLOTMOVE", b"TAKE"], PATIENCE)?)?;
             self.engine.keyspace.hidden.insert(&self.job.slots);
-            let to = format!("{}:{}", self.job.host, self.job.port);
-            self.engine.slot_moves.give(&self.job.slots, &to);
+            self.engine.slot_moves.give(&self.job.slots, &self.leaving.to);
         } else {
             (self.notify)(MoveEvent::Delivered);
             while self.order.wait_for_end(PAUSE).is_none() && !self.shared.is_stopped() {}
