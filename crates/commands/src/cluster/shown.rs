@@ -159,8 +159,9 @@ fn offset_of(cx: &Context<'_>, view: &ClusterView, node: &Node) -> Option<u64> {
     if node.id == view.own {
         return Some(cx.engine.replication_offset());
     }
-    let port = i64::from(node.address.port.max(node.address.tls_port));
-    let replica = cx.engine.replica_at(node.address.host.as_bytes(), port)?;
+    let links = cx.engine.replicas.all().into_iter();
+    let links = links.filter(|own| own.introduction.node == Some(node.id));
+    let replica = links.max_by_key(|own| own.client.id)?;
     Some(cx.engine.shown_offset(replica.acknowledged()))
 }
 
@@ -276,8 +277,9 @@ pub(super) fn links(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult
         links.push(("to", node.id, since, 0));
     }
     for replica in cx.engine.replicas.all() {
-        let port = u16::try_from(replica.introduction.listening_port).unwrap_or_default();
-        let Some(node) = find(replica.address().as_bytes(), port) else { continue };
+        // It may be known at another address than where it listens.
+        let Some(id) = replica.introduction.node else { continue };
+        let Some(node) = view.topology.nodes.get(&id) else { continue };
         let since = now.saturating_sub(begun.saturating_sub(replica.client.connected_at));
         let waiting = replica.waiting.load(std::sync::atomic::Ordering::Relaxed);
         links.push(("from", node.id, since, waiting));

@@ -8,6 +8,8 @@ use config::Config;
 use engine::journal::filter::{Filter, Keys};
 use engine::session::Session;
 use engine::session::client::Client;
+use engine::session::replicas::Replica;
+use engine::session::replicas::introduction::Introduction;
 
 use crate::testing::{TestServer, messages};
 
@@ -339,6 +341,22 @@ fn clients_that_wait_or_listen_hear_that_their_slots_have_left() {
     assert_eq!(messages(&listens), "");
     let mut sends = server.connect();
     assert_eq!(server.text_as(&mut sends, "SPUBLISH k2 x"), "-MOVED 449 10.0.0.2:7002\r\n");
+}
+
+/// It listens at another address than the one by which it is known.
+#[test]
+fn a_replica_is_shown_by_the_name_that_it_has_said() {
+    let mut server = server_as(1, |_| ());
+    let client = Arc::clone(&server.connect().client);
+    let introduction = Introduction {
+        node: Some(NodeId([3; 20])),
+        address: b"127.0.0.1".to_vec(),
+        listening_port: 6379,
+        ..Introduction::default()
+    };
+    server.engine.replicas.add(&Arc::new(Replica::new(client, introduction, false, 0)));
+    let links = server.text("CLUSTER LINKS");
+    assert!(links.contains(&"03".repeat(20)) && links.contains("from"), "{links}");
 }
 
 /// Only RESP3 lets a client do both.
