@@ -344,6 +344,29 @@ fn a_source_goes_on_when_its_target_goes() -> Result<()> {
     Ok(())
 }
 
+/// What clients may not call, or call by other names, is not for them alone: a source sends it.
+#[test]
+fn slots_move_where_commands_are_renamed() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("names.conf");
+    let lines = ["PEXPIREAT", "PING", "SET", "UNLINK", "XSETID"]
+        .map(|name| format!("rename-command {name} \"\"\n"))
+        .concat();
+    std::fs::write(&file, lines + "rename-command PSETEX SET\n")?;
+    let options = [("include", file.to_str().context("a path")?)];
+    let (source, target) = (start(&options)?, start(&options)?);
+    let mut client = source.connect()?;
+    client.call_text("SETEX bar 1000 value")?;
+    client.call_text("XADD {bar}stream 1-1 a b")?;
+    ensure!(move_slots(&source, target.port(), SLOT_OF_BAR, "0")? == moved(), "{}", source.log());
+    let mut other = target.connect()?;
+    ensure!(other.call_text("GET bar")?.text() == Some(&b"value"[..]));
+    ensure!(matches!(other.call_text("TTL bar")?, Reply::Integer(left) if left > 0));
+    ensure!(other.call_text("XLEN {bar}stream")? == Reply::Integer(1));
+    ensure!(other.call_text("PEXPIREAT bar 1")?.is_error(), "clients have no such command");
+    Ok(())
+}
+
 /// The slot of the key `bar`. That of `foo` is another one.
 const SLOT_OF_BAR: &str = "5061";
 

@@ -18,6 +18,8 @@ pub(super) struct Intake<'a> {
     pub(super) client: &'a Client,
     /// The client has shown who it is.
     pub(super) authenticated: bool,
+    /// The client is another node, which calls commands by their own names.
+    pub(super) is_of_node: bool,
     /// Which connection it is of.
     pub(super) connection_index: usize,
     /// Milliseconds of the monotonic clock.

@@ -215,7 +215,9 @@ impl Wire {
         words: &[&[u8]],
         patience: Duration,
     ) -> Result<Value, Trouble> {
-        self.settle(patience)?;
+        if self.sent > 0 {
+            self.settle(patience)?;
+        }
         let mut command = Vec::new();
         encode_command(words.iter(), &mut command);
         (self.awaits, self.awaited) = (true, None);

@@ -267,6 +267,7 @@ impl Worker {
             offer: self.offer.load(),
             client: &session.client,
             authenticated: session.user.is_admitted(),
+            is_of_node: session.import.is_some() || session.speaks_for_node(),
             connection_index: index,
             monotonic: self.turn.monotonic,
         };

@@ -145,13 +145,21 @@ impl Target {
         }
         match database {
             Some(database) => target.select(database, patience)?,
-            None => target.ask([&b"PING"[..]].into_iter(), patience)?,
+            None => target.ping(patience)?,
         }
         // The target has answered, so if it is this server, it knows this connection.
         if engine.clients.all().iter().any(|client| client.address == own) {
             return Err(Trouble::Itself);
         }
         Ok(target)
+    }
+
+    /// Has the target say anything. It may have renamed this command.
+    fn ping(&mut self, patience: Patience<'_>) -> Result<(), Trouble> {
+        match self.ask([&b"PING"[..]].into_iter(), patience) {
+            Err(Trouble::Refused(line)) if line.starts_with("ERR unknown command") => Ok(()),
+            asked => asked,
+        }
     }
 
     /// Ends the connection when the target's system has acknowledged nothing for so long.
