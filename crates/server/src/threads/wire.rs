@@ -59,7 +59,7 @@ const PASSING: [&str; 14] = [
     "NODURABLE",
     "NOREPLICAS",
     "MISCONF",
-    "OOM",
+    "OOM command not allowed",
     "ERR the import of these slots is over",
     "ERR no such move of slots to this server",
     "ERR the slots could not be emptied",
@@ -454,6 +454,9 @@ mod tests {
             let trouble = Trouble::of_error(text.as_bytes());
             assert!(matches!(trouble, Trouble::Broken(_)), "{text}");
         }
-        assert!(matches!(Trouble::of_error(b"ERR unknown command"), Trouble::Refused(_)));
+        for text in ["ERR unknown command", "OOM the server keeps 255 different content types"] {
+            let trouble = Trouble::of_error(text.as_bytes());
+            assert!(matches!(trouble, Trouble::Refused(_)), "{text}");
+        }
     }
 }
