@@ -116,6 +116,8 @@ pub(crate) struct MoveReport {
     /// Bytes that were sent of what is written meanwhile.
     pub(crate) journal_bytes_sent: u64,
     pub(crate) seconds: u64,
+    /// Why it has last begun anew; empty if it has not.
+    pub(crate) trouble: String,
 }
 
 impl MoveReport {
@@ -136,6 +138,7 @@ impl MoveReport {
             bytes_per_second: number("bytes_per_second"),
             journal_bytes_sent: number("journal_bytes_sent"),
             seconds: number("seconds"),
+            trouble: word("trouble").unwrap_or_default(),
         }
     }
 }
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn a_source_says_how_far_it_is() {
         let line = "id=ab,slots=3,to=h:1,state=copying,tries=2,keys=9,keys_sent=4,bytes_sent=70,\
-                    bytes_per_second=7,journal_bytes_sent=1,seconds=10\r";
+                    bytes_per_second=7,journal_bytes_sent=1,seconds=10,trouble=it is gone\r";
         let report = MoveReport {
             id: "ab".to_owned(),
             state: "copying".to_owned(),
@@ -203,6 +206,7 @@ mod tests {
             bytes_per_second: 7,
             journal_bytes_sent: 1,
             seconds: 10,
+            trouble: "it is gone".to_owned(),
         };
         assert_eq!(MoveReport::parse(line), report);
         assert_eq!(MoveReport::parse("nothing"), MoveReport::default());

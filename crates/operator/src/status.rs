@@ -129,11 +129,14 @@ fn problems(topology: &Topology, answers: &Answers) -> Vec<String> {
                 own.id
             ));
         } else if let Some(report) = report_of(topology, own, answers)
-            && report.tries >= MANY_TRIES
+            && (report.tries >= MANY_TRIES || report.tries > 2 && !report.trouble.is_empty())
         {
+            let why = match &*report.trouble {
+                "" => "the log of its source says why",
+                why => why,
+            };
             problems.push(format!(
-                "{start} has begun {} times: the log of its source says why, and dunlin cluster \
-                 abort {} gives it up",
+                "{start} has begun {} times: {why}. dunlin cluster abort {} gives it up",
                 report.tries, own.id
             ));
         }
@@ -356,6 +359,7 @@ fn to_json(store: &Store, reading: &Reading, answers: &Answers, problems: &[Stri
                 "bytes_per_second": report.bytes_per_second,
                 "journal_bytes_sent": report.journal_bytes_sent,
                 "seconds": report.seconds,
+                "trouble": report.trouble,
             })),
         })
     });
@@ -375,7 +379,7 @@ fn to_json(store: &Store, reading: &Reading, answers: &Answers, problems: &[Stri
 mod tests {
     use cluster::ids::ShardId;
     use cluster::slots::SlotRanges;
-    use cluster::topology::Address;
+    use cluster::topology::{Address, Leader, MigrationState};
 
     use super::*;
 
@@ -385,6 +389,53 @@ mod tests {
         for (bytes, text) in shown {
             assert_eq!(bytes_in_words(bytes), text);
         }
+    }
+
+    #[test]
+    fn a_move_that_does_not_get_on_is_shown_with_the_reason() {
+        let (from, to) = (ShardId([1; 20]), ShardId([2; 20]));
+        let node = |id: u8, shard| Node {
+            id: NodeId([id; 20]),
+            shard: Some(shard),
+            address: Address::default(),
+            zone: String::new(),
+            alive: Some(1),
+            version: String::new(),
+            name: String::new(),
+        };
+        let shard = |id, number: u8| {
+            let leader = Leader { node: NodeId([number; 20]), incarnation: 1, epoch: 1, start: 0 };
+            Shard {
+                id,
+                slots: SlotRanges::new(),
+                members: vec![leader.node],
+                joining: Vec::new(),
+                leader: Some(leader),
+                last_leader: Some(leader),
+                is_failed: false,
+                modified: 0,
+            }
+        };
+        let migration = Migration {
+            id: "m".to_owned(),
+            slots: SlotRanges::new(),
+            from,
+            to,
+            state: MigrationState::Wanted,
+            modified: 0,
+        };
+        let (nodes, shards) = ([node(1, from), node(2, to)], [shard(from, 1), shard(to, 2)]);
+        let topology = Topology::new("c".to_owned(), 1, nodes, shards, [migration]);
+        let shown = |tries, trouble: &str| {
+            let trouble = trouble.to_owned();
+            let report = MoveReport { id: "m".to_owned(), tries, trouble, ..Default::default() };
+            let report = NodeReport { moves: vec![report], ..NodeReport::default() };
+            let answers = Answers::from([(NodeId([1; 20]), Ok(report))]);
+            problems(&topology, &answers).into_iter().find(|text| text.starts_with("move m"))
+        };
+        assert_eq!((shown(2, "it is gone"), shown(9, "")), (None, None));
+        assert!(shown(3, "it is gone").is_some_and(|text| text.contains("3 times: it is gone.")));
+        assert!(shown(10, "").is_some_and(|text| text.contains("log of its source")));
     }
 
     #[test]

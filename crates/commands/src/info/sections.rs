@@ -328,11 +328,14 @@ pub(super) fn cluster(page: &mut Page, cx: &Context<'_>) {
         // Whoever asks for a move chooses its name.
         let id: String = own.id.chars().filter(char::is_ascii_alphanumeric).collect();
         let count = |count: &AtomicU64| count.load(Relaxed);
+        // It is a part of the line, and may quote the target.
+        let trouble = own.trouble().replace(',', ";").replace(char::is_control, " ");
+        let trouble = if trouble.is_empty() { trouble } else { format!(",trouble={trouble}") };
         page.field(
             &format!("slot_move{number}"),
             format_args!(
                 "id={id},slots={},to={},state={},tries={},keys={},keys_sent={},bytes_sent={},\
-                 bytes_per_second={},journal_bytes_sent={},seconds={}",
+                 bytes_per_second={},journal_bytes_sent={},seconds={}{trouble}",
                 own.slots,
                 own.to,
                 own.step().name(),

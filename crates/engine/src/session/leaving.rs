@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
+use parking_lot::Mutex;
+
 /// What the source of a move does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -59,6 +61,8 @@ pub struct Leaving {
     is_near: AtomicBool,
     /// The fewest bytes of the journal that were left to send.
     least_left: AtomicU64,
+    /// Why it has last begun anew; empty if it has not.
+    trouble: Mutex<String>,
 }
 
 impl Leaving {
@@ -80,7 +84,18 @@ impl Leaving {
             progressed_ms: AtomicU64::new(0),
             is_near: AtomicBool::new(false),
             least_left: AtomicU64::new(u64::MAX),
+            trouble: Mutex::default(),
         }
+    }
+
+    /// It begins anew for this reason.
+    pub fn note_trouble(&self, why: &str) {
+        why.clone_into(&mut self.trouble.lock());
+    }
+
+    /// Why it has last begun anew; empty if it has not.
+    pub fn trouble(&self) -> String {
+        self.trouble.lock().clone()
     }
 
     /// It begins, for the first time or anew.

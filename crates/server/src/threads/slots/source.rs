@@ -199,6 +199,7 @@ pub(super) fn run(
                 if job.alone && tries == TRIES_ALONE {
                     return MoveEvent::Failed(why);
                 }
+                leaving.note_trouble(&why);
                 doublings = if why == told { DOUBLINGS.min(doublings + 1) } else { 0 };
                 if why != told {
                     let line = format!("The move {} of slots begins anew: {why}", job.id);
