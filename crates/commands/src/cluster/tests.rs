@@ -359,6 +359,25 @@ fn a_replica_is_shown_by_the_name_that_it_has_said() {
     assert!(links.contains(&"03".repeat(20)) && links.contains("from"), "{links}");
 }
 
+#[test]
+fn the_costs_of_a_slot_leave_with_it() {
+    let mut server = server_as(1, |config| {
+        config.cluster_require_full_coverage = false;
+        config.cluster_slot_stats_enabled = true;
+    });
+    let bytes = |server: &mut TestServer| {
+        server.text("GET k2");
+        server.text("CLUSTER SLOT-STATS SLOTSRANGE 449 449")
+    };
+    let once = bytes(&mut server);
+    let stays = "network-bytes-in\r\n:0\r\n";
+    assert!(!once.contains(stays), "{once}");
+    server.engine.follow_topology(Arc::new(topology("1000-8000", "0-999,8001-16000")));
+    server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16000")));
+    let stats = server.text("CLUSTER SLOT-STATS SLOTSRANGE 449 449");
+    assert!(stats.contains(stays), "{stats}");
+}
+
 /// Only RESP3 lets a client do both.
 #[test]
 fn a_client_that_waits_and_listens_hears_both() {

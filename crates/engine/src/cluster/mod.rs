@@ -86,9 +86,15 @@ impl Cluster {
     pub(crate) fn set_view(&self, view: ClusterView) {
         if let Some(place) = &self.view {
             let mut place = place.lock();
-            *place = Arc::new(view.heeding(place.said()));
-            self.generation.fetch_add(1, Release);
+            let view = view.heeding(place.said());
+            self.exchange(&mut place, view);
         }
+    }
+
+    fn exchange(&self, place: &mut Arc<ClusterView>, view: ClusterView) {
+        self.slot_stats.forget(view.lost_since(place));
+        *place = Arc::new(view);
+        self.generation.fetch_add(1, Release);
     }
 
     /// The primary of this replica says which slots the shard has. Returns whether that is news.
@@ -99,8 +105,7 @@ impl Cluster {
         let view = ClusterView::new(topology, place.own).heeding(Some(&said));
         let differs = !view.serves_as(&place);
         if differs {
-            *place = Arc::new(view);
-            self.generation.fetch_add(1, Release);
+            self.exchange(&mut place, view);
         }
         differs
     }

@@ -53,10 +53,16 @@ impl SlotStats {
 
     /// Begins at nothing again: CONFIG RESETSTAT.
     pub fn reset(&self) {
-        for own in self.by_slot.get().into_iter().flat_map(|all| all.iter()) {
+        self.forget(0..SLOTS as u16);
+    }
+
+    /// Begins at nothing again for some slots: they have left, and may come back.
+    pub(super) fn forget(&self, mut slots: impl Iterator<Item = u16>) {
+        let Some(all) = self.by_slot.get() else { return };
+        slots.by_ref().map(|slot| &all[usize::from(slot)]).for_each(|own| {
             own.nanoseconds.store(0, Relaxed);
             own.bytes_in.store(0, Relaxed);
             own.bytes_out.store(0, Relaxed);
-        }
+        });
     }
 }

@@ -104,6 +104,11 @@ impl ClusterView {
         self.own != before.own || self.leads != before.leads || self.leads && loses_slots()
     }
 
+    /// The slots that the shard of this node has had in the view before this one.
+    pub(super) fn lost_since(&self, before: &ClusterView) -> impl Iterator<Item = u16> {
+        before.slots.iter().filter(|slot| !self.slots.has(*slot))
+    }
+
     /// Who serves a slot.
     pub fn owner(&self, slot: u16) -> Owner<'_> {
         if self.leads && self.slots.has(slot) {
