@@ -604,7 +604,10 @@ impl Node {
                 self.hear(Event::FailoverAsked { ticket, force });
             }
             ClusterRequest::Promise { from, epoch, round, duration_ms } => {
-                self.promises.insert((from, epoch, round), waiter);
+                // The same question over another link: the earlier one is answered too.
+                if let Some(earlier) = self.promises.insert((from, epoch, round), waiter) {
+                    self.answer(&earlier, Err("no promise".to_owned()));
+                }
                 self.hear(Event::PromiseAsked { from, epoch, round, duration_ms });
             }
             ClusterRequest::Topology => {

@@ -249,7 +249,7 @@ impl Source<'_> {
         }
         expect_ok(wire.ask(&words.map(str::as_bytes), PATIENCE_OF_BEGIN)?)?;
         self.leaving.note(Step::Waits);
-        let Some(right) = self.take_right() else { return Ok(End::Ended) };
+        let Some(right) = self.take_right(&mut wire)? else { return Ok(End::Ended) };
         let journal = &self.engine.journal;
         let stopped = self.engine.gates.stop_the_world();
         self.engine.keep_changes();
@@ -411,14 +411,17 @@ impl Source<'_> {
         all.map(|(own, slot)| keyspace.slot_len(own, slot) as u64).sum()
     }
 
-    /// The right to read a cut, when others have done with it.
-    fn take_right(&self) -> Option<CutRight> {
+    /// The right to read a cut, when others have done with it. Nothing if it is not wanted any
+    /// more.
+    fn take_right(&self, wire: &mut Wire) -> Result<Option<CutRight>, Trouble> {
         loop {
             match self.shared.cuts.try_take(Reader::Slots) {
-                Ok(right) => return Some(right),
-                Err(_) if self.is_over() => return None,
+                Ok(right) => return Ok(Some(right)),
+                Err(_) if self.is_over() => return Ok(None),
                 Err(_) => self.order.wait(REST * 5),
             }
+            // The target may be gone.
+            wire.hear()?;
         }
     }
 
