@@ -38,10 +38,14 @@ use crate::threads::wire::{Trouble, Wire};
 /// Records of the journal that are read at once.
 const RECORDS: usize = 512;
 /// With this many bytes of the journal left, the slots may be held. So many may be on their way to
-/// the target, or more if all of them have gone out since this time: where the way is long, many
+/// the target, or more if all of them have gone out since a short time: where the way is long, many
 /// always are.
 const NEAR_BYTES: u64 = 64 * 1024;
-const NEAR_LAG: Duration = Duration::from_millis(100);
+/// That time at first, and at most. Clients wait for longer than it: it grows while a move follows.
+const SHORT_LAG: Duration = Duration::from_millis(3);
+const LONGEST_LAG: Duration = Duration::from_millis(100);
+/// It grows by one millisecond in so many.
+const LAG_GROWS_IN: u32 = 50;
 /// A target that has not caught up is sent no more than so many bytes that it has not reached.
 const MOST_AHEAD: u64 = 256 * 1024;
 /// Slots are held no longer than this in vain; the move then goes on without holding them.
@@ -434,7 +438,8 @@ impl Source<'_> {
         (pin, mut at): (u64, u64),
     ) -> Result<Option<(End, Duration)>, Trouble> {
         let mut has_told = false;
-        let mut next_hold = Instant::now();
+        let begun = Instant::now();
+        let mut next_hold = begun;
         loop {
             if self.is_over() {
                 return Ok(None);
@@ -445,7 +450,8 @@ impl Source<'_> {
             wire.mark_now_and_then()?;
             wire.hear()?;
             let left = backlog.newest().saturating_sub(at);
-            let is_near = wire.unreached() <= NEAR_BYTES || wire.lag() <= NEAR_LAG;
+            let short = LONGEST_LAG.min(SHORT_LAG + begun.elapsed() / LAG_GROWS_IN);
+            let is_near = wire.unreached() <= NEAR_BYTES || wire.lag() <= short;
             if left < NEAR_BYTES && is_near {
                 self.leaving.note_near(base::clock::monotonic_ms());
                 if !std::mem::replace(&mut has_told, true) {
