@@ -187,7 +187,8 @@ fn contradiction(newest: &Witness, other: &Witness) -> Option<String> {
     })
 }
 
-/// The last epoch of a shard. Where members were not asked, it is one that nobody was primary in.
+/// The last epoch of a shard. Where members were not asked, it is one that nobody was primary in,
+/// and so it is where a primary leads with data of an epoch before others': etcd was set back.
 fn last(
     newest: &Witness,
     witnesses: &[&Witness],
@@ -201,7 +202,10 @@ fn last(
     let leader = leaders.max_by_key(|leader| leader.epoch);
     let known = told.iter().flat_map(|own| [Some(own.epoch), own.leads]).flatten();
     let highest = known.chain(leader.map(|leader| leader.epoch)).max().unwrap_or(0);
-    let carried = if told.len() == own.members.len() { highest } else { ahead };
+    let furthest = told.iter().map(|own| own.epoch).max();
+    let is_behind = told.iter().any(|own| own.leads.is_some() && Some(own.epoch) < furthest);
+    let is_certain = told.len() == own.members.len() && !is_behind;
+    let carried = if is_certain { highest } else { ahead };
     (carried != 0).then(|| LeaderValue {
         node: leader.map_or(NodeId([0; 20]), |leader| leader.node),
         incarnation: leader.map_or(0, |leader| leader.incarnation),
@@ -333,6 +337,9 @@ mod tests {
         later[0].epoch = 11;
         assert_eq!(epoch_of(&plan(NAME, &later, None, NOW).unwrap()), 11);
         later[1].leads = Some(12);
+        let behind = plan(NAME, &later, None, NOW).unwrap();
+        assert_eq!(epoch_of(&behind), behind.ahead, "it goes on with the journal of epoch 8");
+        later[1].epoch = 11;
         assert_eq!(epoch_of(&plan(NAME, &later, None, NOW).unwrap()), 12);
         let never = [witness(1, 20, 0), witness(2, 21, 0)];
         assert_eq!(plan(NAME, &never, None, NOW).unwrap().epochs.len(), 0);

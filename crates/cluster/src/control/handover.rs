@@ -222,11 +222,13 @@ impl Control {
         self.transact(Purpose::Release, compares, operations);
     }
 
-    /// Whether the last primary has let go in favour of this node.
+    /// Whether the last primary has let go in favour of this node, and this node has seen it. What
+    /// it finds when it reads all may be of an etcd that was set back to before another one led.
     pub(super) fn is_released_to_me(&self, shard: ShardId, after: Epoch) -> bool {
-        let wish = self.mirror.failovers.get(&shard).map(|entry| entry.value);
-        wish.is_some_and(|wish| {
-            wish.to == self.me() && wish.epoch == after && wish.released.is_some()
+        self.mirror.failovers.get(&shard).is_some_and(|entry| {
+            let wish = entry.value;
+            let is_seen = entry.modified > self.mirror.read_at;
+            is_seen && wish.to == self.me() && wish.epoch == after && wish.released.is_some()
         })
     }
 

@@ -152,14 +152,27 @@ impl Control {
         if now < known && !self.topology.shards.is_empty() {
             return Some(format!("etcd is at revision {now}, and was at {known} before"));
         }
-        // Others may have raised its revision since. Who has which slots never goes back.
+        // Others may have raised its revision since. Who has which slots never goes back, and
+        // neither does who was primary last.
         for (id, shard) in &self.topology.shards {
-            let (was, entry) = (shard.modified, read.shards.get(id));
-            if let Some(is) = entry.map(|entry| entry.modified).filter(|is| *is < was) {
+            let Some(entry) = read.shards.get(id) else { continue };
+            let (is, was) = (entry.modified, shard.modified);
+            if is < was {
                 return Some(format!(
                     "etcd has the shard {id} as of revision {is}, and had it as of {was} before"
                 ));
             }
+            let is = read.epochs.get(id).map_or(0, |entry| entry.modified);
+            let was = shard.last_leader.map_or(0, |leader| leader.epoch);
+            if is < was {
+                return Some(format!(
+                    "etcd has the shard {id} as of epoch {is}, and had it as of {was} before"
+                ));
+            }
+        }
+        if let Some(etcds) = self.epoch_before_that_of_data(read) {
+            let own = self.data.epoch;
+            return Some(format!("the data here are of epoch {own}, and etcd is at {etcds}"));
         }
         // Shards come and go, but not all at once. Another cluster may have the same name.
         let known = &self.topology.shards;
@@ -175,6 +188,22 @@ impl Control {
                 ),
             }
         })
+    }
+
+    /// The epoch by what was read, if the data of this node are of a later one: what it knows of
+    /// them it stores at once, and what it knows of the cluster later. Data from another shard may
+    /// be of a later epoch than the last one here, but not of all. A primary that goes on with its
+    /// journal since etcd was set back has a new epoch, but not a new journal.
+    fn epoch_before_that_of_data(&self, read: &Mirror) -> Option<Epoch> {
+        let home = read.shard_of(self.me())?;
+        let last = read.epochs.get(&home)?;
+        let newest = read.epochs.values().map(|entry| entry.modified).max()?;
+        let etcds = match last.value.continues {
+            0 => newest,
+            continued => continued,
+        };
+        let counts = read.voters(home).contains(&self.me());
+        (counts && etcds < self.data.epoch).then_some(etcds)
     }
 
     /// Whether these changes leave no shard of those that there are. Others may have come instead.
@@ -371,6 +400,8 @@ impl Control {
                         self.lease = None;
                         self.warn("The lease at etcd has ended".into());
                     }
+                    // An etcd that was set back may have the lease, and not what it stood for.
+                    Some(_) if self.watch.is_none() => {}
                     Some(own) if own.id == lease => {
                         // A late answer to an old request renews nothing.
                         own.renewed = own.renewed.max(renewed);

@@ -25,6 +25,8 @@ pub(super) struct Entry<V> {
 pub(super) struct Mirror {
     /// As of when; 0: nothing was read yet.
     pub(super) revision: Revision,
+    /// As of when all was read. What has changed since, a watch has told.
+    pub(super) read_at: Revision,
     pub(super) members: BTreeMap<NodeId, Entry<MemberValue>>,
     pub(super) alive: BTreeMap<NodeId, Entry<AliveValue>>,
     pub(super) shards: BTreeMap<ShardId, Entry<ShardValue>>,
@@ -75,6 +77,7 @@ impl Mirror {
         let rebuilt = rebuilt.and_then(|pair| Some((decode(&pair.value)?, pair.value.clone())));
         *self = Mirror { rebuilt, ..Mirror::default() };
         self.revision = revision + self.ahead();
+        self.read_at = self.revision;
         pairs.iter().for_each(|pair| self.put(keys, pair));
     }
 

@@ -217,15 +217,6 @@ impl Control {
         if !self.is_detached() {
             return;
         }
-        if let Some((leader, epoch)) = last
-            && leader.node == self.me()
-            && leader.carried == 0
-            && self.data.complete
-            && self.data.epoch == leader.data_epoch(epoch)
-        {
-            // The last primary, back with all that it has ever acknowledged: nobody has more.
-            return self.take(shard, self.data.offset, 0);
-        }
         if self.stand(shard, after) {
             self.count(shard, after);
         }

@@ -171,6 +171,13 @@ impl Etcd {
         *self = Etcd { last_lease, counts, ..Etcd::new() };
     }
 
+    /// A backup takes its place, with a revision that is higher than any before.
+    pub(super) fn restore(&mut self, saved: Etcd) {
+        let (last_lease, counts, revision) = (self.last_lease, self.counts, self.revision + 1000);
+        *self = Etcd { last_lease, counts, revision, ..saved };
+        self.compact();
+    }
+
     /// Another leader: all leases begin anew.
     pub(super) fn renew_all(&mut self, now: u64) {
         self.leases.values_mut().for_each(|lease| lease.ends = now + lease.ttl_ms);

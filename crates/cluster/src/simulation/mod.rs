@@ -4,6 +4,7 @@
 mod data;
 mod etcd;
 mod host;
+mod restoring;
 mod scenarios;
 mod tests;
 mod trouble;

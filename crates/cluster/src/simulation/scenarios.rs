@@ -10,10 +10,10 @@ use crate::store::Operation;
 use crate::topology::MigrationState;
 
 /// The lease of the worlds here, in milliseconds.
-const LEASE_MS: u64 = 5000;
+pub(super) const LEASE_MS: u64 = 5000;
 
 /// A world in which nothing goes wrong by itself, some time after its start.
-fn calm(seed: u64, shards: usize, members: usize) -> World {
+pub(super) fn calm(seed: u64, shards: usize, members: usize) -> World {
     let write_every_ms = if shards > 2 { 1000 } else { 10 };
     let mut world = World::new(Plan {
         seed,
@@ -33,17 +33,22 @@ fn calm(seed: u64, shards: usize, members: usize) -> World {
     world
 }
 
-fn leader(world: &World, shard: ShardId) -> usize {
+pub(super) fn leader(world: &World, shard: ShardId) -> usize {
     let epoch = world.truth.leaders[&shard];
     (0..world.hosts.len()).find(|host| world.hosts[*host].leads() == Some(epoch)).expect("it leads")
 }
 
-fn epoch(world: &World, shard: ShardId) -> Epoch {
+pub(super) fn epoch(world: &World, shard: ShardId) -> Epoch {
     world.truth.epochs[&shard].0
 }
 
 /// Goes on until a write is acknowledged at quorum in an epoch after `before`; how long it takes.
-fn until_written_after(world: &mut World, shard: ShardId, before: Epoch, limit: u64) -> u64 {
+pub(super) fn until_written_after(
+    world: &mut World,
+    shard: ShardId,
+    before: Epoch,
+    limit: u64,
+) -> u64 {
     let start = world.now;
     while world.now < start + limit {
         world.run_until(world.now + 10);
@@ -145,7 +150,7 @@ fn without_etcd_a_primary_goes_on_while_all_members_promise() {
 }
 
 /// Whether the primary has every write that was accepted, at quorum or not.
-fn has_all(world: &World, shard: ShardId) -> bool {
+pub(super) fn has_all(world: &World, shard: ShardId) -> bool {
     let content = world.content_of(leader(world, shard), &SlotRanges::all());
     content.len() as u64 == world.clients.in_memory
 }

@@ -6,7 +6,7 @@ use crate::control::Rule;
 use crate::simulation::trouble::ALL;
 use crate::simulation::trouble::Trouble::{
     self, Abort, Cut, CutOff, End, EtcdDown, EtcdLost, Failover, Kill, KillPrimaries, Members,
-    Migrate, PartFromEtcd, PartPrimariesFromEtcd, Scrap, Spike, Stop,
+    Migrate, PartFromEtcd, PartPrimariesFromEtcd, Restore, Save, Scrap, Spike, Stop,
 };
 use crate::simulation::world::{Keeping, Plan, World};
 
@@ -130,6 +130,33 @@ fn losing(seed: u64) -> Plan {
 #[test]
 fn a_cluster_that_is_written_anew_loses_nothing() {
     run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100) / 2, losing);
+}
+
+/// etcd is set back to backups once and again.
+fn restoring(seed: u64) -> Plan {
+    let troubles = &[
+        Save,
+        Save,
+        Save,
+        Restore,
+        Restore,
+        Restore,
+        Kill,
+        Stop,
+        PartFromEtcd,
+        PartPrimariesFromEtcd,
+        Cut,
+        CutOff,
+        Spike,
+        Failover,
+        End,
+    ];
+    Plan { troubles, ..plan(seed) }
+}
+
+#[test]
+fn a_cluster_whose_etcd_is_restored_loses_nothing() {
+    run_all(wanted("DUNLIN_SEED", 1), wanted("DUNLIN_RUNS", 100) / 2, restoring);
 }
 
 /// Takes a safety rule away: some world must show it, from this seed on, which has been a good

@@ -9,10 +9,11 @@ use crate::keys::{
     encode,
 };
 use crate::rebuild::{Witness, plan};
+use crate::simulation::etcd::Etcd;
 use crate::simulation::host::Host;
 use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, number_of, shard_id};
 use crate::slots::{SLOT_COUNT, SlotRanges};
-use crate::store::{Compare, Operation};
+use crate::store::{Compare, Operation, Pair, Revision};
 use crate::topology::MigrationState;
 
 /// A kind of trouble.
@@ -54,6 +55,11 @@ pub(super) enum Trouble {
     Scrap,
     /// etcd loses everything, and an operator writes the cluster anew from what nodes know.
     EtcdLost,
+    /// etcd is saved.
+    Save,
+    /// It is set back to that, if no shard has got or lost slots or members since. When another
+    /// primary was elected since, an operator empties it later, and writes the cluster anew.
+    Restore,
 }
 
 /// All kinds, as often as they come.
@@ -148,6 +154,12 @@ impl World {
             Trouble::Members => self.change_members(host),
             Trouble::Scrap => self.scrap(host),
             Trouble::EtcdLost => self.lose_etcd(),
+            Trouble::Save => self.saved = Some(self.etcd.clone()),
+            Trouble::Restore => {
+                if let Some(saved) = self.saved.take() {
+                    self.restore_if_shards_are_the_same(saved);
+                }
+            }
         }
     }
 
@@ -336,7 +348,55 @@ impl World {
         positions?.into_iter().max().map(|(.., node)| node)
     }
 
-    fn lose_etcd(&mut self) {
+    fn restore_if_shards_are_the_same(&mut self, saved: Etcd) {
+        let shards = |etcd: &Etcd| -> Vec<Revision> {
+            let is_shard =
+                |pair: &&Pair| matches!(self.keys.subject(&pair.key), Some(Subject::Shard(_)));
+            etcd.pairs.values().filter(is_shard).map(|pair| pair.modified).collect()
+        };
+        if !self.etcd_is_up || self.is_lost || shards(&saved) != shards(&self.etcd) {
+            return;
+        }
+        let epoch = |etcd: &Etcd, shard| {
+            let pair = etcd.pairs.get(&self.keys.of(&Subject::Epoch(shard)));
+            pair.map(|pair| pair.modified)
+        };
+        let mut shards = self.truth.shards.keys();
+        self.is_set_back |= shards.any(|shard| epoch(&saved, *shard) != epoch(&self.etcd, *shard));
+        self.was_set_back |= self.is_set_back;
+        self.restore(saved);
+        if self.is_set_back {
+            let after = 2 * self.plan.node_timeout_ms + self.rng.below(8000);
+            self.at(after, Happening::Empty);
+        }
+    }
+
+    /// An operator empties an etcd that was set back too far.
+    pub(super) fn empty(&mut self) {
+        if std::mem::take(&mut self.is_set_back) {
+            self.lose_etcd();
+        }
+    }
+
+    /// A backup takes the place of etcd, which is away until all leases have ended.
+    pub(super) fn restore(&mut self, saved: Etcd) {
+        self.trace(|| "etcd is set back".into());
+        self.etcd.restore(saved);
+        self.truth.revision = self.etcd.revision;
+        self.truth.leaders.clear();
+        let ahead = self.ahead();
+        for pair in self.etcd.pairs.values() {
+            if let Some(Subject::Leader(shard)) = self.keys.subject(&pair.key) {
+                self.truth.leaders.insert(shard, pair.created + ahead);
+            }
+        }
+        self.etcd_is_up = false;
+        let after = self.plan.node_timeout_ms + self.rng.below(2000);
+        self.at(after, Happening::EtcdBack);
+        self.end_watches();
+    }
+
+    pub(super) fn lose_etcd(&mut self) {
         // What no node has kept, nobody can write anew.
         let is_kept = |host: &Host| host.kept.as_ref().is_some_and(|own| !own.shards.is_empty());
         if self.is_lost || self.now < 3000 || !self.hosts.iter().any(is_kept) {
@@ -344,6 +404,7 @@ impl World {
         }
         self.trace(|| "etcd has lost everything".into());
         self.etcd.lose();
+        self.saved = None;
         self.truth.revision = 0;
         self.truth.leaders.clear();
         self.truth.migrations.clear();
@@ -424,6 +485,7 @@ impl World {
         if !self.etcd_is_up {
             self.at(0, Happening::EtcdBack);
         }
+        self.empty();
         if self.is_lost {
             self.at(500, Happening::Rebuild);
         }

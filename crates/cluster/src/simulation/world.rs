@@ -16,7 +16,7 @@ use crate::simulation::etcd::Etcd;
 use crate::simulation::host::{DataRole, Entry, Host, Link, Message, Process, Send, content};
 use crate::simulation::trouble::Trouble;
 use crate::slots::SlotRanges;
-use crate::store::{Failure, Operation, Request, Transaction, WatchEvent};
+use crate::store::{Failure, Operation, Request, Revision, Transaction, WatchEvent};
 use crate::topology::{Address, Topology};
 
 /// What survives the end of a process.
@@ -81,6 +81,7 @@ pub(super) enum Happening {
     Mend { from: usize, to: usize },
     EtcdBack,
     AcceptLoss,
+    Empty,
     Rebuild,
     RebuildRest,
     CheckGone { host: usize, run: u64, gone: usize },
@@ -125,6 +126,12 @@ pub(super) struct World {
     pub(super) rebuilding: Option<Rebuild>,
     /// How often the cluster was written anew.
     pub(super) rebuilds: u64,
+    /// A backup of etcd.
+    pub(super) saved: Option<Etcd>,
+    /// etcd has such a one, of before an election.
+    pub(super) is_set_back: bool,
+    /// It has had one: a node that was away meanwhile may have led beside another one.
+    pub(super) was_set_back: bool,
     pub(super) hosts: Vec<Host>,
     pub(super) cuts: BTreeSet<(usize, usize)>,
     pub(super) clients: Clients,
@@ -197,6 +204,9 @@ impl World {
             is_lost: false,
             rebuilding: None,
             rebuilds: 0,
+            saved: None,
+            is_set_back: false,
+            was_set_back: false,
             cuts: BTreeSet::new(),
             clients: Clients::default(),
             truth: Truth::default(),
@@ -340,6 +350,7 @@ impl World {
                 self.pump_all();
             }
             Happening::AcceptLoss => self.accept_loss(),
+            Happening::Empty => self.empty(),
             Happening::Rebuild => self.rebuild(),
             Happening::RebuildRest => self.rebuild_rest(),
             Happening::CheckGone { host, run, gone } => self.check_gone(host, run, gone),
@@ -702,6 +713,13 @@ impl World {
         }
     }
 
+    /// How far nodes are ahead of etcd's revisions.
+    pub(super) fn ahead(&self) -> Revision {
+        let rebuilt = self.etcd.pairs.get(&self.keys.of(&Subject::Rebuilt));
+        let rebuilt = rebuilt.and_then(|pair| decode::<RebuiltValue>(&pair.value));
+        rebuilt.map_or(0, |rebuilt| rebuilt.ahead)
+    }
+
     /// Takes note of what has changed at etcd, and lets watches report it.
     pub(super) fn etcd_has_changed(&mut self) {
         if self.etcd.revision == self.truth.revision {
@@ -711,9 +729,7 @@ impl World {
         let changes = self.etcd.changes_after(self.truth.revision).unwrap_or_default();
         self.etcd.counts = counts;
         self.truth.revision = self.etcd.revision;
-        let rebuilt = self.etcd.pairs.get(&self.keys.of(&Subject::Rebuilt));
-        let rebuilt = rebuilt.and_then(|pair| decode::<RebuiltValue>(&pair.value));
-        let ahead = rebuilt.map_or(0, |rebuilt| rebuilt.ahead);
+        let ahead = self.ahead();
         for change in &changes {
             let Some(subject) = self.keys.subject(change.key()) else { continue };
             match (subject, change) {
@@ -770,6 +786,20 @@ impl World {
             if self.hosts[host].process.as_ref().is_some_and(|process| process.watch.is_some()) {
                 let after = self.latency();
                 self.at(after, Happening::Pump { host, run });
+            }
+        }
+    }
+
+    /// The connections of all watches break.
+    pub(super) fn end_watches(&mut self) {
+        for host in 0..self.hosts.len() {
+            let (run, is_deaf) = (self.hosts[host].runs, self.hosts[host].is_deaf);
+            if let Some(process) = self.process(host)
+                && !is_deaf
+                && let Some((watch, _)) = process.watch.take()
+            {
+                let message = Message::Event(Event::WatchEnded { watch });
+                self.at(1, Happening::Arrives { host, run, message });
             }
         }
     }
