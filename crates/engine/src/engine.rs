@@ -352,9 +352,10 @@ impl Engine {
 
     /// The position up to which an append-only file has the stream of a primary, if the file was
     /// loaded and had one, and the database that is selected there. Nothing was written since.
-    pub fn loaded_position(&self) -> Option<(Position, Option<usize>)> {
+    /// `noted` is where the stream is known to have ended when the server was stopped.
+    pub fn loaded_position(&self, noted: Option<&Position>) -> Option<(Position, Option<usize>)> {
         // Each start begins a history of its own, which the file may have noted and not used.
-        let position = self.journal.changes().filter(|own| own.is_on())?.last_used()?;
+        let position = self.journal.changes().filter(|own| own.is_on())?.last_used(noted)?;
         Some((position, self.journal.selected()))
     }
 

@@ -540,7 +540,12 @@ impl Running {
     /// has told the journal, and a primary has gone on from there already.
     fn go_on_after(&self, of_snapshot: Option<(Position, Option<usize>)>) {
         let of_journal = || match self.engine.replication.is_replica() {
-            true => self.engine.loaded_position(),
+            true => {
+                let kept = self.kept.take();
+                let noted = kept.as_ref().and_then(KeptFile::stopped_at);
+                self.kept.set(kept);
+                self.engine.loaded_position(noted.as_ref())
+            }
             false => None,
         };
         if let Some((position, selected)) = of_snapshot.or_else(of_journal) {

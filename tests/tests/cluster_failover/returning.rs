@@ -214,11 +214,7 @@ fn members_that_were_stopped_in_order_after_a_failover_have_all_data() -> Result
     let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
     let old = deployment.wait_until_whole()?;
     let (new, third) = ((old + 1) % 3, (old + 2) % 3);
-    let file_is_written = "Background AOF rewrite finished successfully";
-    for node in [new, third] {
-        let is_written = || Ok(deployment.nodes[node].log().contains(file_is_written));
-        wait_until("the replica may be stopped", is_written)?;
-    }
+    wait_until_files_are_written(&deployment, &[new, third])?;
     let reply = deployment.nodes[new].connect()?.call_text("CLUSTER FAILOVER")?;
     ensure!(reply == Reply::Status(b"OK".to_vec()), "{reply:?}\n{}", deployment.logs());
     wait_until("the other leads", || Ok(deployment.primary() == Some(new)))?;
@@ -236,16 +232,49 @@ fn members_that_were_stopped_in_order_after_a_failover_have_all_data() -> Result
     written.check(&deployment, 20)
 }
 
+/// The last change of the history's name is the last thing that their files have.
+#[test]
+fn members_that_were_stopped_in_order_have_all_data_if_nothing_was_written_since() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
+    let old = deployment.wait_until_whole()?;
+    let (new, third) = ((old + 1) % 3, (old + 2) % 3);
+    wait_until_files_are_written(&deployment, &[new, third])?;
+    let ok = Reply::Status(b"OK".to_vec());
+    ensure!(deployment.nodes[old].connect()?.call_text("SET key 1")? == ok);
+    for leader in [new, old, new] {
+        let reply = deployment.nodes[leader].connect()?.call_text("CLUSTER FAILOVER")?;
+        ensure!(reply == ok, "{reply:?}\n{}", deployment.logs());
+        wait_until("it leads", || Ok(deployment.primary() == Some(leader)))?;
+        ensure!(deployment.wait_until_whole()? == leader, "{}", deployment.logs());
+    }
+    for node in [old, third, new] {
+        ensure!(deployment.nodes[node].terminate()? == Some(0), "{}", deployment.logs());
+    }
+    for node in [old, third] {
+        deployment.nodes[node].start_again()?;
+    }
+    let primary = deployment.wait_for_primary().with_context(|| deployment.logs())?;
+    let reply = deployment.nodes[primary].connect()?.call_text("EXISTS key")?;
+    ensure!(reply == Reply::Integer(1), "{reply:?}\n{}", deployment.logs());
+    Ok(())
+}
+
+/// A server that writes its first append-only file refuses to stop.
+fn wait_until_files_are_written(deployment: &Deployment, nodes: &[usize]) -> Result<()> {
+    let file_is_written = "Background AOF rewrite finished successfully";
+    for node in nodes {
+        let is_written = || Ok(deployment.nodes[*node].log().contains(file_is_written));
+        wait_until("the replica may be stopped", is_written)?;
+    }
+    Ok(())
+}
+
 /// Nothing may be put into its stream once another one leads.
 #[test]
 fn a_primary_that_was_stopped_in_order_comes_back_without_a_copy_of_all_data() -> Result<()> {
     let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
     let first = deployment.wait_until_whole()?;
-    let file_is_written = "Background AOF rewrite finished successfully";
-    for node in (0..3).filter(|node| *node != first) {
-        let is_written = || Ok(deployment.nodes[node].log().contains(file_is_written));
-        wait_until("the replica may be stopped", is_written)?;
-    }
+    wait_until_files_are_written(&deployment, &[(first + 1) % 3, (first + 2) % 3])?;
     for _ in 0..4 {
         let old = deployment.wait_until_whole()?;
         let mut client = deployment.nodes[old].connect()?;

@@ -247,12 +247,17 @@ impl Backlog {
         self.kept.lock().memory
     }
 
-    /// The last history that has had an effect, or the first one, and the offset of the end.
-    pub fn last_used(&self) -> Option<Position> {
+    /// The last history that has had an effect, or the first one, and the offset of the end. One
+    /// that begins there counts as well if it is `noted` with that end.
+    pub fn last_used(&self, noted: Option<&Position>) -> Option<Position> {
         let kept = self.kept.lock();
         let end = kept.end();
-        let used = kept.histories.iter().rfind(|own| own.from < end).or(kept.histories.front())?;
-        Some(Position { history: used.name.clone(), offset: kept.in_history(end) })
+        let offset = kept.in_history(end);
+        let noted = noted.filter(|noted| noted.offset == offset);
+        let is_noted = |name: &str| noted.is_some_and(|noted| noted.history == name);
+        let used = kept.histories.iter().rfind(|own| own.from < end || is_noted(&own.name));
+        let used = used.or(kept.histories.front())?;
+        Some(Position { history: used.name.clone(), offset })
     }
 
     /// An offset of the journal as the present history counts it.

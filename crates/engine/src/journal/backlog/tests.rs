@@ -69,6 +69,26 @@ fn followers_resume_from_every_kept_position() {
 }
 
 #[test]
+fn a_history_that_begins_at_the_end_counts_if_it_is_noted() {
+    let mut rig = Rig::default();
+    rig.load("a", 1000);
+    assert_eq!(rig.append(0), 1100);
+    for unused in ["b", "c"] {
+        rig.load(unused, 1100);
+    }
+    let used = |noted: Option<(&str, u64)>| {
+        let noted = noted.map(|(name, offset)| Position { history: name.into(), offset });
+        rig.backlog.last_used(noted.as_ref()).unwrap().to_string()
+    };
+    assert_eq!(used(None), "a:1100");
+    assert_eq!(used(Some(("b", 1100))), "b:1100");
+    assert_eq!(used(Some(("c", 1100))), "c:1100");
+    for (name, offset) in [("b", 1000), ("d", 1100), ("a", 1100)] {
+        assert_eq!(used(Some((name, offset))), "a:1100");
+    }
+}
+
+#[test]
 fn the_bytes_are_those_of_the_stream() {
     let mut rig = Rig::begun(0, "a");
     rig.backlog.set_limit(1 << 15);

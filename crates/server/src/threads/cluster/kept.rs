@@ -10,6 +10,7 @@ use cluster::control::Lineage;
 use cluster::ids::{Epoch, NodeId};
 use cluster::topology::Topology;
 use engine::engine::random_id;
+use engine::journal::backlog::Position;
 use persist::config_file;
 use process::paths::{self, reason};
 use serde::{Deserialize, Serialize};
@@ -204,6 +205,12 @@ impl KeptFile {
     /// What the node knows of this cluster before etcd says more.
     pub fn known(&self, cluster: &[u8]) -> Option<Arc<Topology>> {
         self.kept.known(&String::from_utf8_lossy(cluster))
+    }
+
+    /// Where the stream of the data ended when the server was stopped, if it was in order.
+    pub fn stopped_at(&self) -> Option<Position> {
+        let StoppedAt { history, offset } = self.kept.stopped_at.clone()?;
+        Some(Position { history, offset })
     }
 
     /// Where it is.
