@@ -259,6 +259,39 @@ fn members_that_were_stopped_in_order_have_all_data_if_nothing_was_written_since
     Ok(())
 }
 
+/// Each leads when it is stopped, and hears of its successor before it ends.
+#[test]
+fn members_that_were_stopped_one_after_the_other_lack_nothing() -> Result<()> {
+    let mut deployment = Deployment::start(3, &[("appendonly", "yes")])?;
+    let first = deployment.wait_until_whole()?;
+    wait_until_files_are_written(&deployment, &[(first + 1) % 3, (first + 2) % 3])?;
+    for missing in 0..3 {
+        deployment.wait_until_whole().with_context(|| deployment.logs())?;
+        let mut order = Vec::new();
+        while order.len() < 3 {
+            let replicas = (2 - order.len()).to_string();
+            let mut leader = None;
+            wait_until("one of those that are left leads the others", || {
+                leader = (0..3).find(|node| deployment.is_primary(*node));
+                let Some(leader) = leader else { return Ok(false) };
+                let mut client = deployment.nodes[leader].connect()?;
+                Ok(figure(&mut client, "connected_slaves")? == replicas)
+            })
+            .with_context(|| deployment.logs())?;
+            let primary = leader.context("it leads")?;
+            ensure!(deployment.nodes[primary].terminate()? == Some(0), "{}", deployment.logs());
+            order.push(primary);
+        }
+        let missing = order.remove(missing);
+        for node in order {
+            deployment.nodes[node].start_again()?;
+        }
+        deployment.wait_for_primary().with_context(|| deployment.logs())?;
+        deployment.nodes[missing].start_again()?;
+    }
+    Ok(())
+}
+
 /// A server that writes its first append-only file refuses to stop.
 fn wait_until_files_are_written(deployment: &Deployment, nodes: &[usize]) -> Result<()> {
     let file_is_written = "Background AOF rewrite finished successfully";

@@ -359,6 +359,14 @@ impl Control {
         }
     }
 
+    /// What this node knows of its data. It is true of the files, too, when the process ends in
+    /// order and has heard of all links. [`Action::Remember`] says less: a process that is killed
+    /// may not have heard of a link.
+    pub fn data(&self) -> Recovered {
+        let Data { epoch, start, offset, complete } = self.data;
+        Recovered { epoch, start, offset, complete }
+    }
+
     /// Whether this node's data have all that it has ever confirmed.
     #[cfg(test)]
     pub(crate) fn is_complete(&self) -> bool {

@@ -3,7 +3,7 @@
 use crate::control::Event;
 use crate::ids::ShardId;
 use crate::simulation::host::Message;
-use crate::simulation::scenarios::{calm, epoch, leader};
+use crate::simulation::scenarios::{calm, epoch, leader, stop};
 use crate::simulation::world::{World, shard_id};
 
 /// A replica becomes primary.
@@ -12,16 +12,6 @@ fn fail_over(world: &mut World, shard: ShardId, to: usize) {
     world.send(to, to, Message::Event(event));
     world.run_until(world.now + 2000);
     assert_eq!(leader(world, shard), to, "{:?}", world.plan);
-}
-
-/// Stops a node in order, which does not come back by itself.
-fn stop(world: &mut World, host: usize) {
-    world.process(host).expect("it runs").is_stopping = true;
-    world.tell(host, Event::StopAsked { ticket: 7 });
-    world.hosts[host].is_scrapped = true;
-    world.run_until(world.now + 4000);
-    assert!(world.hosts[host].process.is_none());
-    world.hosts[host].is_scrapped = false;
 }
 
 /// Nodes do not go by what etcd has, until an operator has written there what they know.

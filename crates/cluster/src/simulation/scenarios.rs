@@ -149,6 +149,16 @@ fn without_etcd_a_primary_goes_on_while_all_members_promise() {
     }
 }
 
+/// Stops a node in order, which does not come back by itself.
+pub(super) fn stop(world: &mut World, host: usize) {
+    world.process(host).expect("it runs").is_stopping = true;
+    world.tell(host, Event::StopAsked { ticket: 7 });
+    world.hosts[host].is_scrapped = true;
+    world.run_until(world.now + 4000);
+    assert!(world.hosts[host].process.is_none());
+    world.hosts[host].is_scrapped = false;
+}
+
 /// Whether the primary has every write that was accepted, at quorum or not.
 pub(super) fn has_all(world: &World, shard: ShardId) -> bool {
     let content = world.content_of(leader(world, shard), &SlotRanges::all());
@@ -213,6 +223,30 @@ fn members_that_were_killed_count_with_what_they_have() {
         (0..3).for_each(|host| world.start(host));
         until_written_after(&mut world, shard, before, LEASE_MS + 3000);
         world.run_until(world.now + 3000);
+        world.check_end();
+        assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
+}
+
+/// Each is primary when it is stopped, and hears of its successor before it ends.
+#[test]
+fn members_that_were_stopped_one_after_the_other_lack_nothing() {
+    for (seed, missing) in (0..20).flat_map(|seed| [(seed, 0), (seed, 1), (seed, 2)]) {
+        let mut world = calm(seed, 1, 3);
+        world.plan.keeping = Keeping::Files;
+        let shard = shard_id(0);
+        let order = [0; 3].map(|_| {
+            let primary = leader(&world, shard);
+            stop(&mut world, primary);
+            primary
+        });
+        let before = epoch(&world, shard);
+        for host in order.into_iter().filter(|host| *host != order[missing]) {
+            world.start(host);
+        }
+        until_written_after(&mut world, shard, before, LEASE_MS + 3000);
+        world.start(order[missing]);
+        world.run_until(world.now + 5000);
         world.check_end();
         assert_eq!(world.violation, None, "{:?}", world.plan);
     }

@@ -620,6 +620,7 @@ impl World {
                 let ends = process.is_stopping && ticket == 7;
                 self.replies.push((host, ticket, result));
                 if ends {
+                    self.note_end(host);
                     self.kill(host);
                     self.hosts[host].has_ended_in_order = true;
                     let after = self.rng.below(3000);
@@ -628,6 +629,19 @@ impl World {
             }
             // Here it has one address.
             Action::PassOver | Action::Log { .. } => {}
+        }
+    }
+
+    /// A process that ends in order stores what it knows of its data, if it has heard of all that
+    /// has become of them.
+    fn note_end(&mut self, host: usize) {
+        let offset = self.hosts[host].journal.len() as u64;
+        let Some(process) = self.process(host) else { return };
+        let data = process.control.data();
+        if process.untold.is_none() && data.offset == offset {
+            let (lineage, is_complete) = &mut self.hosts[host].remembered;
+            lineage.note(data.epoch, data.start);
+            *is_complete = data.complete;
         }
     }
 

@@ -712,6 +712,12 @@ impl Node {
         self.part.look(&mut |event| events.push(event));
         events.into_iter().for_each(|event| self.hear(event));
         let (history, offset) = self.part.place();
+        let data = self.control.data();
+        if history == self.kept.kept.history && offset == data.offset {
+            // It may have heard of another primary, and not have had a link to it.
+            self.kept.kept.note(data.epoch, data.start, history.clone());
+            self.kept.kept.complete = data.complete;
+        }
         self.kept.kept.rename(history.clone());
         self.kept.kept.stopped_at = Some(StoppedAt { history, offset });
         self.keep();
