@@ -290,13 +290,17 @@ impl World {
         self.operate(compares, vec![Operation::Put { key, value, lease: 0 }]);
     }
 
-    /// All machines of a shard but one, at most. When none of the others is elected, an operator
-    /// gives up what was lost.
+    /// All machines of a shard but one that stays, at most. When none of the others is elected, an
+    /// operator gives up what was lost.
     fn scrap(&mut self, host: usize) {
-        let is_whole = |node: &&NodeId| !self.hosts[number_of(**node)].is_scrapped;
+        let stays = |node: &&NodeId| {
+            let other = number_of(**node);
+            let is_whole = other != host && !self.hosts[other].is_scrapped;
+            is_whole && self.wanted_shard(other).is_some()
+        };
         let shard = self.truth.shards.values().find(|own| own.members.contains(&node_id(host)));
-        let whole = shard.map_or(0, |own| own.members.iter().filter(is_whole).count());
-        if whole < 2 || self.hosts[host].is_scrapped {
+        let is_last = shard.is_none_or(|own| !own.members.iter().any(|node| stays(&node)));
+        if is_last || self.hosts[host].is_scrapped {
             return;
         }
         self.trace(|| format!("n{host} is gone for good"));
