@@ -7,13 +7,18 @@
 //! there.
 
 use crate::control::event::{Action, Ticket};
+use crate::control::members::NEAR;
 use crate::control::state::{Control, Handover, Purpose, Role, Stop};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{FailoverValue, Subject, encode};
-use crate::store::{Operation, Request};
+use crate::store::{Compare, Operation, Request};
 
 /// How long writes wait for the replica that shall become primary, in milliseconds.
 const PATIENCE_MS: u64 = 5000;
+
+/// How long a primary that leaves goes on before it tries again to hand over, in milliseconds;
+/// each time longer.
+const PAUSE_MS: u64 = 5000;
 
 /// How long the end of the process waits for a replica, in milliseconds, and for etcd.
 const STOP_MS: u64 = 3000;
@@ -60,11 +65,13 @@ impl Control {
         if deadline != u64::MAX {
             self.act(Action::Reply { ticket, result: Ok(()) });
         }
+        // A late answer would end the next stop.
+        self.requests.retain(|_, (purpose, ..)| *purpose != Purpose::Revoke);
         if is_revoking {
             // Whether it has ended is not known: another takes its place.
             self.lease = None;
         }
-        if self.handover.as_ref().is_some_and(|it| it.is_own_wish && !it.is_releasing) {
+        if self.handover.as_ref().is_some_and(|it| it.is_own_wish && !it.is_releasing()) {
             self.drop_handover();
         }
         self.log("The process goes on, and takes its place in the cluster again".into());
@@ -75,17 +82,18 @@ impl Control {
         let Role::Leading { shard, epoch, .. } = self.role else { return };
         let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
         if has_key {
+            self.step_old_wish(shard);
             self.begin_handover(shard, epoch);
         }
         let Some(handover) = self.handover.clone() else { return };
-        if handover.is_releasing {
+        if handover.is_releasing() {
             return self.check_release(shard, epoch);
         }
         let wish = self.mirror.failovers.get(&shard);
         let is_wished = handover.is_own_wish || wish.is_some_and(|it| it.value.to == handover.to);
         let is_in_time = self.now < handover.deadline;
-        if !is_wished || !is_in_time || !has_key {
-            self.drop_handover();
+        if !is_wished || !is_in_time || !has_key || !self.may_succeed(shard, handover.to) {
+            self.give_up_handover();
             return self.clear_failover(shard);
         }
         let Some(held) = handover.held else { return };
@@ -124,25 +132,53 @@ impl Control {
         }
     }
 
+    /// Deletes a wish that could not be fulfilled in time: it would be one day, when nobody wants
+    /// it any more.
+    fn step_old_wish(&mut self, shard: ShardId) {
+        let Some(modified) = self.mirror.failovers.get(&shard).map(|entry| entry.modified) else {
+            return;
+        };
+        if self.wish_seen.0 != modified {
+            self.wish_seen = (modified, self.now);
+        }
+        if self.handover.is_none() && self.is_wish_old() {
+            self.clear_failover(shard);
+        }
+    }
+
+    fn is_wish_old(&self) -> bool {
+        self.now >= self.wish_seen.1 + PATIENCE_MS
+    }
+
+    /// Whether this node may be primary next: it is a member, and no change takes it out.
+    fn may_succeed(&self, shard: ShardId, node: NodeId) -> bool {
+        let stays = self.change.as_ref().is_none_or(|change| change.members.contains(&node));
+        stays && self.mirror.voters(shard).contains(&node)
+    }
+
     /// Begins to let go, if a replica is wanted in this node's place.
     fn begin_handover(&mut self, shard: ShardId, epoch: Epoch) {
         if self.handover.is_some() || self.is_displaced {
             return;
         }
         let is_linked = |node: NodeId| self.replicas.iter().any(|(other, _)| *other == node);
-        let voters = self.mirror.voters(shard);
         let is_ending = self.stop.is_some_and(|stop| !stop.is_revoking);
         let stays = |node: NodeId| self.mirror.wanted_shard(node) == Some(shard);
         let wish = self.mirror.failovers.get(&shard).map(|entry| entry.value);
         let wish = wish.filter(|wish| wish.epoch == epoch && wish.released.is_none());
-        let (to, is_own_wish) = match wish {
-            Some(wish) if is_linked(wish.to) => (Some(wish.to), false),
+        let wish = wish.filter(|wish| is_linked(wish.to) && self.may_succeed(shard, wish.to));
+        let leaves = !stays(self.me()) && self.now >= self.left_in_vain.1;
+        let (to, is_own_wish) = match wish.filter(|_| !self.is_wish_old()) {
+            Some(wish) => (Some(wish.to), false),
             // One that leaves would hand over to another one that does, and that one to it.
-            _ if is_ending || !stays(self.me()) => {
-                let furthest = self.replicas.iter().filter(|(node, _)| {
-                    voters.contains(node)
+            None if is_ending || leaves => {
+                let is_fit = |node: NodeId, offset: u64| {
+                    is_ending || (stays(node) && offset + NEAR >= self.data.offset)
+                };
+                let furthest = self.replicas.iter().filter(|(node, offset)| {
+                    self.may_succeed(shard, *node)
                         && self.mirror.alive.contains_key(node)
-                        && (is_ending || stays(*node))
+                        && is_fit(*node, *offset)
                 });
                 (furthest.max_by_key(|(_, offset)| *offset).map(|(node, _)| *node), true)
             }
@@ -151,7 +187,7 @@ impl Control {
         if let Some(to) = to {
             let deadline = self.now + if is_own_wish { STOP_MS * 2 / 3 } else { PATIENCE_MS };
             let held = None;
-            self.handover = Some(Handover { to, deadline, held, is_releasing: false, is_own_wish });
+            self.handover = Some(Handover { to, deadline, held, doubts: 0, is_own_wish });
             self.log(format!("Writes wait until replica {to} has everything"));
             self.act(Action::HoldWrites { epoch });
         }
@@ -172,35 +208,73 @@ impl Control {
         let lease = alive.lease;
         let subject = Subject::Failover(shard);
         let before = self.mirror.failovers.get(&shard).map_or(0, |entry| entry.modified);
+        let members = self.mirror.shards.get(&shard).map_or(0, |entry| entry.modified);
         let value = FailoverValue { to, epoch, released: Some(offset), force: false };
-        let compares = vec![self.is_leader(shard, epoch), self.is_unchanged(&subject, before)];
-        let operations = vec![
-            Operation::Delete { key: self.key(&Subject::Leader(shard)) },
-            Operation::Put { key: self.key(&subject), value: encode(&value), lease },
+        let compares = vec![
+            self.is_leader(shard, epoch),
+            self.is_unchanged(&subject, before),
+            self.is_unchanged(&Subject::Shard(shard), members),
         ];
-        if self.transact(Purpose::Release, compares, operations)
-            && let Some(handover) = &mut self.handover
-        {
-            handover.is_releasing = true;
+        let put = Operation::Put { key: self.key(&subject), value: encode(&value), lease };
+        self.delete_key(shard, epoch, compares, put);
+    }
+
+    /// Deletes the key of this primary, if etcd takes `put` as well. It acknowledges nothing from
+    /// before the request leaves.
+    fn delete_key(&mut self, shard: ShardId, epoch: Epoch, compares: Vec<Compare>, put: Operation) {
+        if !self.may_transact(&Purpose::Release) {
+            return;
+        }
+        self.fence(epoch);
+        let operations = vec![Operation::Delete { key: self.key(&Subject::Leader(shard)) }, put];
+        self.transact(Purpose::Release, compares, operations);
+        if let Some(handover) = &mut self.handover {
+            handover.doubts += 1;
+        }
+    }
+
+    /// What was asked for last has not been done, and will not be.
+    pub(super) fn hear_not_released(&mut self) {
+        if let Some(handover) = &mut self.handover {
+            handover.doubts = handover.doubts.saturating_sub(1);
+        }
+    }
+
+    /// etcd refuses it. If the key is there for certain, this node goes on as primary.
+    pub(super) fn hear_release_refused(&mut self) {
+        self.hear_not_released();
+        if self.handover.as_ref().is_some_and(|it| it.held.is_some() && !it.is_releasing()) {
+            self.give_up_handover();
         }
     }
 
     /// Asks again what has become of the key: the same transaction, which can succeed only once.
-    /// When the replica is gone, or it takes too long, the key is given back without it: then that
-    /// transaction cannot succeed any more, wherever it is, and this node takes the key anew.
+    /// When the replica is gone, or no member any more, or it takes too long, the key is given back
+    /// without it: then that transaction cannot succeed any more, wherever it is, and this node
+    /// takes the key anew. An etcd that would refuse that, because it has no space, refuses this.
     fn check_release(&mut self, shard: ShardId, epoch: Epoch) {
         let Some(Handover { to, held: Some(held), deadline, .. }) = self.handover else { return };
         if self.leader().is_none_or(|entry| entry.created != epoch) {
             return;
         }
-        if self.now < deadline && self.mirror.alive.contains_key(&to) {
+        let is_alive = self.mirror.alive.contains_key(&to);
+        if self.now < deadline && is_alive && self.may_succeed(shard, to) {
             return self.release(shard, epoch, to, held);
         }
-        let compares = vec![self.is_leader(shard, epoch)];
-        let keys = [Subject::Leader(shard), Subject::Failover(shard)];
-        let operations = keys.iter().map(|subject| Operation::Delete { key: self.key(subject) });
-        let operations = operations.collect();
-        self.transact(Purpose::Release, compares, operations);
+        let value = FailoverValue { to: self.me(), epoch, released: None, force: false };
+        let key = self.key(&Subject::Failover(shard));
+        let put = Operation::Put { key, value: encode(&value), lease: 0 };
+        self.delete_key(shard, epoch, vec![self.is_leader(shard, epoch)], put);
+    }
+
+    /// Lets writes go on, because nobody has taken the key.
+    fn give_up_handover(&mut self) {
+        if self.handover.as_ref().is_some_and(|it| it.is_own_wish) {
+            let (times, not_before) = &mut self.left_in_vain;
+            *not_before = self.now + (PAUSE_MS << (*times).min(6));
+            *times += 1;
+        }
+        self.drop_handover();
     }
 
     /// Lets writes go on.

@@ -381,7 +381,7 @@ impl Control {
         let Some((purpose, asked, known)) = self.requests.remove(&request) else { return };
         let answer = match result {
             Ok(answer) => answer,
-            Err(_) => return self.hear_failure(purpose),
+            Err(failure) => return self.hear_failure(purpose, &failure),
         };
         match (purpose, answer) {
             (Purpose::Load, Answer::Pairs { revision, pairs }) => {
@@ -417,6 +417,9 @@ impl Control {
                     self.watch = None;
                 }
                 self.note_transaction(succeeded);
+                if purpose == Purpose::Release && !succeeded {
+                    self.hear_not_released();
+                }
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
                     self.hear_failover_asked(succeeded);
@@ -441,7 +444,10 @@ impl Control {
     }
 
     /// What etcd has not answered may have been done: what comes by the watch says so.
-    fn hear_failure(&mut self, purpose: Purpose) {
+    fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
+        if purpose == Purpose::Release && matches!(failure, Failure::NotDone(_)) {
+            self.hear_release_refused();
+        }
         match purpose {
             Purpose::KeepAlive(lease) => {
                 let soon = self.now + RETRY_MS;

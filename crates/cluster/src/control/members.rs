@@ -13,7 +13,7 @@ use crate::keys::{ShardValue, Subject, encode};
 use crate::store::Operation;
 
 /// How far behind a node may be that is taken in, in bytes.
-const NEAR: u64 = 1 << 20;
+pub(super) const NEAR: u64 = 1 << 20;
 
 /// How long a change may wait for nodes that fall behind, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;

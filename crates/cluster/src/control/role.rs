@@ -78,7 +78,7 @@ impl Control {
         }
     }
 
-    fn fence(&mut self, epoch: Epoch) {
+    pub(super) fn fence(&mut self, epoch: Epoch) {
         self.serve_until = 0;
         self.act(Action::ServeUntil { epoch, until: 0 });
     }
@@ -90,6 +90,7 @@ impl Control {
         self.next_round = 0;
         self.change = None;
         self.in_vain_members.clear();
+        self.left_in_vain = (0, 0);
         self.drop_handover();
         self.drop_moves();
     }

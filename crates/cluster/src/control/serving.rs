@@ -22,7 +22,7 @@ impl Control {
             self.act(Action::Quorum { epoch, quorum });
         }
         let is_last = self.mirror.last_epoch(shard) == epoch;
-        let is_releasing = self.handover.as_ref().is_some_and(|it| it.is_releasing);
+        let is_releasing = self.handover.as_ref().is_some_and(|it| it.is_releasing());
         let is_ending = self.stop.is_some_and(|stop| stop.is_revoking);
         let mut until = 0;
         if is_last && !is_releasing && !is_ending && !self.is_displaced {

@@ -106,10 +106,17 @@ pub(super) struct Handover {
     pub(super) deadline: Millis,
     /// Where the journal ends, once writes are held.
     pub(super) held: Option<u64>,
-    /// Whether the transaction is on its way, so that nothing is acknowledged any more.
-    pub(super) is_releasing: bool,
-    /// Whether the primary does so by itself, because it ends.
+    /// How many transactions have left that delete the key and may be done, or may have been.
+    pub(super) doubts: u32,
+    /// Whether the primary does so by itself, because it ends or leaves.
     pub(super) is_own_wish: bool,
+}
+
+impl Handover {
+    /// Whether the key may be gone, so that nothing is acknowledged any more.
+    pub(super) fn is_releasing(&self) -> bool {
+        self.doubts > 0
+    }
 }
 
 /// The process is asked to end.
@@ -271,6 +278,11 @@ pub struct Control {
     pub(super) given: BTreeMap<NodeId, Millis>,
     pub(super) next_round: Millis,
     pub(super) handover: Option<Handover>,
+    /// The last wish of a replica by its revision, and since when this node knows of it.
+    pub(super) wish_seen: (Revision, Millis),
+    /// How often the primary has tried in vain to hand over because it leaves, and before which
+    /// time it does not again.
+    pub(super) left_in_vain: (u32, Millis),
     pub(super) stop: Option<Stop>,
     pub(super) change: Option<Change>,
     /// Sets of members to which a change was given up, the last one at the end.
@@ -335,6 +347,8 @@ impl Control {
             given: BTreeMap::new(),
             next_round: 0,
             handover: None,
+            wish_seen: (0, 0),
+            left_in_vain: (0, 0),
             stop: None,
             change: None,
             in_vain_members: Vec::new(),
@@ -466,6 +480,11 @@ impl Control {
         self.act(Action::Ask { request: self.last_request, what });
     }
 
+    /// Whether a transaction for this purpose may leave now.
+    pub(super) fn may_transact(&self, purpose: &Purpose) -> bool {
+        self.may_ask(purpose) && !self.disbelieves && !self.is_unread
+    }
+
     /// Asks etcd for a transaction, unless one of the same purpose is on its way. What it compares
     /// is meant of the keys that this node knows, not of others that were written in their place.
     pub(super) fn transact(
@@ -474,7 +493,7 @@ impl Control {
         mut compares: Vec<Compare>,
         operations: Vec<Operation>,
     ) -> bool {
-        let may = self.may_ask(&purpose) && !self.disbelieves && !self.is_unread;
+        let may = self.may_transact(&purpose);
         if may {
             let ahead = self.mirror.ahead();
             compares.iter_mut().for_each(|compare| in_etcds_count(compare, ahead));

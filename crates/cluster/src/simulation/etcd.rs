@@ -24,6 +24,15 @@ pub(super) struct Counts {
     pub(super) events: u64,
 }
 
+/// What an etcd does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Whatever needs space.
+    Space,
+    /// All transactions: nobody has the right.
+    Transactions,
+}
+
 /// The store.
 #[derive(Clone)]
 pub(super) struct Etcd {
@@ -35,6 +44,8 @@ pub(super) struct Etcd {
     changes: Vec<WatchEvent>,
     compacted: Revision,
     pub(super) counts: Counts,
+    /// What it refuses.
+    pub(super) refuses: Option<Refusal>,
 }
 
 impl Etcd {
@@ -47,10 +58,14 @@ impl Etcd {
             changes: Vec::new(),
             compacted: 0,
             counts: Counts::default(),
+            refuses: None,
         }
     }
 
     pub(super) fn carry_out(&mut self, now: u64, request: &Request) -> Result<Answer, Failure> {
+        if self.is_refused(request) {
+            return Err(Failure::NotDone("it is refused".into()));
+        }
         match request {
             Request::Read { prefix } => {
                 self.counts.reads += 1;
@@ -78,6 +93,17 @@ impl Etcd {
                 self.end(*lease);
                 Ok(Answer::Revoked)
             }
+        }
+    }
+
+    fn is_refused(&self, request: &Request) -> bool {
+        let is_put = |own: &Operation| matches!(own, Operation::Put { .. });
+        match (self.refuses, request) {
+            (Some(_), Request::Transaction(own)) => {
+                self.refuses == Some(Refusal::Transactions) || own.operations.iter().any(is_put)
+            }
+            (Some(Refusal::Space), Request::Grant { .. }) => true,
+            _ => false,
         }
     }
 

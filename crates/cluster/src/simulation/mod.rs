@@ -3,6 +3,7 @@
 
 mod data;
 mod etcd;
+mod handing_over;
 mod host;
 mod restoring;
 mod scenarios;

@@ -229,7 +229,7 @@ rules! {
         trouble_every_ms: 300,
         ..one_shard(seed, 2, &[Kill, CutOff, PartPrimariesFromEtcd])
     };
-    what_a_try_has_sent_counts_for_that_try: ThisTry from 2600 with |seed| {
+    what_a_try_has_sent_counts_for_that_try: ThisTry from 3675 with |seed| {
         two_shards(
             seed,
             &[Migrate, Migrate, KillPrimaries, Spike, Failover, PartPrimariesFromEtcd, Stop],
@@ -243,7 +243,7 @@ rules! {
         |seed| Plan { keeping: Keeping::Memory, ..one_shard(seed, 3, ALL) };
     the_furthest_candidate_is_elected: Furthest from 1 with
         |seed| Plan { keeping: Keeping::Files, ..one_shard(seed, 3, &[Kill, KillPrimaries, End]) };
-    members_change_under_both_quorums: JointQuorum from 426 with
+    members_change_under_both_quorums: JointQuorum from 163 with
         |seed| Plan { spares: 1, ..one_shard(seed, 3, &[Members, Members, Kill, CutOff, Cut]) };
     transactions_of_before_must_not_count_anew: CompareRebuilt from 815 with
         |seed| one_shard(seed, 3, &[EtcdLost, EtcdLost, Spike, Kill, PartFromEtcd]);

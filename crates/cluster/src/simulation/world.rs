@@ -144,6 +144,8 @@ pub(super) struct World {
     pub(super) spike_until: u64,
     /// Since when the primary of a shard changes its members.
     changes: BTreeMap<ShardId, u64>,
+    /// Replicas that confirm nothing.
+    pub(super) stuck: BTreeSet<usize>,
     /// Until when new links are slow.
     slow_links: BTreeMap<u64, u64>,
 }
@@ -217,6 +219,7 @@ impl World {
             spike_until: 0,
             changes: BTreeMap::new(),
             slow_links: BTreeMap::new(),
+            stuck: BTreeSet::new(),
             plan,
         };
         world.found();
@@ -674,6 +677,9 @@ impl World {
     /// Brings a message to another host, unless the way is cut.
     pub(super) fn send(&mut self, from: usize, to: usize, message: Message) {
         if self.cuts.contains(&(from, to)) || self.hosts[to].process.is_none() {
+            return;
+        }
+        if matches!(message, Message::Confirmed { .. }) && self.stuck.contains(&from) {
             return;
         }
         let run = self.hosts[to].runs;
