@@ -18,6 +18,10 @@ pub(super) const NEAR: u64 = 1 << 20;
 /// How long a change may wait for nodes that fall behind, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;
 
+/// How long a change is not tried again for which a node fell behind, in milliseconds; each time
+/// longer.
+const PAUSE_MS: u64 = 30_000;
+
 impl Control {
     pub(super) fn step_members(&mut self) {
         let Role::Leading { shard, epoch, leader } = self.role else { return };
@@ -30,8 +34,14 @@ impl Control {
                 self.change = None;
                 self.in_vain_members.clear();
             } else if is_in_vain && !change.is_sent {
-                self.in_vain_members.retain(|members| *members != change.members);
-                self.in_vain_members.push(change.members.clone());
+                let members = change.members.clone();
+                let (times, not_before) = self.in_vain_members.entry(members).or_default();
+                *not_before = self.now;
+                if is_late {
+                    // Writes may have waited for it all the time.
+                    *not_before += PAUSE_MS << (*times).min(4);
+                    *times += 1;
+                }
                 self.change = None;
             } else {
                 self.send_change(shard, epoch, leader.start);
@@ -49,10 +59,13 @@ impl Control {
         };
         let mut sets = self.wanted_members(shard, old, leader.start);
         // Nothing shall have to wait because of the change.
+        let tried =
+            |new: &Vec<NodeId>| self.in_vain_members.get(new).map(|(_, not_before)| *not_before);
         sets.retain(|new| {
-            self.is_linked_quorum(new, leader.start) && reached(new) + NEAR >= reached(old)
+            self.is_linked_quorum(new, leader.start)
+                && reached(new) + NEAR >= reached(old)
+                && tried(new).is_none_or(|not_before| self.now >= not_before)
         });
-        let tried = |new: &Vec<NodeId>| self.in_vain_members.iter().position(|own| own == new);
         let Some(new) = sets.into_iter().min_by_key(tried) else { return };
         let since = self.now;
         self.log(format!("The members of shard {shard} are going to be {new:?}"));

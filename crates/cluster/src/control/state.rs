@@ -285,8 +285,9 @@ pub struct Control {
     pub(super) left_in_vain: (u32, Millis),
     pub(super) stop: Option<Stop>,
     pub(super) change: Option<Change>,
-    /// Sets of members to which a change was given up, the last one at the end.
-    pub(super) in_vain_members: Vec<Vec<NodeId>>,
+    /// Sets of members to which a change was given up: how often that took too long, and before
+    /// which time it is not tried again.
+    pub(super) in_vain_members: BTreeMap<Vec<NodeId>, (u32, Millis)>,
     pub(super) moves: BTreeMap<String, Move>,
     /// How often a migration has held its slots in vain, and before which time it is not tried
     /// again.
@@ -351,7 +352,7 @@ impl Control {
             left_in_vain: (0, 0),
             stop: None,
             change: None,
-            in_vain_members: Vec::new(),
+            in_vain_members: BTreeMap::new(),
             moves: BTreeMap::new(),
             in_vain: BTreeMap::new(),
             #[cfg(test)]

@@ -398,6 +398,28 @@ fn dead_members_leave_at_once() {
     }
 }
 
+/// A second node joins a shard of one, which needs both of them then, and confirms nothing.
+#[test]
+fn a_node_that_is_stuck_keeps_a_shard_waiting_now_and_then() {
+    for seed in 0..5 {
+        let plan = Plan { spares: 1, ..calm(seed, 1, 1).plan };
+        let mut world = World::new(plan);
+        world.run_until(3000);
+        let shard = shard_id(0);
+        world.stuck.insert(1);
+        world.assign(1, Some(shard));
+        let (mut waited, end) = (0, world.now + 120_000);
+        while world.now < end {
+            world.run_until(world.now + 100);
+            waited += u64::from(world.now > world.clients.last[&shard] + 200);
+        }
+        assert!(waited < 500, "{waited} tenths of a second: {:?}", world.plan);
+        world.stuck.clear();
+        world.run_until(world.now + 120_000);
+        assert_eq!(world.truth.shards[&shard].members.len(), 2, "{:?}", world.plan);
+    }
+}
+
 /// The replica of two leaves, and becomes primary before it is out.
 #[test]
 fn a_primary_that_leaves_leads_until_another_one_stays() {
