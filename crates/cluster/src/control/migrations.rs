@@ -94,6 +94,8 @@ impl Control {
                 self.give_away(shard, epoch, id, &value, modified, to_epoch);
             }
             Some(_) => self.hold(id),
+            // Others may have its place meanwhile: all is sent anew to the next primary anyway.
+            None if self.release_slots(id, modified, None) => return,
             None => {}
         }
         let is_over =

@@ -478,6 +478,36 @@ fn slots_move_with_all_that_was_written() {
     }
 }
 
+/// As many moves as a source has under way at once wait for the primary of their target.
+#[test]
+fn a_move_does_not_wait_for_those_to_a_shard_without_a_primary() {
+    for seed in 0..5 {
+        let mut world = calm(seed, 3, 1);
+        let (from, to, dead) = (shard_id(0), shard_id(1), shard_id(2));
+        let slots: Vec<u16> = world.truth.shards[&from].slots.iter().collect();
+        let move_slots = |world: &mut World, number: usize, to| {
+            let slots = slots.chunks(1024).nth(number).expect("it is there");
+            let slots = slots.iter().copied().collect();
+            let key = world.keys.of(&Subject::Migration(format!("m{number}")));
+            let value = encode(&MigrationValue { slots, from, to, state: MigrationState::Wanted });
+            world.operate(Vec::new(), vec![Operation::Put { key, value, lease: 0 }]);
+        };
+        let target = leader(&world, dead);
+        (0..4).for_each(|number| move_slots(&mut world, number, dead));
+        world.run_until(world.now + 15);
+        world.kill(target);
+        world.run_until(world.now + 10_000);
+        assert_eq!(world.truth.migrations.len(), 4, "{:?}", world.plan);
+        move_slots(&mut world, 4, to);
+        world.run_until(world.now + 5000);
+        assert_eq!(world.truth.migrations.len(), 4, "{:?}", world.plan);
+        assert!(!world.truth.migrations.contains("m4"), "{:?}", world.plan);
+        world.start(target);
+        world.run_until(world.now + 10_000);
+        assert!(world.truth.migrations.is_empty(), "{:?}", world.plan);
+    }
+}
+
 #[test]
 fn a_node_that_starts_says_what_a_restart_must_know() {
     let world = calm(1, 1, 1);
