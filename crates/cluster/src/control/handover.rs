@@ -11,7 +11,7 @@ use crate::control::members::NEAR;
 use crate::control::state::{Control, Handover, Purpose, Role, Stop};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{FailoverValue, Subject, encode};
-use crate::store::{Compare, Operation, Request};
+use crate::store::{Compare, Operation, Request, Revision};
 
 /// How long writes wait for the replica that shall become primary, in milliseconds.
 const PATIENCE_MS: u64 = 5000;
@@ -299,11 +299,24 @@ impl Control {
     /// Whether the last primary has let go in favour of this node, and this node has seen it. What
     /// it finds when it reads all may be of an etcd that was set back to before another one led.
     pub(super) fn is_released_to_me(&self, shard: ShardId, after: Epoch) -> bool {
-        self.mirror.failovers.get(&shard).is_some_and(|entry| {
-            let wish = entry.value;
-            let is_seen = entry.modified > self.mirror.read_at;
-            is_seen && wish.to == self.me() && wish.epoch == after && wish.released.is_some()
-        })
+        let release = self.release_to_me(shard, after);
+        release.is_some_and(|modified| modified > self.mirror.read_at)
+    }
+
+    /// The revision at which etcd says that the last primary has let go in favour of this node.
+    fn release_to_me(&self, shard: ShardId, after: Epoch) -> Option<Revision> {
+        let entry = self.mirror.failovers.get(&shard)?;
+        let wish = entry.value;
+        let is_to_me = wish.to == self.me() && wish.epoch == after && wish.released.is_some();
+        is_to_me.then_some(entry.modified)
+    }
+
+    /// Others wait for a while for whom the last primary has let go. This node makes nothing of
+    /// what it has not seen.
+    pub(super) fn decline_release(&mut self, shard: ShardId, after: Epoch) {
+        if self.release_to_me(shard, after).is_some() && !self.is_released_to_me(shard, after) {
+            self.clear_failover(shard);
+        }
     }
 
     /// Where this node's data end, if they have everything up to where it has let go. What lies

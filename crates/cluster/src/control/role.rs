@@ -211,6 +211,7 @@ impl Control {
                 return self.take(shard, released, 0);
             }
         }
+        self.decline_release(shard, after);
         if self.is_released_to_other(shard, after) || !self.may_stand(last) {
             return;
         }

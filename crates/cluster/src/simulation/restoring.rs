@@ -2,9 +2,11 @@
 
 use crate::control::Event;
 use crate::ids::ShardId;
+use crate::keys::{FailoverValue, Subject, encode};
 use crate::simulation::host::Message;
-use crate::simulation::scenarios::{calm, epoch, leader, stop};
-use crate::simulation::world::{World, shard_id};
+use crate::simulation::scenarios::{calm, epoch, leader, stop, until_written_after};
+use crate::simulation::world::{World, node_id, shard_id};
+use crate::store::Operation;
 
 /// A replica becomes primary.
 fn fail_over(world: &mut World, shard: ShardId, to: usize) {
@@ -86,5 +88,24 @@ fn data_of_a_later_epoch_say_that_etcd_was_set_back() {
         (0..3).for_each(|host| world.start(host));
         world.run_until(world.now + 15_000);
         assert_eq!((&world.violation, epoch(&world, shard)), (&None, last), "{:?}", world.plan);
+    }
+}
+
+/// What it finds when it reads all may be of before another one led, so it makes nothing of that.
+#[test]
+fn nobody_waits_for_a_replica_that_has_not_seen_that_the_primary_has_let_go() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        let replica = (primary + 1) % 3;
+        let watch = world.process(replica).and_then(|own| own.watch.take()).expect("it has one");
+        let (to, released) = (node_id(replica), Some(world.hosts[primary].journal.len() as u64));
+        let value = encode(&FailoverValue { to, epoch: before, released, force: false });
+        let put = Operation::Put { key: world.keys.of(&Subject::Failover(shard)), value, lease: 0 };
+        let delete = Operation::Delete { key: world.keys.of(&Subject::Leader(shard)) };
+        world.operate(Vec::new(), vec![put, delete]);
+        world.tell(replica, Event::WatchEnded { watch: watch.0 });
+        until_written_after(&mut world, shard, before, 1500);
     }
 }
