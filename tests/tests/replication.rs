@@ -686,6 +686,23 @@ fn a_primary_does_not_command_its_replica() {
     assert_eq!(text(&mut client, "GET n"), "1");
 }
 
+/// It stands behind words that others know.
+#[test]
+fn a_replica_does_what_only_dunlin_knows() {
+    let replica = Server::start(Target::Dunlin, &[]).unwrap();
+    let primary = FalsePrimary::listen().unwrap();
+    follow(&replica, primary.port().unwrap());
+    let mut link = primary.accept().unwrap();
+    link.send(&full_sync(0, EMPTY_FILE)).unwrap();
+    for command in ["SET k v", "COMMAND INFO CONTENTTYPE k text/plain", "SET last 1"] {
+        link.send(&encoded(command)).unwrap();
+    }
+    let mut client = replica.connect().unwrap();
+    wait_for("it has all", || text(&mut client, "GET last") == "1");
+    assert_eq!(text(&mut client, "REPLICAOF NO ONE"), "OK");
+    assert_eq!(text(&mut client, "CONTENTTYPE k"), "text/plain");
+}
+
 #[test]
 fn a_monitor_at_a_replica_shows_where_commands_come_from() {
     let replica = Server::start(Target::Dunlin, &[]).unwrap();

@@ -12,6 +12,7 @@ use std::ops::Range;
 use base::limits::{MAX_ARGUMENTS, REPLICATED_ARGUMENT, REPLICATED_UNIT};
 use memchr::memchr;
 use resp::args::{ArgRange, Arguments};
+use resp::aside::words_aside;
 
 use crate::error::LinkError;
 
@@ -157,7 +158,8 @@ impl<'s> Unit<'s> {
     #[inline]
     fn command(&self, span: &Span) -> Arguments<'s> {
         let bytes = &self.buffer[span.bytes.clone()];
-        Arguments::new(&self.ranges[span.arguments.clone()], bytes, &[], &[])
+        let argv = Arguments::new(&self.ranges[span.arguments.clone()], bytes, &[], &[]);
+        argv.skip(words_aside(|index| argv.get(index)))
     }
 
     /// The bytes of its stream that are in memory.

@@ -8,6 +8,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`args`] | where do the arguments of a command lie? |
+//! | [`aside`] | which commands does only Dunlin know? |
 //! | [`request`] | where does a command end in the bytes received? |
 //! | [`words`] | how is a line split into words and quoted strings? |
 //! | [`output`] | which bytes are waiting to be sent? |
@@ -16,6 +17,7 @@
 //! | [`client`] | what did the server answer? |
 
 pub mod args;
+pub mod aside;
 pub mod client;
 mod frame;
 pub mod output;
