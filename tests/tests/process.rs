@@ -918,6 +918,11 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
     ensure!(refused.status == 400 && refused.text().contains("unknown command"), "{refused:?}");
     ensure!(web.ask("POST /v1/command", &[], br#"["STORE","a","1"]"#)?.status == 200);
     let mut client = server.connect()?;
+    // Who says that it is a node of a cluster calls messages by their own names, and nothing else.
+    let mut node = server.connect()?;
+    node.call_text(&format!("REPLCONF cluster-node {}:1", "07".repeat(20)))?;
+    let refused = node.call_text("CONFIG GET dir")?;
+    ensure!(refused.is_error(), "{refused:?}");
     client.call_text("XGROUP CREATE stream group $ MKSTREAM")?;
     let waits = ["WAITFOR", "GROUP", "group", "me", "BLOCK", "0", "STREAMS", "stream", ">"];
     let mut reader = server.connect()?;

@@ -1,6 +1,7 @@
 //! The context in which received bytes are looked at.
 
 use config::Config;
+use engine::command::Spec;
 use engine::engine::Engine;
 use engine::session::client::Client;
 use views::{Offer, View};
@@ -18,8 +19,9 @@ pub(super) struct Intake<'a> {
     pub(super) client: &'a Client,
     /// The client has shown who it is.
     pub(super) authenticated: bool,
-    /// The client is another node, which calls commands by their own names.
-    pub(super) is_of_node: bool,
+    /// Which commands it calls by their own names, as another node does that does not know how
+    /// this one has renamed them.
+    pub(super) by_own_name: Option<fn(&Spec) -> bool>,
     /// Which connection it is of.
     pub(super) connection_index: usize,
     /// Milliseconds of the monotonic clock.

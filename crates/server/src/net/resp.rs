@@ -104,7 +104,7 @@ impl Resp {
 
 impl Protocol for Resp {
     fn parse(&mut self, input: &[u8], intake: Intake<'_>, batch: &mut CommandBatch) -> bool {
-        let Intake { engine, config, authenticated, is_of_node, connection_index, .. } = intake;
+        let Intake { engine, config, authenticated, by_own_name, connection_index, .. } = intake;
         let share = if authenticated { COMMANDS_PER_TURN } else { 1 };
         let max_bulk = config.proto_max_bulk_len;
         let limits = Limits { max_bulk, authenticated, exact_line_ends: false };
@@ -120,10 +120,12 @@ impl Protocol for Resp {
                     let arguments = self.parser.arguments(input, &batch.args[first..]);
                     let keys = batch.keys.len();
                     let known = self.row.filter(|_| alike);
-                    let row = known.or_else(|| match is_of_node {
-                        false => engine.client_names.resolve(arguments),
-                        true => engine.commands.resolve(arguments),
-                    });
+                    let own = || {
+                        let may = by_own_name?;
+                        engine.commands.resolve(arguments).filter(|row| may(&row.command.spec))
+                    };
+                    let row = known.or_else(own);
+                    let row = row.or_else(|| engine.client_names.resolve(arguments));
                     self.row = row.filter(|row| row.is_found_by_name());
                     if let Some(row) = row {
                         let known = last.take().map(|(key, at)| {

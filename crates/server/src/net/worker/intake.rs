@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::clock::Ticks;
 use base::limits;
 use config::TlsAuthClientsUser;
+use engine::command::{PUBSUB, Spec};
 use engine::host::{Frequent, LogLevel};
 use engine::session::client::{Client, Served, flag};
 use engine::session::{Session, User};
@@ -267,10 +268,20 @@ impl Worker {
             offer: self.offer.load(),
             client: &session.client,
             authenticated: session.user.is_admitted(),
-            is_of_node: session.import.is_some() || session.speaks_for_node(),
+            by_own_name: own_names_of(session),
             connection_index: index,
             monotonic: self.turn.monotonic,
         };
         connection.has_more_input = protocol.parse(input, intake, &mut self.batch);
+    }
+}
+
+/// A node that brings slots brings all kinds of commands, and what else it may not is refused
+/// later. One that only says who it is brings messages.
+fn own_names_of(session: &Session) -> Option<fn(&Spec) -> bool> {
+    match () {
+        () if session.import.is_some() => Some(|_| true),
+        () if session.speaks_for_node() => Some(|command| command.has(PUBSUB)),
+        () => None,
     }
 }
