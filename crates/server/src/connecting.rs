@@ -1,6 +1,7 @@
 //! Connections to other servers, from threads that others wait for.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -13,6 +14,11 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 const SLICE: Duration = Duration::from_millis(50);
 /// How often the system of another end that says nothing is asked for a sign of life.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// So many names are looked up at once at most: a name server that is silent holds a thread each.
+const LOOKUPS: usize = 32;
+
+static LOOKUPS_UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 
 /// The addresses of a host, within this time, unless `is_unwanted` says meanwhile that nobody wants
 /// them any more. The system's lookup of a name has no limit, so it needs a thread.
@@ -30,18 +36,32 @@ pub(crate) fn resolve(
     }
     let host = host.to_owned();
     let look = move || (&*host, port).to_socket_addrs().map(Iterator::collect);
-    in_time(look, patience, is_unwanted)
+    in_time(&LOOKUPS_UNDER_WAY, look, patience, is_unwanted)
 }
 
-/// What a function finds within this time, on a thread of its own.
+/// What a function finds within this time, on a thread of its own, which is counted.
 fn in_time<T: Send + 'static>(
+    under_way: &'static AtomicUsize,
     find: impl FnOnce() -> io::Result<T> + Send + 'static,
     patience: Duration,
     is_unwanted: &dyn Fn() -> bool,
 ) -> io::Result<T> {
     let begun = Instant::now();
     let (tell, told) = sync_channel(1);
-    thread::Builder::new().name("lookup".to_owned()).spawn(move || tell.send(find()))?;
+    if under_way.fetch_add(1, Relaxed) >= LOOKUPS {
+        under_way.fetch_sub(1, Relaxed);
+        return Err(io::Error::other("too many names are being looked up"));
+    }
+    let look = move || {
+        let found = find();
+        under_way.fetch_sub(1, Relaxed);
+        // Nobody may wait for it any more.
+        let _ = tell.send(found);
+    };
+    if let Err(error) = thread::Builder::new().name("lookup".to_owned()).spawn(look) {
+        under_way.fetch_sub(1, Relaxed);
+        return Err(error);
+    }
     loop {
         match told.recv_timeout(SLICE.min(patience)) {
             Ok(found) => return found,
@@ -119,6 +139,7 @@ fn is_decided(socket: &Socket) -> io::Result<bool> {
 mod tests {
     use std::cell::Cell;
     use std::net::TcpListener;
+    use std::sync::{Arc, Barrier};
 
     use super::*;
 
@@ -139,18 +160,34 @@ mod tests {
 
     #[test]
     fn a_name_is_looked_up_within_a_time() {
+        static OWN: AtomicUsize = AtomicUsize::new(0);
         let found = resolve("localhost", 7, LONG, &|| false).unwrap();
         assert!(found.iter().all(|at| at.ip().is_loopback() && at.port() == 7), "{found:?}");
         assert_eq!(resolve("::1", 7, LONG, &|| false).unwrap(), ["[::1]:7".parse().unwrap()]);
         let (held, hold) = sync_channel::<()>(0);
         let silent = move || hold.recv().map_err(io::Error::other);
-        let late = in_time(silent, Duration::from_millis(1), &|| false).unwrap_err();
+        let late = in_time(&OWN, silent, Duration::from_millis(1), &|| false).unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
         drop(held);
         let (held, hold) = sync_channel::<()>(0);
         let silent = move || hold.recv().map_err(io::Error::other);
-        assert_eq!(in_time(silent, LONG, &|| true).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let unwanted = in_time(&OWN, silent, LONG, &|| true).unwrap_err();
+        assert_eq!(unwanted.kind(), io::ErrorKind::TimedOut);
         drop(held);
+    }
+
+    #[test]
+    fn names_that_nobody_answers_take_so_many_threads_and_no_more() {
+        static OWN: AtomicUsize = AtomicUsize::new(0);
+        let all = Arc::new(Barrier::new(LOOKUPS + 1));
+        let look_up = || {
+            let all = Arc::clone(&all);
+            let silent = move || Ok(drop(all.wait()));
+            in_time(&OWN, silent, Duration::ZERO, &|| false).unwrap_err().kind()
+        };
+        (0..LOOKUPS).for_each(|_| assert_eq!(look_up(), io::ErrorKind::TimedOut));
+        assert_eq!(look_up(), io::ErrorKind::Other);
+        all.wait();
     }
 
     /// Nobody takes connections there, and the queue of those that wait is full.
