@@ -14,7 +14,7 @@ use tls::Stream;
 /// The rest while neither end can go on.
 const REST: Duration = Duration::from_micros(100);
 /// A target that takes nothing for so long is lost.
-const SILENCE: Duration = Duration::from_secs(10);
+pub(in crate::threads) const SILENCE: Duration = Duration::from_secs(10);
 /// A mark is sent after so many bytes, and for fewer after this time.
 const MARK_BYTES: u64 = 16 * 1024;
 const MARK_TIME: Duration = Duration::from_millis(5);

@@ -13,6 +13,7 @@ use process::log::Log;
 use resp::args::OwnedArguments;
 
 use crate::threads::moving::target::{Address, Patience, Target, Trouble};
+use crate::threads::wire::SILENCE;
 
 /// How long an attempt to connect, or a question, may take.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1000);
@@ -45,7 +46,7 @@ impl Reach {
             _ => Target::connect(&self.engine, &address, credentials.view(), None, patience),
         };
         let connected = connected.and_then(|target| {
-            let bound = Duration::from_millis(config.cluster_node_timeout);
+            let bound = SILENCE.max(Duration::from_millis(config.cluster_node_timeout));
             target.bound_silence(bound).map(|()| target)
         });
         self.tell(format!("{host}:{}", at.port), connected.as_ref().err());

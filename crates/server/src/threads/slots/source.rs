@@ -33,7 +33,7 @@ use store::gate::Access;
 
 use super::job::{Move, MoveEvent, Notify, Order, Shared};
 use crate::threads::moving::target::{Address, Patience, Target};
-use crate::threads::wire::{Trouble, Wire};
+use crate::threads::wire::{SILENCE, Trouble, Wire};
 
 /// Records of the journal that are read at once.
 const RECORDS: usize = 512;
@@ -399,8 +399,9 @@ impl Source<'_> {
         let patience = Patience { timeout: PATIENCE, is_stopped: &is_stopped };
         let target = Target::connect(self.engine, &address, credentials.view(), None, patience);
         let bounded = target.and_then(|target| {
-            // Writes may be held while the last of the slots is on its way.
-            let bound = Duration::from_millis(config.cluster_node_timeout);
+            // Writes may be held while the last of the slots is on its way. A target that is only
+            // busy takes nothing for a while either.
+            let bound = SILENCE.max(Duration::from_millis(config.cluster_node_timeout));
             target.bound_silence(bound).map(|()| target)
         });
         let target = bounded.map_err(|trouble| Trouble::Broken(trouble.to_string()))?;
