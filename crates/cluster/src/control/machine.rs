@@ -446,7 +446,10 @@ impl Control {
     /// What etcd has not answered may have been done: what comes by the watch says so.
     fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
         if purpose == Purpose::Release && matches!(failure, Failure::NotDone(_)) {
-            self.hear_release_refused();
+            // Whether it was done says what is read from now on.
+            self.is_release_refused = true;
+            self.watch = None;
+            self.requests.retain(|_, (purpose, ..)| *purpose != Purpose::Load);
         }
         match purpose {
             Purpose::KeepAlive(lease) => {
@@ -504,6 +507,12 @@ impl Control {
         self.is_unread = false;
         self.mirror = read;
         self.heard = self.now;
+        if std::mem::take(&mut self.is_release_refused)
+            && let (Some(epoch), Some(leader)) = (self.leading(), self.leader())
+            && leader.created == epoch
+        {
+            self.hear_release_refused();
+        }
         self.is_changed = true;
         self.last_request += 1;
         self.watch = Some(self.last_request);

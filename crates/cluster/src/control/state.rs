@@ -278,6 +278,9 @@ pub struct Control {
     pub(super) given: BTreeMap<NodeId, Millis>,
     pub(super) next_round: Millis,
     pub(super) handover: Option<Handover>,
+    /// etcd has refused to delete the key, and may have done so all the same: it says that it has no
+    /// space when the space ends with the transaction.
+    pub(super) is_release_refused: bool,
     /// The last wish of a replica by its revision, and since when this node knows of it.
     pub(super) wish_seen: (Revision, Millis),
     /// How often the primary has tried in vain to hand over because it leaves, and before which
@@ -348,6 +351,7 @@ impl Control {
             given: BTreeMap::new(),
             next_round: 0,
             handover: None,
+            is_release_refused: false,
             wish_seen: (0, 0),
             left_in_vain: (0, 0),
             stop: None,

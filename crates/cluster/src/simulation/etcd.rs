@@ -31,6 +31,9 @@ pub(super) enum Refusal {
     Space,
     /// All transactions: nobody has the right.
     Transactions,
+    /// The next one that deletes a primary's key, after it was carried out: etcd looks at its space
+    /// then.
+    TooLate,
 }
 
 /// The store.
@@ -74,7 +77,19 @@ impl Etcd {
                 let pairs = pairs.map(|(_, pair)| pair.clone()).collect();
                 Ok(Answer::Pairs { revision: self.revision, pairs })
             }
-            Request::Transaction(transaction) => self.transact(transaction),
+            Request::Transaction(transaction) => {
+                let done = self.transact(transaction);
+                let is_leader = |key: &str| key.contains("/leaders/");
+                let releases = transaction
+                    .operations
+                    .iter()
+                    .any(|own| matches!(own, Operation::Delete { key } if is_leader(key)));
+                if self.refuses == Some(Refusal::TooLate) && releases {
+                    self.refuses = None;
+                    return Err(Failure::NotDone("database space exceeded".into()));
+                }
+                done
+            }
             Request::Grant { ttl_s } => {
                 self.last_lease += 1;
                 let ttl_ms = ttl_s.unsigned_abs() * 1000;
@@ -99,7 +114,7 @@ impl Etcd {
     fn is_refused(&self, request: &Request) -> bool {
         let is_put = |own: &Operation| matches!(own, Operation::Put { .. });
         match (self.refuses, request) {
-            (Some(_), Request::Transaction(own)) => {
+            (Some(Refusal::Space | Refusal::Transactions), Request::Transaction(own)) => {
                 self.refuses == Some(Refusal::Transactions) || own.operations.iter().any(is_put)
             }
             (Some(Refusal::Space), Request::Grant { .. }) => true,
