@@ -4,7 +4,7 @@ use std::thread::scope;
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Reply};
-use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
+use tests::cluster::{Deployment, OTHER_SHARD, SHARD, takes_writes};
 use tests::observe::{figure, wait_until};
 use tests::process;
 
@@ -93,6 +93,8 @@ fn a_primary_that_was_replaced_stays_of_its_old_epoch_until_it_is_linked() -> Re
     .with_context(|| deployment.logs())?;
     let new = others[usize::from(deployment.is_primary(others[1]))];
     let third = others[usize::from(new == others[0])];
+    let port = deployment.nodes[new].port();
+    wait_until("it takes writes", || Ok(takes_writes(port)))?;
     let mut client = deployment.nodes[new].connect()?;
     for number in 0..40 {
         let reply = client.call(&["SET", &format!("known:{number}"), "1"])?;
