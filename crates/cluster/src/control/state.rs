@@ -278,8 +278,8 @@ pub struct Control {
     pub(super) given: BTreeMap<NodeId, Millis>,
     pub(super) next_round: Millis,
     pub(super) handover: Option<Handover>,
-    /// etcd has refused to delete the key, and may have done so all the same: it says that it has no
-    /// space when the space ends with the transaction.
+    /// etcd has refused to delete the key, and may have done so all the same: it says that it has
+    /// no space when the space ends with the transaction.
     pub(super) is_release_refused: bool,
     /// The last wish of a replica by its revision, and since when this node knows of it.
     pub(super) wish_seen: (Revision, Millis),
