@@ -1,6 +1,6 @@
 //! Which nodes leave the cluster: remove and forget.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster::ids::{NodeId, ShardId};
@@ -28,6 +28,8 @@ struct Departure {
     is_forgotten: bool,
     /// What only they have is given up.
     accepts_loss: bool,
+    /// The user has been told that these shards go on with what these nodes have.
+    told: BTreeMap<ShardId, NodeId>,
 }
 
 /// Carries out `dunlin cluster remove`: takes live nodes out of their shards.
@@ -57,7 +59,7 @@ fn take_out(
 ) -> Result<(), Trouble> {
     let mut reading = store.read()?;
     let nodes = named(&reading, words, !is_forgotten)?.iter().map(|node| node.id).collect();
-    let departure = Departure { nodes, is_forgotten, accepts_loss };
+    let mut departure = Departure { nodes, is_forgotten, accepts_loss, told: BTreeMap::new() };
     if departure.nodes.len() > MOST_AT_ONCE {
         return Err(Trouble::Failed(format!("{MOST_AT_ONCE} nodes at most are taken out at once")));
     }
@@ -155,6 +157,11 @@ impl Departure {
         let of_shard = [Subject::Shard(id), Subject::Leader(id), Subject::Epoch(id)];
         compares.extend(of_shard.iter().map(|subject| store.unchanged(reading, subject)));
         if let Some(heir) = self.heir(store, reading, shard)? {
+            if self.told.get(&id) != Some(&heir) {
+                let text =
+                    format!("shard {} has lost its primary meanwhile: look again", short(id));
+                return Err(Trouble::Failed(text));
+            }
             let subjects = [Subject::Alive(heir), Subject::Candidate(id, heir)];
             compares.extend(subjects.iter().map(|subject| store.unchanged(reading, subject)));
             let members = vec![heir];
@@ -180,9 +187,11 @@ impl Departure {
     /// The members of a shard that it keeps. A primary that leaves leads until another member
     /// takes its place, so it is left when all others are gone.
     fn stays(&self, reading: &Reading, shard: &Shard) -> Vec<NodeId> {
-        let leads = |id: &NodeId| {
-            self.is_forgotten && shard.leader.is_some_and(|leader| leader.node == *id)
-        };
+        self.stays_of(reading, shard, self.is_forgotten)
+    }
+
+    fn stays_of(&self, reading: &Reading, shard: &Shard, are_gone: bool) -> Vec<NodeId> {
+        let leads = |id: &NodeId| are_gone && shard.leader.is_some_and(|own| own.node == *id);
         let is_kept =
             |id: &NodeId| !self.nodes.contains(id) && (leads(id) || !reading.leaving.contains(id));
         shard.members.iter().copied().filter(is_kept).collect()
@@ -244,8 +253,8 @@ impl Departure {
     fn leaving_primary(&self, reading: &Reading, shard: ShardId) -> Option<NodeId> {
         let shard = reading.topology.shards.get(&shard)?;
         let primary = shard.leader?.node;
-        let others = Departure { nodes: self.nodes.clone(), is_forgotten: false, ..*self };
-        let leaves = self.nodes.contains(&primary) && !others.stays(reading, shard).is_empty();
+        let stays = self.stays_of(reading, shard, false);
+        let leaves = self.nodes.contains(&primary) && !stays.is_empty();
         leaves.then_some(primary)
     }
 
@@ -310,8 +319,14 @@ impl Departure {
     }
 
     /// Says what is given up where a shard has no primary.
-    fn show_loss(&self, store: &Store, reading: &Reading, shard: &Shard) -> Result<(), Trouble> {
+    fn show_loss(
+        &mut self,
+        store: &Store,
+        reading: &Reading,
+        shard: &Shard,
+    ) -> Result<(), Trouble> {
         let Some(heir) = self.heir(store, reading, shard)? else { return Ok(()) };
+        self.told.insert(shard.id, heir);
         let (own, heir, count) = (short(shard.id), short(heir), shard.members.len());
         let left = shard.members.iter().filter(|node| !self.nodes.contains(node)).count();
         say(&match left {
@@ -420,7 +435,7 @@ mod tests {
     /// That the first nodes shall be out.
     fn departure_of(count: u8, is_forgotten: bool) -> Departure {
         let nodes = (0..count).map(|at| NodeId([at; 20])).collect();
-        Departure { nodes, is_forgotten, accepts_loss: false }
+        Departure { nodes, is_forgotten, accepts_loss: false, told: BTreeMap::new() }
     }
 
     /// Whether the first node, and as many others as `also`, may leave a topology.
