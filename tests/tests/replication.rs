@@ -11,7 +11,7 @@ use tests::observe::wait_for;
 use tests::peers;
 use tests::proxy::Proxy;
 use tests::replication::{Traffic, catch_up_between, check_alike_between};
-use tests::server::{Server, Target};
+use tests::server::{Server, Target, free_port};
 
 fn text(client: &mut Client, command: &str) -> String {
     let reply = client.call_text(command).unwrap();
@@ -156,6 +156,57 @@ fn random_commands_lead_to_the_same_data() {
     }
     assert!(!replica.log().contains("CRITICAL"), "{}", replica.log_tail());
     assert_eq!(field(&mut writer, "stats", "sync_full"), "1");
+}
+
+#[test]
+fn a_node_of_redis_that_takes_over_a_slot_is_followed() {
+    let nodes = [(); 2].map(|()| {
+        let bus = free_port().unwrap().to_string();
+        let options = [("cluster-enabled", "yes"), ("cluster-port", &*bus)];
+        let options = [&options[..], &[("repl-diskless-sync-delay", "0")]].concat();
+        (Server::start(Target::Reference, &options).unwrap(), bus)
+    });
+    let [(giver, giver_bus), (taker, _)] = nodes;
+    let (mut from, mut to) = (giver.connect().unwrap(), taker.connect().unwrap());
+    let mut replica = Server::start(Target::Dunlin, &[("appendonly", "yes")]).unwrap();
+    let mut reader = follow(&replica, taker.port());
+    let [giver_name, taker_name] = [&mut from, &mut to].map(|node| text(node, "CLUSTER MYID"));
+    assert_eq!(text(&mut from, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+    let meet = format!("CLUSTER MEET 127.0.0.1 {} {giver_bus}", giver.port());
+    assert_eq!(text(&mut to, &meet), "OK");
+    wait_for("the nodes know each other", || {
+        let knows = |node: &mut Client, name: &str| text(node, "CLUSTER NODES").contains(name);
+        knows(&mut from, &taker_name) && knows(&mut to, &giver_name)
+    });
+    let slot = from.call_text("CLUSTER KEYSLOT {moved}").unwrap();
+    let Reply::Integer(slot) = slot else { panic!("{slot:?}") };
+    for (node, peer) in
+        [(&mut from, ("MIGRATING", taker_name)), (&mut to, ("IMPORTING", giver_name))]
+    {
+        let (verb, peer) = peer;
+        wait_for("the slot is on its way", || {
+            text(node, &format!("CLUSTER SETSLOT {slot} {verb} {peer}")) == "OK"
+        });
+    }
+    from.call_text("RPUSH {moved}list a b c").unwrap();
+    from.call_text("SET {moved}later v PX 100000000").unwrap();
+    let expiry = from.call_text("PEXPIRETIME {moved}later").unwrap();
+    let port = taker.port().to_string();
+    let moved = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+    let moved = from.call(&[&moved[..], &["{moved}list", "{moved}later"]].concat()).unwrap();
+    assert_eq!(moved.text(), Some(&b"OK"[..]));
+    catch_up(&mut to, &mut reader);
+    let shows = |replica: &Server| {
+        let mut reader = replica.connect().unwrap();
+        let log = replica.log_tail();
+        assert_eq!(reader.call_text("LLEN {moved}list").unwrap(), Reply::Integer(3), "{log}");
+        assert_eq!(reader.call_text("PEXPIRETIME {moved}later").unwrap(), expiry, "{log}");
+    };
+    shows(&replica);
+    // Its file has the commands as they came. It starts as a server of its own.
+    replica.kill();
+    replica.start_again().unwrap();
+    shows(&replica);
 }
 
 #[test]

@@ -87,6 +87,7 @@ const FAMILIES: &[Family] = &[
     string::FAMILY,
     bitmap::FAMILY,
     keys::FAMILY,
+    keys::OF_NODES,
     keys::INTERNALS,
     sort::FAMILY,
     list::FAMILY,

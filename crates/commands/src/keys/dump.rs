@@ -135,7 +135,7 @@ fn propagate_absolute(cx: &mut Context<'_>, argv: Arguments<'_>, key: &Key<'_>, 
     }
     let mut digits = Vec::with_capacity(20);
     num::write_u64(&mut digits, at);
-    let mut effect = vec![&b"RESTORE"[..], key.bytes, &digits];
+    let mut effect = vec![argv.at(0), key.bytes, &digits];
     effect.extend(argv.skip(3).iter());
     effect.push(b"ABSTTL");
     cx.propagate(&effect);

@@ -9,7 +9,7 @@ mod object;
 mod walk;
 
 use engine::command::{
-    ACCESS, Argument, ArgumentKind, CHANGES, ChangeForm, Countdown, DELETE, DENYOOM,
+    ACCESS, ASKS, Argument, ArgumentKind, CHANGES, ChangeForm, Countdown, DELETE, DENYOOM,
     DEPENDS_ON_SUBCOMMAND, Docs, FAST, Flags, Group, IN_DANGEROUS, IN_KEYSPACE, INSERT, INTERNAL,
     KeySpec, LOOKS, LOOKS_2, LOOKS_ALL, MOVABLE_KEYS, NO_KEYS, NO_MULTI, NOSCRIPT, OVERWRITES, OW,
     READONLY, READS, RM, RO, RW, SET_ASIDE, SKIP_MONITOR, UPDATE, UPDATES, WHOLE_KEYSPACE, WRITE,
@@ -69,6 +69,19 @@ const COMMANDS: &[Command] = &Group::Generic.rows([
         .secrets(migrate::is_secret),
 ]);
 
+/// RESTORE as a node of Redis Cluster sends it to the one that takes over the slot. It is also in that
+/// node's stream and in its append-only file.
+pub(crate) const OF_NODES: Family = Family::new(COMMANDS_OF_NODES, DOCS_OF_NODES);
+
+const COMMANDS_OF_NODES: &[Command] = &Group::Server.rows([row(
+    "restore-asking",
+    dump::restore,
+    -4,
+    WRITE | DENYOOM | ASKS | IN_KEYSPACE | IN_DANGEROUS,
+    OVERWRITES,
+)
+.countdown(Countdown::Without(2, "ABSTTL"))]);
+
 /// The client waits for another server: in a transaction or a script all others would.
 const MIGRATES: Flags =
     WRITE | MOVABLE_KEYS | NO_MULTI | NOSCRIPT | SET_ASIDE | IN_KEYSPACE | IN_DANGEROUS;
@@ -101,6 +114,28 @@ const CONDITION: Argument =
         .since("7.0.0");
 
 const CONDITIONS_ADDED: &[(&str, &str)] = &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")];
+
+const OF_RESTORE: &[Argument] = &[
+    key("key", 0),
+    argument("ttl", ArgumentKind::Integer),
+    argument("serialized-value", ArgumentKind::String),
+    word("replace", "REPLACE").optional().since("3.0.0"),
+    word("absttl", "ABSTTL").optional().since("5.0.0"),
+    argument("seconds", ArgumentKind::Integer).token("IDLETIME").optional().since("5.0.0"),
+    argument("frequency", ArgumentKind::Integer).token("FREQ").optional().since("5.0.0"),
+];
+const RESTORE_HISTORY: &[(&str, &str)] = &[
+    ("3.0.0", "Takes `REPLACE`."),
+    ("5.0.0", "Takes `ABSTTL`."),
+    ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+];
+
+const DOCS_OF_NODES: &[Docs] =
+    &[docs("restore-asking", "3.0.0", "Creates a key in a slot that a node takes over.")
+        .cost("O(N) where N is the size of the value.")
+        .arguments(OF_RESTORE)
+        .history(RESTORE_HISTORY)
+        .system()];
 
 const DOCS: &[Docs] = &[
     docs("del", "1.0.0", "Removes keys with their values.")
@@ -223,20 +258,8 @@ const DOCS: &[Docs] = &[
         .tips(NONDETERMINISTIC),
     docs("restore", "2.6.0", "Creates a key from a payload of DUMP.")
         .cost("O(N) where N is the size of the value.")
-        .arguments(&[
-            key("key", 0),
-            argument("ttl", ArgumentKind::Integer),
-            argument("serialized-value", ArgumentKind::String),
-            word("replace", "REPLACE").optional().since("3.0.0"),
-            word("absttl", "ABSTTL").optional().since("5.0.0"),
-            argument("seconds", ArgumentKind::Integer).token("IDLETIME").optional().since("5.0.0"),
-            argument("frequency", ArgumentKind::Integer).token("FREQ").optional().since("5.0.0"),
-        ])
-        .history(&[
-            ("3.0.0", "Takes `REPLACE`."),
-            ("5.0.0", "Takes `ABSTTL`."),
-            ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
-        ]),
+        .arguments(OF_RESTORE)
+        .history(RESTORE_HISTORY),
     docs("migrate", "2.6.0", "Moves keys to another server.")
         .cost("O(N) where N is the number of elements of the keys, here and at the other server.")
         .arguments(MIGRATION)

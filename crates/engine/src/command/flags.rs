@@ -46,6 +46,8 @@ pub const ALLOW_BUSY: Flags = 1 << 15;
 pub const NO_ASYNC_LOADING: Flags = 1 << 16;
 /// An argument counts its keys, and there may be none.
 pub const NO_MANDATORY_KEYS: Flags = 1 << 17;
+/// In a slot that a Redis Cluster's node takes over, too: it comes from the node that gives it away.
+pub const ASKS: Flags = 1 << 18;
 
 /// The flags that COMMAND INFO names, in its order.
 pub const FLAG_NAMES: &[(Flags, &str)] = &[
@@ -60,6 +62,7 @@ pub const FLAG_NAMES: &[(Flags, &str)] = &[
     (STALE, "stale"),
     (SKIP_MONITOR, "skip_monitor"),
     (SKIP_SLOWLOG, "skip_slowlog"),
+    (ASKS, "asking"),
     (FAST, "fast"),
     (NO_AUTH, "no_auth"),
     (NO_MANDATORY_KEYS, "no_mandatory_keys"),
