@@ -6,7 +6,8 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tests::client::Client;
+use tests::client::{Client, Reply, encode};
+use tests::false_primary::{EMPTY_FILE, FalseLink, FalsePrimary, HISTORY, full_sync};
 use tests::observe::{figure, wait_until};
 use tests::proxy::Proxy;
 use tests::random::Random;
@@ -193,6 +194,82 @@ fn a_replica_that_is_killed_while_it_is_promoted_is_followed_all_the_same() -> R
         primary.start_again()?;
         follow(&primary, heir.port())?;
         check_alike(&heir, &primary).with_context(|| format!("the former primary, seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// Commands of a stream.
+fn stream(lines: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    lines.iter().for_each(|line| encode(&line.split(' ').collect::<Vec<_>>(), &mut bytes));
+    bytes
+}
+
+/// Gives all keys in an order.
+const SORTED_KEYS: &str = "local keys = redis.call('KEYS', '*') table.sort(keys) return keys";
+
+/// The keys that a server has in two databases.
+fn keys(server: &Server) -> Result<Vec<Reply>> {
+    let mut client = server.connect()?;
+    let list = |database: &str| {
+        client.call(&["SELECT", database])?;
+        client.call(&["EVAL", SORTED_KEYS, "0"])
+    };
+    ["0", "3"].into_iter().map(list).collect()
+}
+
+/// A replica that has a file, and the link that it has to a primary whose data are empty. What
+/// comes before the first file is complete would be in its base.
+fn replica_of(primary: &FalsePrimary, options: &[(&str, &str)]) -> Result<(Server, FalseLink)> {
+    let of = format!("127.0.0.1 {}", primary.port()?);
+    let options = [&[("appendonly", "yes"), ("replicaof", &*of)], options].concat();
+    let replica = Server::start(Target::Dunlin, &options)?;
+    let mut link = primary.accept()?;
+    link.send(&full_sync(0, EMPTY_FILE))?;
+    wait_until("the first file is complete", || {
+        Ok(replica.log().contains("rewrite finished successfully"))
+    })?;
+    Ok((replica, link))
+}
+
+/// What a replica has not applied is in its file, since replicas of its own may know it. A load
+/// has the same outcome as the link, whatever the server has become.
+#[test]
+fn what_a_replica_did_not_know_is_left_out_when_its_file_is_loaded() -> Result<()> {
+    for read_only in ["yes", "no"] {
+        let primary = FalsePrimary::listen()?;
+        let (mut replica, mut link) = replica_of(&primary, &[("replica-read-only", read_only)])?;
+        let sent = stream(&[
+            "SELECT 0", "SET a 1", "NOSUCH x", "SET b 2", "MULTI", "SET c 3", "NOSUCH x", "EXEC",
+            "MULTI", "SET d 4", "EXEC", "NOSUCH y", "SET e 5",
+        ]);
+        link.send(&sent)?;
+        let mut client = replica.connect()?;
+        wait_until("all is applied", || {
+            Ok(figure(&mut client, "slave_repl_offset")? == sent.len().to_string())
+        })?;
+        if read_only == "no" {
+            client.call_text("SET own 1")?;
+        }
+        let before = keys(&replica)?;
+        // As a replica it asks for what comes next.
+        replica.kill();
+        replica.start_again()?;
+        drop(link);
+        let link = primary.accept()?;
+        let asked = link.asked().last().context("it asks")?;
+        ensure!(asked[1..] == [HISTORY.to_owned(), (sent.len() + 1).to_string()], "{asked:?}");
+        ensure!(keys(&replica)? == before, "{read_only}: {:?}", keys(&replica)?);
+        // As a primary it has the same data.
+        replica.kill();
+        replica.add_options(&[("replicaof", "no one")]);
+        replica.start_again()?;
+        ensure!(is(&mut replica.connect()?, "role", "master")?);
+        ensure!(keys(&replica)? == before, "{read_only}: {:?}", keys(&replica)?);
+        let log = replica.log();
+        for left_out in ["Leaving out 'NOSUCH'", "Leaving out 'SET'"] {
+            ensure!(log.contains(left_out), "{log}");
+        }
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ use stream::Stream;
 use writer::Writer;
 
 pub use before::{BEFORE_MAX, Before};
-pub use queue::{COUNTED, HISTORY, Opened, SELECTED, TIMESTAMP, UNCOUNTED};
+pub use queue::{COUNTED, HISTORY, Opened, SELECTED, TIMESTAMP, UNCOUNTED, UNKNOWN};
 pub use shared::{Failure, Metrics, Observer, Operation, Timing};
 
 /// How long a worker waits for another worker that writes.
@@ -478,7 +478,11 @@ impl Journal for ServerJournal {
     }
 
     fn append_raw(&self, bytes: &[u8], selected_after: Option<usize>) -> u64 {
-        self.shared.stream.append_raw(bytes, selected_after)
+        self.shared.stream.append_raw(bytes, selected_after, false)
+    }
+
+    fn append_unknown(&self, bytes: &[u8], selected_after: Option<usize>) -> u64 {
+        self.shared.stream.append_raw(bytes, selected_after, true)
     }
 
     fn note_time(&self) {

@@ -105,6 +105,9 @@ pub struct StreamUnit {
     pub selected_after: Option<usize>,
     /// Some of their times count from now on: see [`crate::journal::Journal::note_time`].
     pub counts_down: bool,
+    /// This server does not know one of the commands: see
+    /// [`crate::journal::Journal::append_unknown`].
+    pub is_unknown: bool,
 }
 
 /// The effects of a command or transaction so far.

@@ -60,6 +60,12 @@ pub trait Journal: Send + Sync {
         0
     }
 
+    /// The same for one command or transaction that this server has not applied, because it does
+    /// not know a command of it. The file says so, since a load would fail at that command.
+    fn append_unknown(&self, bytes: &[u8], selected_after: Option<usize>) -> u64 {
+        self.append_raw(bytes, selected_after)
+    }
+
     /// Lets the file say what time it is before the next effects: they have times that count from
     /// then on.
     fn note_time(&self) {}

@@ -69,7 +69,10 @@ impl Engine {
         if unit.counts_down {
             self.journal.note_time();
         }
-        self.journal.append_raw(&unit.bytes, unit.selected_after);
+        match unit.is_unknown {
+            true => self.journal.append_unknown(&unit.bytes, unit.selected_after),
+            false => self.journal.append_raw(&unit.bytes, unit.selected_after),
+        };
     }
 
     /// A command of another server's stream has written. Unless others may write too, the bytes are

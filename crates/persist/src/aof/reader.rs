@@ -17,7 +17,7 @@ use engine::journal::batch::words_aside;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
-use crate::journal::{Before, COUNTED, HISTORY, SELECTED, TIMESTAMP, UNCOUNTED};
+use crate::journal::{Before, COUNTED, HISTORY, SELECTED, TIMESTAMP, UNCOUNTED, UNKNOWN};
 
 /// Whether a file with these first bytes begins with data in the RDB format.
 pub fn begins_with_rdb(first: &[u8]) -> bool {
@@ -147,6 +147,9 @@ pub struct Scanner<R> {
     selected: Option<Option<usize>>,
     counted: bool,
     uncounted: bool,
+    /// An annotation has said that the next command is one that was not applied.
+    announces_unknown: bool,
+    unknown: bool,
     follows_durable: bool,
 }
 
@@ -174,6 +177,8 @@ impl<R: Read> Scanner<R> {
             selected: None,
             counted: false,
             uncounted: false,
+            announces_unknown: false,
+            unknown: false,
             follows_durable: false,
         }
     }
@@ -199,6 +204,12 @@ impl<R: Read> Scanner<R> {
     /// journal's stream.
     pub fn take_counted(&mut self) -> bool {
         std::mem::take(&mut self.counted)
+    }
+
+    /// Whether an annotation has said that the last command, or its transaction, was not applied
+    /// when it came from another server, because a command of it was not known.
+    pub fn is_unknown(&self) -> bool {
+        self.unknown
     }
 
     /// The last command as it is written, with the words that stand aside.
@@ -280,6 +291,9 @@ impl<R: Read> Scanner<R> {
             match self.parser.parse(view, &LIMITS, &mut self.ranges) {
                 Parsed::Command { consumed, .. } => {
                     self.offset += consumed;
+                    let is_open = self.transaction.is_some();
+                    self.unknown =
+                        std::mem::take(&mut self.announces_unknown) || (self.unknown && is_open);
                     return Ok(self.note_transaction());
                 }
                 Parsed::Empty { .. } => return self.damaged(Damage::NoArguments),
@@ -358,6 +372,7 @@ impl<R: Read> Scanner<R> {
         // It means the command right after it, which may have broken off.
         self.uncounted = line.trim_ascii_end() == UNCOUNTED;
         self.counted = line.trim_ascii_end() == COUNTED;
+        self.announces_unknown = line.trim_ascii_end() == UNKNOWN;
         self.follows_durable |= Before::parse(line) == Some(Before::Durable);
         let step = second;
         self.start += length;

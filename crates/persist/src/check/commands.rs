@@ -19,6 +19,8 @@ pub(super) struct Contents {
     by_name: BTreeMap<Vec<u8>, u64>,
     /// The first command that the server does not know, and where it is.
     unknown: Option<(Vec<u8>, u64)>,
+    /// How many a load leaves out, since a replica that wrote them has not applied them.
+    left_out: u64,
     /// The first database that a server does not have by default, and where it is used.
     beyond: Option<(usize, u64)>,
     /// The first time and the last one.
@@ -38,6 +40,7 @@ impl Contents {
             transactions: 0,
             by_name: BTreeMap::new(),
             unknown: None,
+            left_out: 0,
             beyond: None,
             times: None,
             later: None,
@@ -55,7 +58,7 @@ impl Contents {
                     if let Some(index) = database.filter(|index| *index >= DATABASES) {
                         contents.beyond.get_or_insert((index, at));
                     }
-                    contents.count(name, at);
+                    contents.count(name, at, scanner.is_unknown());
                 }
                 Item::Timestamp(second) => {
                     if until.is_some_and(|until| second > until) {
@@ -73,10 +76,11 @@ impl Contents {
         }
     }
 
-    fn count(&mut self, name: Vec<u8>, at: u64) {
+    fn count(&mut self, name: Vec<u8>, at: u64, is_left_out: bool) {
         self.commands += 1;
         self.transactions += u64::from(name == b"EXEC");
-        if self.unknown.is_none() && commands::registry().find(&name).is_none() {
+        self.left_out += u64::from(is_left_out);
+        if !is_left_out && self.unknown.is_none() && commands::registry().find(&name).is_none() {
             self.unknown = Some((name.clone(), at));
         }
         if let Some(count) = self.by_name.get_mut(&name) {
@@ -116,6 +120,12 @@ impl Contents {
         }
         if let Some((first, last)) = self.times {
             lines.push(format!("times from {first} to {last}"));
+        }
+        if self.left_out > 0 {
+            let count = self.left_out;
+            lines.push(format!(
+                "{count} commands of a primary that a load leaves out: a replica did not know them"
+            ));
         }
         if let Some((name, at)) = &self.unknown {
             let name = name.escape_ascii();

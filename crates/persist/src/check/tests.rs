@@ -135,6 +135,17 @@ fn what_this_server_does_not_know_is_kept() {
 }
 
 #[test]
+fn what_a_load_leaves_out_is_no_hindrance() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("x.aof");
+    let lines = ["#UNKNOWN", "MULTI", "SET a 1", "NOSUCH x", "EXEC", "SET b 1"];
+    fs::write(&file, commands(&lines)).unwrap();
+    let (verdict, report) = look(&file);
+    assert_eq!(verdict, Verdict::Good, "{report}");
+    assert!(report.contains("  4 commands of a primary that a load leaves out"), "{report}");
+}
+
+#[test]
 fn commands_are_counted() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("x.aof");

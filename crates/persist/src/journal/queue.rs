@@ -38,6 +38,10 @@ pub const COUNTED: &[u8] = b"#COUNTED";
 /// The annotation before a command that is the file's own: it is no part of the stream.
 pub const UNCOUNTED: &[u8] = b"#UNCOUNTED";
 
+/// The annotation before a command of the stream, or before a transaction, that came from another
+/// server and was not applied: this server did not know a command of it.
+pub const UNKNOWN: &[u8] = b"#UNKNOWN";
+
 /// How often the file says at which offset it goes on while nothing else is written.
 const OFFSET_EVERY: Duration = Duration::from_secs(1);
 
@@ -187,6 +191,15 @@ impl Queue {
         }
         self.begin_effects(second, selects(bytes), backlog);
         self.tail.append_raw(bytes, selected_after, backlog)
+    }
+
+    /// Lets the file say that the effects which come now were not applied. They are encoded already,
+    /// and do not begin with SELECT.
+    pub(super) fn note_unknown(&mut self, second: Option<u64>, backlog: &Backlog) {
+        if self.is_accepting() {
+            self.begin_effects(second, false, backlog);
+            self.write_own(&[UNKNOWN, b"\r\n".as_slice()].concat());
+        }
     }
 
     /// Writes a batch into the file, and not into the stream.

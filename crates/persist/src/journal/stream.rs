@@ -42,10 +42,19 @@ impl Stream {
         queue.end()
     }
 
-    /// Appends whole effects of another server's stream.
-    pub(super) fn append_raw(&self, bytes: &[u8], selected_after: Option<usize>) -> u64 {
+    /// Appends whole effects of another server's stream, or a command or transaction of it that
+    /// this server does not know.
+    pub(super) fn append_raw(
+        &self,
+        bytes: &[u8],
+        selected_after: Option<usize>,
+        is_unknown: bool,
+    ) -> u64 {
         let second = self.second();
         let mut queue = self.queue.lock();
+        if is_unknown {
+            queue.note_unknown(second, &self.backlog);
+        }
         let offset = queue.append_raw(bytes, selected_after, second, &self.backlog);
         self.appended.store(offset, Ordering::Relaxed);
         offset

@@ -527,6 +527,25 @@ fn a_foreign_stream_goes_on_verbatim() {
     assert!(foreign.starts_with(&next), "{foreign}");
 }
 
+/// What a replica has not applied is in the stream as it came, and marked in the file.
+#[test]
+fn what_was_not_known_is_marked_where_it_begins() {
+    let rig = Rig::usual(AppendFsync::No);
+    rig.journal.adopt(Position { history: "primary".to_owned(), offset: 7 }, Some(0));
+    let begin = rig.journal.appended();
+    let [unknown, known] = ["*1\r\n$6\r\nNOSUCH\r\n", "*2\r\n$4\r\nINCR\r\n$1\r\na\r\n"];
+    rig.journal.append_unknown(unknown.as_bytes(), Some(0));
+    rig.journal.append_raw(known.as_bytes(), Some(0));
+    rig.journal.append_unknown(unknown.as_bytes(), Some(0));
+    rig.journal.flush().unwrap();
+    let raw = format!("{unknown}{known}{unknown}");
+    assert_eq!(String::from_utf8(kept(&rig.journal, begin)).unwrap(), raw);
+    let file = fs::read_to_string(rig.path("1")).unwrap();
+    let marked = format!("#UNKNOWN\r\n{unknown}{known}#UNKNOWN\r\n{unknown}");
+    assert!(file.ends_with(&marked), "{file}");
+    assert!(rig.commands("1").starts_with(&["SELECT 0".to_owned()]), "its own comes first");
+}
+
 /// Messages are not in the file. It says before the next effect where it goes on, and otherwise
 /// once a second at most. Followers wait for nothing.
 #[test]

@@ -47,6 +47,8 @@ struct CommandSpan {
     words: Range<usize>,
     /// When it ran, in milliseconds, as the file says.
     ran_at: Option<u64>,
+    /// It was not applied when it came: see [`Scanner::is_unknown`].
+    is_unknown: bool,
 }
 
 impl Chunk {
@@ -146,7 +148,8 @@ fn scan(
             }
         }
         if !words.is_empty() {
-            chunk.commands.push(CommandSpan { at: scanner.item_offset(), words, ran_at });
+            let (at, is_unknown) = (scanner.item_offset(), scanner.is_unknown());
+            chunk.commands.push(CommandSpan { at, words, ran_at, is_unknown });
         }
         chunk.bytes += scanner.offset() - scanner.item_offset();
         if ending.is_some() || chunk.is_full() {
@@ -251,6 +254,10 @@ impl<'e> Replay<'e> {
         inside: Inside<'e>,
     ) -> Result<Inside<'e>, Problem> {
         let argv = chunk.command(at);
+        if chunk.commands[at].is_unknown {
+            self.leave_out(argv, chunk.commands[at].at);
+            return Ok(inside);
+        }
         let Prepared { row, ref keys } = self.prepared[index];
         let keys = keys.clone();
         if row.is_some_and(|row| row.command.has(SELECTS)) {
@@ -323,15 +330,15 @@ impl<'e> Replay<'e> {
             Some(row) => row.command.full_name(),
             None => {
                 let name = argv.get(0).unwrap_or_default().escape_ascii().to_string();
-                // The file of a replica has all that its primary knows.
+                // The file of a replica has all that its primary knows, and the first versions have
+                // not said what of it they did not know.
                 if !self.engine.replication.is_replica() {
                     return Err(Problem::UnknownCommand { at, name });
                 }
                 name
             }
         };
-        self.errors += 1;
-        if self.errors <= ERRORS_SHOWN {
+        if self.counts_as_shown() {
             let reply = self.output.to_vec();
             let reason = match self.turn.config.hide_user_data_from_log {
                 true => "(hidden)".to_owned(),
@@ -341,6 +348,26 @@ impl<'e> Replay<'e> {
             self.engine.host.log(LogLevel::Warning, &line);
         }
         Ok(())
+    }
+
+    /// A command was not applied when it came from another server. What came behind it was applied to
+    /// data without it, so it is not applied now either, whatever this version knows.
+    fn leave_out(&mut self, argv: Arguments<'_>, at: u64) {
+        let name = argv.at(0).escape_ascii().to_string();
+        let is_frame = name.eq_ignore_ascii_case("multi") || name.eq_ignore_ascii_case("exec");
+        if !is_frame && self.counts_as_shown() {
+            let line = format!(
+                "== CRITICAL == Leaving out '{name}' at offset {at}: it came from a primary, and it, or \
+                 another command of its transaction, was not known"
+            );
+            self.engine.host.log(LogLevel::Warning, &line);
+        }
+    }
+
+    /// Counts a command that has failed. Returns whether the log shows it.
+    fn counts_as_shown(&mut self) -> bool {
+        self.errors += 1;
+        self.errors <= ERRORS_SHOWN
     }
 
     fn report(&self, path: &Path) {

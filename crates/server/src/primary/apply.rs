@@ -21,7 +21,7 @@ use store::gate::{Access, Gate, Inside, Pinned};
 use super::acknowledge::Acknowledger;
 use super::term::Term;
 use super::unwritten::{
-    Appender, Applied, Insistent, Unwritten, counts_down, is_named, is_needed_to_stop,
+    Appender, Applied, Insistent, Marks, Unwritten, is_named, is_needed_to_stop,
 };
 use super::wire::{Trouble, Wire};
 
@@ -77,8 +77,8 @@ pub(super) struct Applier<'e> {
     /// See [`Insistent::has_left`].
     has_left: Cell<bool>,
     unwritten: Unwritten,
-    /// Of the unit that runs command by command: see [`Unwritten::add`].
-    counts_down: bool,
+    /// Of the unit that runs command by command.
+    marks: Marks,
 }
 
 impl<'e> Applier<'e> {
@@ -95,7 +95,7 @@ impl<'e> Applier<'e> {
             in_order: false,
             has_left: Cell::new(false),
             unwritten: Unwritten::default(),
-            counts_down: false,
+            marks: Marks::default(),
         }
     }
 
@@ -258,7 +258,7 @@ impl<'e> Applier<'e> {
             }
             next += 1;
             if asks || unit.is("ping") {
-                self.add(term, unit, false);
+                self.add(term, unit, Marks::default());
                 *gate = Some(inside);
                 continue;
             }
@@ -326,8 +326,7 @@ impl<'e> Applier<'e> {
         let ran = self.engine.execute_fast(turn, session, &mut requests, pinned, output);
         for index in next..next + ran {
             let unit = units.at(index);
-            let counts_down = counts_down(self.prepared[index].0, unit.first());
-            self.add(term, unit, counts_down);
+            self.add(term, unit, Marks::of(self.prepared[index].0, unit.first()));
         }
         if self.turn.stats.error_replies.get() > errors {
             self.note_errors(units, next);
@@ -356,7 +355,7 @@ impl<'e> Applier<'e> {
         mut inside: Inside<'e>,
     ) -> (Inside<'e>, Result<(), Trouble>) {
         let mut commands = unit.commands();
-        self.counts_down = false;
+        self.marks = Marks::default();
         if self.in_order {
             self.pass_on(term, unit.around());
         }
@@ -375,16 +374,16 @@ impl<'e> Applier<'e> {
     /// Returns whether it does.
     fn append_with(&mut self, unit: &Unit<'_>) -> bool {
         let databases = self.engine.keyspace.databases();
-        let own = self.unwritten.unit_of(unit, self.counts_down, databases);
+        let own = self.unwritten.unit_of(unit, self.marks, databases);
         let appends = own.is_some();
         own.into_iter().for_each(|own| self.turn.append_with(own));
         appends
     }
 
     /// A unit was applied.
-    fn add(&mut self, term: &Term<'_>, unit: Unit<'_>, counts_down: bool) {
+    fn add(&mut self, term: &Term<'_>, unit: Unit<'_>, marks: Marks) {
         let journal = Appender { engine: self.engine, term: term.number };
-        let unit = (&unit, counts_down);
+        let unit = (&unit, marks);
         self.unwritten.add(&journal, &mut self.turn, unit, self.session.database);
     }
 
@@ -403,15 +402,15 @@ impl<'e> Applier<'e> {
     ) -> (Inside<'e>, Result<(), Trouble>) {
         let mut keys = Vec::new();
         let row = self.engine.prepare(argv, &mut keys);
-        self.counts_down |= counts_down(row, argv);
+        self.marks.join(Marks::of(row, argv));
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
         let appends = is_last && self.in_order && self.append_with(&unit);
         let request = Request { argv, row, keys: &keys, busy: None };
         let (turn, session, output) = (&mut self.turn, &mut self.session, &mut self.output);
         let call = Call { turn, session, request, output };
-        let (unwritten, counts_down) = (&mut self.unwritten, self.counts_down);
-        let applied = Some(Applied { unwritten, unit, counts_down, is_last, appends, errors });
+        let (unwritten, marks) = (&mut self.unwritten, self.marks);
+        let applied = Some(Applied { unwritten, unit, marks, is_last, appends, errors });
         let has_left = &self.has_left;
         let policy = Insistent { engine: self.engine, term, has_left, applied, right: None };
         let access = Access::Gate(self.gate);

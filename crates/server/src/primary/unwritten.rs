@@ -36,8 +36,32 @@ pub(super) struct Unwritten {
     pub(super) commands: u64,
     /// The database that is selected behind them, if one is known to be.
     pub(super) selected: Option<usize>,
-    /// Some of them have times that count from now on, as primaries before Redis 7 send them.
+    marks: Marks,
+}
+
+/// What the file says of a unit besides.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Marks {
+    /// Some of its times count from now on, as primaries before Redis 7 send them. Those of a
+    /// script may.
     counts_down: bool,
+    /// This server does not know one of its commands, so it applies none of them.
+    is_unknown: bool,
+}
+
+impl Marks {
+    /// Of a unit that is this command.
+    pub(super) fn of(row: Option<&'static Row>, argv: Arguments<'_>) -> Marks {
+        let counts_down =
+            row.is_some_and(|row| row.command.countdown.is_in(argv) || row.command.has(SCRIPT));
+        Marks { counts_down, is_unknown: row.is_none() }
+    }
+
+    /// Adds those of another command of the unit.
+    pub(super) fn join(&mut self, other: Marks) {
+        self.counts_down |= other.counts_down;
+        self.is_unknown |= other.is_unknown;
+    }
 }
 
 impl Unwritten {
@@ -51,13 +75,14 @@ impl Unwritten {
         &mut self,
         journal: &Appender<'_>,
         turn: &mut Turn,
-        (unit, counts_down): (&Unit<'_>, bool),
+        (unit, marks): (&Unit<'_>, Marks),
         selected: usize,
     ) {
         let place = unit.place();
-        if !self.place.is_empty() && (self.place.end != place.start || unit.is("select")) {
+        let stands_alone = marks.is_unknown || unit.is("select");
+        if !self.place.is_empty() && (self.place.end != place.start || stands_alone) {
             // A sign of life came between the two, which does not count. What selects a database
-            // comes first.
+            // comes first, and what the file says of an unknown unit holds for that one alone.
             self.pass_on(journal, turn, unit.around());
         }
         if self.place.is_empty() {
@@ -65,9 +90,9 @@ impl Unwritten {
         }
         (self.place.end, self.end) = (place.end, unit.end);
         self.commands += unit.commands().len() as u64;
-        self.counts_down |= counts_down;
+        self.marks.join(marks);
         self.note_selected(unit, selected);
-        if self.place.len() >= BYTES_AT_ONCE {
+        if self.place.len() >= BYTES_AT_ONCE || marks.is_unknown {
             self.pass_on(journal, turn, unit.around());
         }
     }
@@ -77,7 +102,7 @@ impl Unwritten {
     pub(super) fn unit_of(
         &self,
         unit: &Unit<'_>,
-        counts_down: bool,
+        marks: Marks,
         databases: usize,
     ) -> Option<StreamUnit> {
         let mut selected_after = self.selected;
@@ -85,7 +110,9 @@ impl Unwritten {
             let database = selected(argv).filter(|own| *own < databases)?;
             selected_after = Some(database);
         }
-        let own = || StreamUnit { bytes: unit.bytes().to_vec(), selected_after, counts_down };
+        let Marks { counts_down, is_unknown } = marks;
+        let bytes = || unit.bytes().to_vec();
+        let own = || StreamUnit { bytes: bytes(), selected_after, counts_down, is_unknown };
         (!unit.is("select")).then(own)
     }
 
@@ -114,10 +141,14 @@ impl Unwritten {
         if place.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.counts_down) {
+        let marks = std::mem::take(&mut self.marks);
+        if marks.counts_down {
             journal.engine.journal.note_time();
         }
-        journal.engine.journal.append_raw(&buffer[place], self.selected);
+        match marks.is_unknown {
+            true => journal.engine.journal.append_unknown(&buffer[place], self.selected),
+            false => journal.engine.journal.append_raw(&buffer[place], self.selected),
+        };
         turn.note_raw_append(std::mem::take(&mut self.commands));
         journal.engine.replication.note_applied(journal.term, self.end);
     }
@@ -146,8 +177,8 @@ pub(super) struct Insistent<'t> {
 pub(super) struct Applied<'t> {
     pub(super) unwritten: &'t mut Unwritten,
     pub(super) unit: Unit<'t>,
-    /// See [`Unwritten::add`]: up to the command.
-    pub(super) counts_down: bool,
+    /// Up to the command.
+    pub(super) marks: Marks,
     /// The command is the last one of its unit.
     pub(super) is_last: bool,
     /// The journal gets the unit while the command has its slots locked.
@@ -183,13 +214,13 @@ impl Policy for Insistent<'_> {
         let counts = applied.is_last
             && !applied.lacks_database(turn)
             && self.engine.replication.term() == self.term.number;
-        let Applied { unwritten, unit, counts_down, appends, .. } = applied;
+        let Applied { unwritten, unit, marks, appends, .. } = applied;
         let journal = Appender { engine: self.engine, term: self.term.number };
         let again = outcome.runs_again();
         if *appends && !turn.has_unit() {
             unwritten.note_appended(&journal, turn, unit, session.database);
         } else if !again && counts {
-            unwritten.add(&journal, turn, (unit, *counts_down), session.database);
+            unwritten.add(&journal, turn, (unit, *marks), session.database);
         }
         if again || world_is_stopped {
             unwritten.pass_on(&journal, turn, unit.around());
@@ -209,11 +240,6 @@ impl Policy for Insistent<'_> {
 /// Whether the server waits for a right, because it is about to stop.
 pub(super) fn is_needed_to_stop(right: &CutRight) -> bool {
     right.recalled() == Some(Recall::Stop)
-}
-
-/// Whether a command has times that count from now on, or may have, because it is a script.
-pub(super) fn counts_down(row: Option<&'static Row>, argv: Arguments<'_>) -> bool {
-    row.is_some_and(|row| row.command.countdown.is_in(argv) || row.command.has(SCRIPT))
 }
 
 /// Whether a command has this name.

@@ -74,6 +74,20 @@ fn a_command_is_uncounted_only_right_behind_its_annotation() {
 }
 
 #[test]
+fn what_was_not_known_is_a_command_or_a_whole_transaction() {
+    let lines = ["#UNKNOWN", "A", "B", "#UNKNOWN", "MULTI", "C", "EXEC", "D"];
+    // The first annotation has broken off before its command.
+    let broken = ["#UNKNOWN", "#UNCOUNTED", "SELECT 0", "MULTI", "E", "EXEC"];
+    let content = file(&[&lines[..], &broken].concat());
+    let (mut scanner, mut found) = (Scanner::new(&content[..], 0), Vec::new());
+    while let Item::Command(_) = scanner.next().unwrap() {
+        found.push(scanner.is_unknown());
+    }
+    let expected = [true, false, true, true, true, false, false, false, false, false];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn offsets_count_from_the_front_of_the_file() {
     let content = file(&["SET k v", "#TS:7", "MULTI", "DEL k", "EXEC"]);
     let set = file(&["SET k v"]).len() as u64;
