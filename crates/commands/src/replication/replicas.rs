@@ -13,6 +13,7 @@ use engine::command::{
 use engine::engine::{Command, Context, Family, row};
 use engine::handler::flush::stopped_world;
 use engine::host::ClusterRequest;
+use engine::session::client::flag;
 use engine::session::replicas::introduction::{
     Introduction, SyncRequest, capability, parse_version,
 };
@@ -60,6 +61,9 @@ fn replconf(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
         let introduction = cx.session.introduction.get_or_insert_default();
         introduce(introduction, option, args)?;
+        // Its user may lose the right to that.
+        let speaks_for_node = cx.session.speaks_for_node();
+        cx.session.client.set_flag(flag::SPEAKS_FOR_NODE, speaks_for_node);
     }
     cx.reply.ok();
     Ok(())

@@ -135,19 +135,13 @@ impl Engine {
             });
             let lacks = |id: Option<RowId>| id.is_none_or(|id| !after.may_call(id));
             let copies = client.has_flag(flag::REPLICA);
+            let speaks = client.has_flag(flag::SPEAKS_FOR_NODE);
             if (monitors && lacks(monitor))
                 || (copies && syncs.into_iter().all(lacks))
+                || (speaks && !self.is_of_nodes(after))
                 || waits_in_vain
             {
                 doomed.insert(client.id);
-            }
-        }
-        let by_client = |id: u64| concerned.get(&id).map(|(_, _, after)| *after);
-        for replica in self.replicas.all() {
-            let speaks = replica.introduction.node.is_some();
-            let after = by_client(replica.client.id).filter(|_| speaks);
-            if after.is_some_and(|after| !self.is_of_nodes(after)) {
-                doomed.insert(replica.client.id);
             }
         }
         // Those that wait for a change are among them.

@@ -105,6 +105,8 @@ pub mod flag {
     pub const READS_FROM_REPLICA: u32 = 1 << 13;
     /// Connected by TLS. No letter shows it.
     pub const ENCRYPTED: u32 = 1 << 14;
+    /// Has said which node of the cluster it speaks for. No letter shows it.
+    pub const SPEAKS_FOR_NODE: u32 = 1 << 15;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; any thread reads them.

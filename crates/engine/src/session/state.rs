@@ -291,8 +291,11 @@ impl Session {
     /// more.
     pub fn set_user(&mut self, user: User) {
         self.import = None;
-        if let Some(own) = &mut self.introduction {
+        if self.speaks_for_node()
+            && let Some(own) = &mut self.introduction
+        {
             own.node = None;
+            self.client.set_flag(flag::SPEAKS_FOR_NODE, false);
         }
         if user.name() != self.user.name() {
             self.client.names.lock().user = Some(user.name().into());
