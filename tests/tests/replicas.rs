@@ -413,6 +413,25 @@ fn a_stop_that_waits_for_a_replica_can_be_given_up() -> Result<()> {
 }
 
 #[test]
+fn a_stop_that_is_asked_for_after_another_was_given_up_is_its_own() -> Result<()> {
+    let mut primary = primary(&[("shutdown-timeout", "100000"), ("repl-timeout", "100000")])?;
+    let replica = follower(Target::Dunlin, primary.port())?;
+    wait_until_online(&primary, 1)?;
+    stop(replica.pid())?;
+    let (mut client, mut stopping) = (primary.connect()?, primary.connect()?);
+    say(&mut client, "SET k v")?;
+    stopping.send(&["SHUTDOWN", "NOSAVE"])?;
+    wait_until("it waits", || Ok(shown(&mut client, "INFO server")?.contains("shutdown_in_mil")))?;
+    // Faster than the stop hears of the first word.
+    client.send_raw(b"SHUTDOWN ABORT\r\nSHUTDOWN NOSAVE NOW\r\n")?;
+    let Received::Reply(reply) = stopping.receive()? else { anyhow::bail!("closed") };
+    ensure!(reply == Reply::Error(b"ERR Errors trying to SHUTDOWN. Check logs.".to_vec()));
+    wait_until("it stops", || Ok(primary.ended()?.is_some()))?;
+    ensure!(primary.log().contains("Shutdown manually aborted."));
+    resume(replica.pid())
+}
+
+#[test]
 fn clients_wait_for_replicas() -> Result<()> {
     for target in [Target::Reference, Target::Dunlin] {
         wait_for_replicas(target).with_context(|| format!("{target:?}"))?;

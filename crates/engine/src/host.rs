@@ -370,6 +370,8 @@ pub struct Shutdown {
     pub now: bool,
     /// Stop even if saving fails.
     pub force: bool,
+    /// The stops that were given up before: see [`crate::engine::stop_wait`].
+    pub given_up_before: u64,
 }
 
 /// Memory in bytes, from the allocator and the system.

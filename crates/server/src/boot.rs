@@ -699,7 +699,7 @@ impl Running {
 
     /// Waits until the replicas that follow have everything, and until a FAILOVER is over, for
     /// `shutdown-timeout` at most. A request that says NOW ends that. Returns whether the server is
-    /// to stop: SHUTDOWN ABORT says that it is not.
+    /// to stop: SHUTDOWN ABORT says that it is not, and leaves what was asked for after it.
     fn wait_for_replicas(&self, asked: &mut Vec<StopRequest>) -> bool {
         let (engine, log) = (&self.engine, &self.outside.log);
         let end = engine.journal.end();
@@ -731,8 +731,11 @@ impl Running {
             std::thread::sleep(REPLICAS_PAUSE);
             asked.extend(self.stop.requests.try_iter());
         }
-        if engine.stop_wait.end() {
+        if let Some(given_up) = engine.stop_wait.end() {
             log.warning("Shutdown manually aborted.");
+            let later = asked.extract_if(.., |own| own.request.given_up_before >= given_up);
+            // They come up again. The receiving side is here.
+            later.for_each(|own| drop(self.outside.stop.send(own)));
             return false;
         }
         let all = engine.replicas.all();
@@ -955,7 +958,7 @@ impl SignalThread {
                 Caught::Interrupt => config.shutdown_on_sigint,
                 Caught::Terminate | Caught::HangUp => config.shutdown_on_sigterm,
             };
-            let request = shutdown(options);
+            let request = shutdown(options, self.engine.stop_wait.ask());
             // Sending fails only when the server is stopping already.
             let asked = StopRequest { request, client: None, by_signal: true, by_supervisor };
             let _ = self.stop.send(asked);
@@ -963,13 +966,13 @@ impl SignalThread {
     }
 }
 
-fn shutdown(options: ShutdownOptions) -> Shutdown {
+fn shutdown(options: ShutdownOptions, given_up_before: u64) -> Shutdown {
     let save = match (options.save, options.nosave) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,
     };
-    Shutdown { save, now: options.now, force: options.force }
+    Shutdown { save, now: options.now, force: options.force, given_up_before }
 }
 
 /// The words of a command line as bytes.

@@ -117,7 +117,7 @@ fn time(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 
 /// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]
 fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let mut request = Shutdown { save: None, now: false, force: false };
+    let (mut now, mut force) = (false, false);
     let (mut save, mut nosave, mut abort) = (false, false, false);
     while !args.is_empty() {
         if args.word("nosave") {
@@ -125,16 +125,16 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         } else if args.word("save") {
             save = true;
         } else if args.word("now") {
-            request.now = true;
+            now = true;
         } else if args.word("force") {
-            request.force = true;
+            force = true;
         } else if args.word("abort") {
             abort = true;
         } else {
             return Err(CommandError::SYNTAX);
         }
     }
-    if save && nosave || abort && (save || nosave || request.now || request.force) {
+    if save && nosave || abort && (save || nosave || now || force) {
         return Err(CommandError::SYNTAX);
     }
     if abort {
@@ -144,7 +144,7 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         cx.reply.ok();
         return Ok(());
     }
-    request.save = match (save, nosave) {
+    let save = match (save, nosave) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,
@@ -152,6 +152,8 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if !nosave && let Some(busy) = cx.engine.scripts.slow.refusal(Need::Thread) {
         return Err(busy);
     }
+    let given_up_before = cx.engine.stop_wait.ask();
+    let request = Shutdown { save, now, force, given_up_before };
     let waiter = cx.wait_for_host();
     cx.engine.host.shut_down(request, Some(waiter));
     Ok(())
