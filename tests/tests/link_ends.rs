@@ -240,8 +240,25 @@ fn what_a_replica_did_not_know_is_left_out_when_its_file_is_loaded() -> Result<(
         let primary = FalsePrimary::listen()?;
         let (mut replica, mut link) = replica_of(&primary, &[("replica-read-only", read_only)])?;
         let sent = stream(&[
-            "SELECT 0", "SET a 1", "NOSUCH x", "SET b 2", "MULTI", "SET c 3", "NOSUCH x", "EXEC",
-            "MULTI", "SET d 4", "EXEC", "NOSUCH y", "SET e 5",
+            "SELECT 0",
+            "SET a 1",
+            "NOSUCH x",
+            "SET b 2",
+            "MULTI",
+            "SET c 3",
+            "NOSUCH x",
+            "EXEC",
+            "MULTI",
+            "SET d 4",
+            "EXEC",
+            "NOSUCH y",
+            // One that fails in part selects its database nevertheless.
+            "MULTI",
+            "SELECT 3",
+            "SET f 6",
+            "LPUSH f x",
+            "EXEC",
+            "SET g 7",
         ]);
         link.send(&sent)?;
         let mut client = replica.connect()?;
@@ -270,6 +287,25 @@ fn what_a_replica_did_not_know_is_left_out_when_its_file_is_loaded() -> Result<(
         for left_out in ["Leaving out 'NOSUCH'", "Leaving out 'SET'"] {
             ensure!(log.contains(left_out), "{log}");
         }
+    }
+    Ok(())
+}
+
+/// What comes next would go into another database.
+#[test]
+fn a_transaction_that_selects_a_database_and_is_discarded_ends_the_link() -> Result<()> {
+    for read_only in ["yes", "no"] {
+        let primary = FalsePrimary::listen()?;
+        let (replica, mut link) = replica_of(&primary, &[("replica-read-only", read_only)])?;
+        let sent = stream(&["SELECT 0", "SET a 1"]);
+        link.send(&sent)?;
+        link.send(&stream(&["MULTI", "SELECT 3", "NOSUCH x", "EXEC", "SET b 2"]))?;
+        let why = "a transaction that selects a database was discarded";
+        wait_until("the link has ended", || Ok(replica.log().contains(why)))?;
+        ensure!(replica.log().contains("'nosuch' after offset"), "{}", replica.log_tail());
+        let applied = figure(&mut replica.connect()?, "slave_repl_offset")?;
+        ensure!(applied == sent.len().to_string(), "{applied}");
+        ensure!(figure(&mut replica.connect()?, "db0")?.starts_with("keys=1,"));
     }
     Ok(())
 }

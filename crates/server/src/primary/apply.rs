@@ -21,7 +21,7 @@ use store::gate::{Access, Gate, Inside, Pinned};
 use super::acknowledge::Acknowledger;
 use super::term::Term;
 use super::unwritten::{
-    Appender, Applied, Insistent, Marks, Unwritten, is_named, is_needed_to_stop,
+    Appender, Applied, Insistent, Marks, Unwritten, database_of, is_needed_to_stop,
 };
 use super::wire::{Trouble, Wire};
 
@@ -405,7 +405,9 @@ impl<'e> Applier<'e> {
         self.marks.join(Marks::of(row, argv));
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
-        let appends = is_last && self.in_order && self.append_with(&unit);
+        // What is discarded writes nothing, and counts only if it selects no other database.
+        let is_discarded = self.session.transaction.as_ref().is_some_and(|own| own.aborted);
+        let appends = is_last && self.in_order && !is_discarded && self.append_with(&unit);
         let request = Request { argv, row, keys: &keys, busy: None };
         let (turn, session, output) = (&mut self.turn, &mut self.session, &mut self.output);
         let call = Call { turn, session, request, output };
@@ -427,7 +429,7 @@ impl<'e> Applier<'e> {
             ran = term.go_on();
         }
         if has_failed && ran.is_ok() {
-            ran = self.note_error(argv, unit);
+            ran = self.note_error(argv, (unit, is_last));
         }
         self.output.rollback(start);
         (inside, ran)
@@ -435,15 +437,23 @@ impl<'e> Applier<'e> {
 
     /// A command of the primary has failed here: the data may not be the same any more. Without the
     /// database that the next commands belong to, the link cannot go on.
-    fn note_error(&mut self, argv: Arguments<'_>, unit: Unit<'_>) -> Result<(), Trouble> {
+    fn note_error(
+        &mut self,
+        argv: Arguments<'_>,
+        (unit, is_last): (Unit<'_>, bool),
+    ) -> Result<(), Trouble> {
         let reply = self.output.to_vec();
-        if unit.commands().any(|own| is_named(own, b"select")) {
-            let reply = self.fit_for_log(&reply);
-            let reason = format!("SELECT: {reply}: it has more databases than `databases` allows");
-            return Err(Trouble::Data { reason, lasting: true });
-        }
-        self.show_error(argv, &reply);
-        Ok(())
+        let database = database_of(&unit).filter(|_| is_last);
+        let Some(database) = database.filter(|own| *own != Some(self.session.database)) else {
+            self.show_error(argv, &reply);
+            return Ok(());
+        };
+        let reply = self.fit_for_log(&reply);
+        let reason = match database.is_some_and(|own| own < self.engine.keyspace.databases()) {
+            true => format!("{reply}: a transaction that selects a database was discarded"),
+            false => format!("SELECT: {reply}: it has more databases than `databases` allows"),
+        };
+        Err(Trouble::Data { reason, lasting: true })
     }
 
     /// A reply as the log may show it.

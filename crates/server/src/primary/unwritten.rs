@@ -188,11 +188,11 @@ pub(super) struct Applied<'t> {
 }
 
 impl Applied<'_> {
-    /// Whether the unit has failed to select its database: then it does not count, and nothing can
-    /// follow it.
-    fn lacks_database(&self, turn: &Turn) -> bool {
+    /// Whether the unit, whose last command has run, has failed to select its database: then it does
+    /// not count, and nothing can follow it.
+    fn lacks_database(&self, turn: &Turn, session: &Session) -> bool {
         let has_failed = turn.stats.error_replies.get() > self.errors;
-        has_failed && self.unit.commands().any(|argv| is_named(argv, b"select"))
+        has_failed && database_of(&self.unit).is_some_and(|own| own != Some(session.database))
     }
 }
 
@@ -212,7 +212,7 @@ impl Policy for Insistent<'_> {
     ) {
         let Some(applied) = &mut self.applied else { return };
         let counts = applied.is_last
-            && !applied.lacks_database(turn)
+            && !applied.lacks_database(turn, session)
             && self.engine.replication.term() == self.term.number;
         let Applied { unwritten, unit, marks, appends, .. } = applied;
         let journal = Appender { engine: self.engine, term: self.term.number };
@@ -240,6 +240,12 @@ impl Policy for Insistent<'_> {
 /// Whether the server waits for a right, because it is about to stop.
 pub(super) fn is_needed_to_stop(right: &CutRight) -> bool {
     right.recalled() == Some(Recall::Stop)
+}
+
+/// The database that a unit selects for what comes after it, if it selects one: none for a number
+/// that is no database anywhere.
+pub(super) fn database_of(unit: &Unit<'_>) -> Option<Option<usize>> {
+    unit.commands().filter(|argv| is_named(*argv, b"select")).last().map(selected)
 }
 
 /// Whether a command has this name.
