@@ -177,9 +177,10 @@ pub(crate) fn unnamed_loss(
     }))
 }
 
-/// What is in the way of ending a pause that the old server has. A new one that is in its stream
-/// was about to be promoted by a move that was killed. Any other pause may be there because
-/// another server leads.
+/// What is in the way of ending a pause that the old server has, which is not this run's. A new one
+/// that is in its stream may have been about to be promoted by a move that was killed. Nobody knows
+/// that: it may as well be any replica, and the pause may be there because another server leads. So
+/// somebody has to read the note, or say it beforehand. In any other case it has to be said.
 pub(crate) fn pause_of_others(
     from: &mut Server,
     to: &mut Server,
@@ -187,7 +188,9 @@ pub(crate) fn pause_of_others(
 ) -> Result<Option<String>, String> {
     let (old, new) = (from.info("replication")?, to.info("replication")?);
     let is_own = follows(&new, &options.seen_from) && is_up(&new) && are_of_one_stream(&old, &new);
-    Ok((!is_own && !options.unpause).then(|| {
+    // A question follows the note, and a check changes nothing.
+    let is_asked = is_own && !options.yes;
+    Ok((!is_asked && !options.unpause).then(|| {
         "writes are held at the old server, as after a move to another one with --after paused: \
          --unpause says that no other server leads instead, so that they may go on"
             .to_owned()
@@ -207,7 +210,8 @@ fn writes(
             Some(problem) => found.stop(problem),
             None => found.note(
                 "writes are held at the old server, as a move leaves them that was killed right \
-                 before the promotion, or somebody else: they go on when this one begins",
+                 before the promotion, or somebody else: they go on when this one begins. Where no \
+                 question is asked, --unpause has to say that no other server leads",
             ),
         },
         Writes::Unknown(answer) => found.stop(format!(

@@ -61,7 +61,9 @@ pub(crate) fn turn(from: &mut Server, to: &mut Server, options: &Options) -> Res
 fn try_turn(from: &mut Server, to: &mut Server, options: &Options) -> Result<(), String> {
     if check::follows(&from.info("replication")?, &options.seen_to) {
         from.refuse_writes()?;
-        return from.let_write();
+        // A pause that was to stay may be somebody else's.
+        let stays = options.after == After::Paused && !options.unpause && !from.has_paused();
+        return if stays { Ok(()) } else { from.let_write() };
     }
     // Its pause may be one of an hour ago, and what was seen before it may have changed.
     let paused = Moment::now();

@@ -157,6 +157,10 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
                     "The old server becomes a replica of the new one now."
                 }
                 (Missing::Turn, After::Paused) => "The old server stays paused for an hour more.",
+                (Missing::Unpause, After::Paused) if !options.unpause => {
+                    "The old server, a replica already, refuses writes from now on. If it holds \
+                     them, that goes on."
+                }
                 (Missing::Unpause, _) => {
                     "The old server, a replica already, refuses writes and holds none from now on."
                 }

@@ -42,7 +42,8 @@ Usage: dunlin move --from URL [--to URL] [OPTIONS]
 The exit code is 0 if the data has moved (or, with --check, could move), 1 after a failure, after
 which the new server does not lead, 2 if an option is wrong, 3 if something stands in the way, and 4
 if a last step is missing: the new server leads, or may lead, or the old one holds its writes. The
-same command, given again, takes the step.
+same command, given again, takes the step. Where it does not ask, it ends a pause of the old server
+that it has not begun only with --unpause.
 ";
 
 /// What becomes of the old server.

@@ -141,10 +141,12 @@ pub(crate) fn undo(
         return Failure::Unmoved(text);
     }
     text.push_str(match from.has_paused() {
-        true => "\nCLIENT UNPAUSE at the old server, or the same command, lets writes go on.",
+        true => {
+            "\nCLIENT UNPAUSE at the old server, or the same command with --unpause, lets writes go on."
+        }
         false => {
             "\nSomebody else has paused them, so another server may lead: only if none does, CLIENT \
-             UNPAUSE at the old server, or the same command, may let them go on."
+             UNPAUSE at the old server, or the same command with --unpause, may let them go on."
         }
     });
     Failure::Unfinished(text)

@@ -40,9 +40,21 @@ fn a_move_that_was_killed_after_the_promotion_is_finished() {
         wait_for("it follows", || said(&mut first, "GET new") == "data");
         // Killed between the last two steps: nobody should wait should the old server lead again.
         assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        // Who wants it to stay paused leaves what may be somebody else's pause.
+        let lead_again = |command: &str| {
+            let mut first = old.connect().unwrap();
+            assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
+            assert_eq!(holds_writes(&old), command == "paused", "{from:?}");
+            follow(&old, new.port()).unwrap();
+            catch_up(&new, &old).unwrap();
+        };
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--after", "paused"]);
+        assert_eq!(code, Some(0), "{text}");
+        lead_again("paused");
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("the old server has become a replica already"), "{text}");
+        lead_again("not paused");
         // Without a pause nobody has ended in between: the old server may have what others lack.
         assert_eq!(said(&mut first, "REPLICAOF NO ONE"), "OK");
         assert_eq!(said(&mut first, "SET k v"), "OK", "its writes go on");
@@ -76,8 +88,12 @@ fn a_move_that_was_killed_before_the_promotion_keeps_nobody_waiting() {
         let (code, text) = move_all(&url(&old), &url(&new), &["--check"]);
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("note writes are held at the old server"), "{text}");
-        // It has to compare first, and holds writes anew for a moment.
+        // Nobody knows whose the pause is.
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes"]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(!waiting.has_input(Duration::from_millis(200)).unwrap(), "{text}");
+        // It has to compare first, and holds writes anew for a moment.
+        let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--unpause"]);
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("writes were held at the old server: they go on"), "{text}");
         let Received::Reply(reply) = waiting.receive().unwrap() else { panic!("closed") };
@@ -361,9 +377,19 @@ fn a_server_that_was_left_paused_takes_no_writes_beside_the_one_that_leads() {
     for from in [Target::Reference, Target::Dunlin] {
         let old = Server::start(from, &options).unwrap();
         let [new, third] = [(); 2].map(|()| Server::start(Target::Dunlin, &options).unwrap());
+        let replica = Server::start(Target::Reference, &options).unwrap();
         old.connect().unwrap().call_text("SET k v").unwrap();
+        follow(&replica, old.port()).unwrap();
+        catch_up(&old, &replica).unwrap();
         let (code, text) = move_all(&url(&old), &url(&new), &["--yes", "--after", "paused"]);
         assert_eq!(code, Some(0), "{text}");
+        // A replica of the old server looks like one that was about to be promoted.
+        let rest = ["--yes", "--after", "paused"];
+        let (code, text) = move_all(&url(&old), &url(&replica), &rest);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        assert!(text.contains("STOP writes are held at the old server"), "{text}");
+        assert!(holds_writes(&old), "{from:?}: {text}");
+        checked(&old, &replica, &["note writes are held", "--unpause has to say"]);
         let (code, text) = move_all(&url(&old), &url(&third), &["--yes"]);
         assert_eq!(code, Some(3), "{from:?}: {text}");
         assert!(text.contains("STOP writes are held at the old server"), "{text}");

@@ -106,6 +106,7 @@ fn a_move_that_has_failed_is_not_taken_for_one_that_has_ended_after_the_promotio
         assert!(is_replica(&new), "{from:?}: {text}");
         way.pass_late();
         way.refuse(false);
+        let rest = [&rest[..], &["--unpause"]].concat();
         let (code, text) = move_all(&through(&way), &url(&new), &rest);
         assert_eq!(code, Some(0), "{from:?}: {text}");
         assert!(text.contains("writes were held at the old server: they go on"), "{text}");
