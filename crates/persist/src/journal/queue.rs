@@ -193,8 +193,8 @@ impl Queue {
         self.tail.append_raw(bytes, selected_after, backlog)
     }
 
-    /// Lets the file say that the effects which come now were not applied. They are encoded already,
-    /// and do not begin with SELECT.
+    /// Lets the file say that the effects which come now were not applied. They are encoded
+    /// already, and do not begin with SELECT.
     pub(super) fn note_unknown(&mut self, second: Option<u64>, backlog: &Backlog) {
         if self.is_accepting() {
             self.begin_effects(second, false, backlog);

@@ -350,8 +350,8 @@ impl<'e> Replay<'e> {
         Ok(())
     }
 
-    /// A command was not applied when it came from another server. What came behind it was applied to
-    /// data without it, so it is not applied now either, whatever this version knows.
+    /// A command was not applied when it came from another server. What came behind it was applied
+    /// to data without it, so it is not applied now either, whatever this version knows.
     fn leave_out(&mut self, argv: Arguments<'_>, at: u64) {
         let name = argv.at(0).escape_ascii().to_string();
         let is_frame = name.eq_ignore_ascii_case("multi") || name.eq_ignore_ascii_case("exec");

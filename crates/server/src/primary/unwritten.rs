@@ -188,8 +188,8 @@ pub(super) struct Applied<'t> {
 }
 
 impl Applied<'_> {
-    /// Whether the unit, whose last command has run, has failed to select its database: then it does
-    /// not count, and nothing can follow it.
+    /// Whether the unit, whose last command has run, has failed to select its database: then it
+    /// does not count, and nothing can follow it.
     fn lacks_database(&self, turn: &Turn, session: &Session) -> bool {
         let has_failed = turn.stats.error_replies.get() > self.errors;
         has_failed && database_of(&self.unit).is_some_and(|own| own != Some(session.database))
