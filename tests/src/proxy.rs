@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -40,8 +40,9 @@ pub struct Link {
     is_held: [AtomicBool; 2],
     /// New connections are ended at once.
     refuses: AtomicBool,
-    /// The connection on which these bytes pass to the server is cut when it answers.
-    unanswered: Mutex<Option<Vec<u8>>>,
+    /// The connection on which the first bytes pass to the server is cut when it answers; the
+    /// second ones are passed on in place of the answer.
+    unanswered: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
     /// The connection on which these bytes come stands still before they pass, and whether one
     /// does.
     late: Mutex<Option<Vec<u8>>>,
@@ -109,7 +110,12 @@ impl Link {
     /// Loses the answer to the next request with these bytes, which pass as one piece, and cuts its
     /// connection.
     pub fn lose_answer_to(&self, request: &[u8]) {
-        *self.unanswered() = Some(request.to_owned());
+        self.answer(request, b"");
+    }
+
+    /// The same, and whoever has asked gets another answer in its place.
+    pub fn answer(&self, request: &[u8], answer: &[u8]) {
+        *self.unanswered() = Some((request.to_owned(), answer.to_owned()));
     }
 
     /// Whether that has not happened yet.
@@ -135,13 +141,13 @@ impl Link {
         self.is_late.store(false, SeqCst);
     }
 
-    fn unanswered(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+    fn unanswered(&self) -> MutexGuard<'_, Option<(Vec<u8>, Vec<u8>)>> {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the answer to this piece is to be lost.
-    fn is_unanswered(&self, piece: &[u8]) -> bool {
-        self.unanswered().take_if(|bytes| is_in(bytes, piece)).is_some()
+    /// What is passed on in place of the answer to this piece, if that is to be lost.
+    fn instead(&self, piece: &[u8]) -> Option<Vec<u8>> {
+        self.unanswered().take_if(|(bytes, _)| is_in(bytes, piece)).map(|(_, answer)| answer)
     }
 
     /// Waits if this piece is to be late.
@@ -246,13 +252,13 @@ fn connect(near: TcpStream, to: u16, link: &Arc<Link>, ended: &Arc<AtomicBool>) 
     let Ok((near_too, far_too)) = clones else { return };
     link.made.fetch_add(1, SeqCst);
     let began = link.epoch.load(SeqCst);
-    let loses = Arc::<AtomicBool>::default();
+    let instead = Arc::<OnceLock<Vec<u8>>>::default();
     for (way, from, to) in [(Way::There, near, far), (Way::Back, far_too, near_too)] {
-        let (own, ended, loses) = (Arc::clone(link), Arc::clone(ended), Arc::clone(&loses));
+        let (own, ended, instead) = (Arc::clone(link), Arc::clone(ended), Arc::clone(&instead));
         own.open.fetch_add(1, SeqCst);
         spawn(move || {
             let is_over = || ended.load(SeqCst) || own.epoch.load(SeqCst) != began;
-            pass_on(&from, &to, (&own, way), &loses, &is_over);
+            pass_on(&from, &to, (&own, way), &instead, &is_over);
             // The other end may have ended it already.
             let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
             own.open.fetch_sub(1, SeqCst);
@@ -265,7 +271,7 @@ fn pass_on(
     mut from: &TcpStream,
     mut to: &TcpStream,
     (link, way): (&Link, Way),
-    loses: &AtomicBool,
+    instead: &OnceLock<Vec<u8>>,
     is_over: &dyn Fn() -> bool,
 ) {
     let is_set = from.set_nonblocking(false).and(from.set_read_timeout(Some(LOOK_EVERY)));
@@ -287,13 +293,17 @@ fn pass_on(
             Err(error) if is_patient(error.kind()) => continue,
             Err(_) => return,
         };
-        match way {
-            Way::There if link.is_unanswered(&buffer[..read]) => loses.store(true, SeqCst),
-            Way::Back if loses.load(SeqCst) => return,
-            _ => {}
-        }
-        if way == Way::There {
-            link.wait_if_late(&buffer[..read], is_over);
+        match (way, instead.get()) {
+            (Way::There, _) => {
+                link.instead(&buffer[..read]).into_iter().for_each(|own| drop(instead.set(own)));
+                link.wait_if_late(&buffer[..read], is_over);
+            }
+            (Way::Back, None) => {}
+            (Way::Back, Some(answer)) => {
+                // Who has asked may have gone.
+                let _ = to.write_all(answer);
+                return;
+            }
         }
         // It may have been held while this waited for the piece.
         while link.is_held[way as usize].load(SeqCst) && !is_over() {

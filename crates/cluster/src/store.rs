@@ -164,7 +164,9 @@ pub enum Answer {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The request was not carried out, and will not be.
+    /// The request was not carried out, and will not be. The one exception is a transaction that
+    /// etcd refuses for want of space: it may have been carried out, so whoever goes by its end
+    /// reads what is there.
     NotDone(String),
     /// It may have been carried out, or may still be.
     Unknown(String),

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use base::clock::monotonic_ms;
+use base::rng;
 use cluster::control::picture;
 use cluster::ids::{NodeId, ShardId};
 use cluster::keys::{self, CandidateValue, Keys, MemberValue, RebuiltValue, Subject};
@@ -68,6 +69,9 @@ impl Store {
 
     /// Writes all of it, if what it compares is so, and if no other operator has changed the
     /// cluster since it was read.
+    ///
+    /// What etcd says of a failure is not all: it looks at its space after it has carried a
+    /// transaction out as well, and says that it has none. What is there then is read.
     pub(crate) fn write(
         &self,
         reading: &Reading,
@@ -76,22 +80,33 @@ impl Store {
     ) -> Result<(), Trouble> {
         compares.push(self.unchanged(reading, &Subject::Change));
         let key = self.keys.of(&Subject::Change);
-        operations.push(Operation::Put { key, value: Vec::new(), lease: 0 });
+        // By this the change is known again.
+        let own = format!("{:016x}", rng::entropy_u64()).into_bytes();
+        operations.push(Operation::Put { key: key.clone(), value: own.clone(), lease: 0 });
         let request = Request::Transaction(Transaction { compares, operations });
-        match self.ask(&request, PATIENCE) {
-            Ok(Answer::Transaction { succeeded: true, .. }) => Ok(()),
+        let failure = match self.ask(&request, PATIENCE) {
+            Ok(Answer::Transaction { succeeded: true, .. }) => return Ok(()),
             Ok(_) => {
                 let text = "the cluster has changed meanwhile, and nothing was done: look again";
-                Err(Trouble::Failed(text.to_owned()))
+                return Err(Trouble::Failed(text.to_owned()));
             }
-            Err(Failure::NotDone(text)) => {
-                Err(Trouble::Failed(format!("nothing was done: {text}")))
-            }
-            Err(Failure::Unknown(text)) => Err(Trouble::Failed(format!(
+            Err(failure) => failure,
+        };
+        let now = self.read().ok();
+        let has = |value: &[u8]| now.as_ref().is_some_and(|now| now.value(&key) == Some(value));
+        if has(&own) {
+            return Ok(());
+        }
+        let is_as_before =
+            now.is_some_and(|now| now.unchanged(key.clone()) == reading.unchanged(key));
+        Err(Trouble::Failed(match failure {
+            // What was not refused may yet be carried out.
+            Failure::NotDone(text) if is_as_before => format!("nothing was done: {text}"),
+            Failure::NotDone(text) | Failure::Unknown(text) => format!(
                 "it is not known whether it was done: {text}. Look at the cluster's status before \
                  you try again"
-            ))),
-        }
+            ),
+        }))
     }
 
     /// Ends all waiting.

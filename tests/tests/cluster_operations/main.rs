@@ -2,6 +2,7 @@
 //! taken out, machines that never come back, two operators, commands that wait, an etcd that is
 //! away or has lost what it had, and one in which nothing is said in the open.
 
+mod full;
 mod gone;
 mod interrupted;
 mod lost_etcd;
