@@ -9,6 +9,7 @@
 //! | `link` | what does a node say of itself? |
 //! | `status` | what is shown, and what is wrong? |
 //! | `members` | which nodes come into the cluster? |
+//! | `functions` | how does a new shard get the functions that the others have? |
 //! | `leaving` | which nodes leave it? |
 //! | `failover` | how does a replica become primary on request? |
 //! | `moving` | how do slots go to another shard, and how does an operator give that up? |
@@ -27,6 +28,7 @@ mod balance;
 mod claim;
 mod dev;
 mod failover;
+mod functions;
 mod leaving;
 mod link;
 mod members;

@@ -57,7 +57,11 @@ pub(crate) fn connect(node: &Node, access: &Access) -> Result<Connection, String
 }
 
 /// Sends a command to a node, and returns its answer unless it is an error.
-pub(crate) fn call(node: &Node, access: &Access, words: &[&str]) -> Result<Value, String> {
+pub(crate) fn call<A: AsRef<[u8]>>(
+    node: &Node,
+    access: &Access,
+    words: &[A],
+) -> Result<Value, String> {
     let mut connection = connect(node, access)?;
     match connection.call(words).map_err(|error| format!("{}: {error}", place_of(node)))? {
         error @ Value::Error(_) => Err(format!("{}: {}", place_of(node), in_words(&error))),

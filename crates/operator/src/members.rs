@@ -10,6 +10,7 @@ use cluster::plan::{self, NewShard};
 use cluster::store::{Compare, Operation};
 use cluster::topology::Node;
 
+use crate::functions::Copies;
 use crate::link::{self, place_of};
 use crate::options::{Destination, Options};
 use crate::print::{agreed, say};
@@ -221,6 +222,7 @@ pub(crate) fn add(
     let shard_of = |node: &Node| reading.topology.shard_of(node.id).map(|shard| shard.id);
     let new: Vec<_> = nodes.iter().copied().filter(|node| shard_of(node).is_none()).collect();
     check_empty(&new, options)?;
+    let is_new_shard = matches!(to, Destination::NewShards { .. });
     // Each is placed with those before it in mind.
     let mut topology = reading.topology.clone();
     let mut placed = Vec::new();
@@ -244,7 +246,7 @@ pub(crate) fn add(
         }
         let shard = match to {
             Destination::Shard(word) => reading.shard(word)?.id,
-            Destination::NewShards => new_id(),
+            Destination::NewShards { .. } => new_id(),
             Destination::WhereNeeded => {
                 plan::attach(&topology, node).ok_or_else(|| "there is no shard".to_owned())?
             }
@@ -252,7 +254,7 @@ pub(crate) fn add(
         if let Some(own) = topology.shards.get_mut(&shard) {
             own.joining.push(node.id);
         }
-        let whose = if *to == Destination::NewShards { "a new shard" } else { "shard" };
+        let whose = if is_new_shard { "a new shard" } else { "shard" };
         say(&format!(
             "node {} at {} joins {whose} {}",
             short(node.id),
@@ -261,10 +263,18 @@ pub(crate) fn add(
         ));
         placed.push((node.id, shard, true));
     }
-    if placed.iter().any(|(.., is_assigned)| *is_assigned) {
-        if !agreed(options)? {
-            return Ok(());
+    let copies = match to {
+        Destination::NewShards { with_functions: true } => {
+            let nodes: Vec<_> = placed.iter().map(|(node, ..)| *node).collect();
+            Copies::plan(&reading, &options.access, &nodes)?
         }
+        _ => Copies::none(),
+    };
+    let is_any_assigned = placed.iter().any(|(.., is_assigned)| *is_assigned);
+    if (is_any_assigned || copies.are_any()) && !agreed(options)? {
+        return Ok(());
+    }
+    if is_any_assigned {
         let (mut compares, mut operations) = (Vec::new(), Vec::new());
         for (node, shard, _) in placed.iter().filter(|(.., is_assigned)| *is_assigned) {
             compares.push(store.unchanged(&reading, &Subject::Member(*node)));
@@ -272,7 +282,7 @@ pub(crate) fn add(
             if reading.leaving.contains(node) {
                 // Until it is out, its keys are those of the shard.
                 compares.push(store.unchanged(&reading, &Subject::Shard(*shard)));
-            } else if *to == Destination::NewShards {
+            } else if is_new_shard {
                 let new = NewShard {
                     slots: cluster::slots::SlotRanges::new(),
                     members: vec![*node],
@@ -293,6 +303,7 @@ pub(crate) fn add(
             format!("{} nodes get their data, node {} first", left.len(), short(node))
         })
     })?;
+    copies.make(store, options)?;
     say("all of them are members of their shards");
     Ok(())
 }
@@ -307,7 +318,7 @@ fn is_where(
     Ok(match to {
         Destination::WhereNeeded => true,
         Destination::Shard(word) => reading.shard(word)?.id == shard,
-        Destination::NewShards => reading
+        Destination::NewShards { .. } => reading
             .topology
             .shards
             .get(&shard)

@@ -16,7 +16,8 @@ Makes a cluster whose nodes go by etcd, shows it and changes it.
 Usage: dunlin cluster dev [--shards N] [--replicas N] [--port PORT] [--directory DIR] [OPTIONS]
        dunlin cluster create [NODE...] [--replicas N] [--discard-keys]
        dunlin cluster status [--json]
-       dunlin cluster add NODE... [--shard SHARD | --new-shard] [--discard-keys]
+       dunlin cluster add NODE... [--shard SHARD | --new-shard [--without-functions]]
+                              [--discard-keys]
        dunlin cluster remove NODE...
        dunlin cluster forget NODE... [--accept-loss]
        dunlin cluster failover NODE | --shard SHARD
@@ -55,6 +56,8 @@ a MOVE, which status shows.
                       --sni NAME and --insecure are those of dunlin cli
   --discard-keys      takes nodes that have keys, which they lose: a replica takes over the data of
                       its primary, and a primary deletes keys in slots of other shards
+  --without-functions makes new shards of nodes as they are; else they get the functions (FUNCTION
+                      LOAD) that the other shards have
   --accept-loss       has shards that cannot elect a primary without the nodes to forget do so with
                       what the others have: acknowledged writes may be lost
   --dry-run           shows what would be done
@@ -136,7 +139,10 @@ pub(crate) struct Rebalance {
 pub(crate) enum Destination {
     WhereNeeded,
     Shard(Word),
-    NewShards,
+    NewShards {
+        /// They get the functions that the other shards have.
+        with_functions: bool,
+    },
 }
 
 /// Which replica takes over.
@@ -194,6 +200,7 @@ struct Given {
     options: Vec<String>,
     shard: Option<Word>,
     new_shard: bool,
+    without_functions: bool,
     accept_loss: bool,
     json: bool,
     weigh: Option<String>,
@@ -252,6 +259,7 @@ impl Options {
                 "--etcd-program" => given.etcd_program = Some(value()?.into()),
                 "--shard" => given.shard = Some(value()?),
                 "--new-shard" => given.new_shard = true,
+                "--without-functions" => given.without_functions = true,
                 "--accept-loss" => given.accept_loss = true,
                 "--json" => given.json = true,
                 "--weigh" => given.weigh = Some(value()?),
@@ -344,7 +352,10 @@ impl Given {
                 let to = match (self.shard.take(), std::mem::take(&mut self.new_shard)) {
                     (Some(_), true) => return Err("--shard or --new-shard, not both".to_owned()),
                     (Some(shard), false) => Destination::Shard(shard),
-                    (None, true) => Destination::NewShards,
+                    (None, true) => {
+                        let without = std::mem::take(&mut self.without_functions);
+                        Destination::NewShards { with_functions: !without }
+                    }
                     (None, false) => Destination::WhereNeeded,
                 };
                 Task::Add { nodes: some(nodes)?, to }
@@ -416,6 +427,7 @@ impl Given {
             ("--", !self.options.is_empty()),
             ("--shard", self.shard.is_some()),
             ("--new-shard", self.new_shard),
+            ("--without-functions", self.without_functions),
             ("--accept-loss", self.accept_loss),
             ("--json", self.json),
             ("--weigh", self.weigh.is_some()),
@@ -489,6 +501,9 @@ mod tests {
                 trust: Some("h:1".to_owned()),
             })
         );
+        let add = parsed("add n --new-shard --without-functions").unwrap().task;
+        let to = Destination::NewShards { with_functions: false };
+        assert_eq!(add, Task::Add { nodes: vec!["n".to_owned()], to });
         let forget = parsed("forget h:1 --accept-loss").unwrap().task;
         assert_eq!(forget, Task::Forget { nodes: vec!["h:1".to_owned()], accepts_loss: true });
         let said = parsed("status --etcd-password=secret").unwrap_err();
@@ -508,6 +523,7 @@ mod tests {
             "create --replicas x",
             "add",
             "add n --shard s --new-shard",
+            "add n --without-functions",
             "remove",
             "remove n --accept-loss",
             "failover",

@@ -3,6 +3,7 @@
 //! away or has lost what it had, and one in which nothing is said in the open.
 
 mod full;
+mod functions;
 mod gone;
 mod interrupted;
 mod lost_etcd;

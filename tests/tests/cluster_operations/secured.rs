@@ -27,6 +27,8 @@ struct Secured {
     etcd: EtcdMembers,
     encryption: Encryption,
     nodes: Vec<Server>,
+    /// The users of each of them.
+    users: String,
     directory: tempfile::TempDir,
 }
 
@@ -59,16 +61,16 @@ impl Secured {
         let users = users.replace("KEEPER_RULES", &rules("security.md", "keeper")?);
         let users = users.replace("BACKUP_RULES", &rules("backup.md", "backup")?);
         let encryption = Encryption::make()?;
-        let mut secured = Secured { etcd, encryption, nodes: Vec::new(), directory };
+        let mut secured = Secured { etcd, encryption, nodes: Vec::new(), users, directory };
         for number in 0..count {
-            secured.start_node(number, &users)?;
+            secured.start_node(number)?;
         }
         Ok(secured)
     }
 
-    fn start_node(&mut self, number: usize, users: &str) -> Result<()> {
+    fn start_node(&mut self, number: usize) -> Result<()> {
         let list = self.directory.path().join(format!("{number}.acl"));
-        fs::write(&list, users)?;
+        fs::write(&list, &self.users)?;
         let (certificates, client) = self.etcd.encryption().context("it is encrypted")?;
         let text = |path: &std::path::Path| path.display().to_string();
         let (authority, list) = (text(&certificates.authority()), text(&list));
@@ -235,6 +237,17 @@ fn a_cluster_works_with_certificates_passwords_and_few_rights() -> Result<()> {
         Ok(output.status.code() == Some(0))
     })
     .with_context(|| format!("{status}\n{}", secured.logs()))?;
+    // A new shard gets the functions of the others.
+    let code = "#!lua name=own\nredis.register_function('own', function() return 'here' end)";
+    for node in [owner, other] {
+        let loaded = secured.client(node)?.call(&["FUNCTION", "LOAD", code])?;
+        ensure!(!loaded.is_error(), "{loaded:?}");
+    }
+    secured.start_node(4)?;
+    let place = format!("127.0.0.1:{}", secured.nodes[4].port());
+    secured.done(&["add", &place, "--new-shard", "--yes"])?;
+    let returned = secured.client(4)?.call_text("FCALL own 0")?;
+    ensure!(returned.text() == Some(b"here"), "{returned:?}");
     // The node's user may do nothing else.
     let mut client = secured.nodes[owner].connect()?;
     client.call(&["AUTH", "node", "nodes-word"])?;
