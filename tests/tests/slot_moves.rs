@@ -131,6 +131,114 @@ fn a_target_has_exactly_what_the_source_had() -> Result<()> {
     })
 }
 
+/// Streams with everything that groups know of them: pending entries whose messages are gone,
+/// consumers that were only seen, groups of any number of entries read, and numbers that were set.
+fn write_streams(client: &mut Client) -> Result<()> {
+    for (stream, entries) in [("small", 20), ("large", 6000)] {
+        for number in 1..=entries {
+            let text = "x".repeat(number % 50);
+            client.call(&["XADD", stream, &format!("{number}-1"), "field", &text])?;
+        }
+        for (group, from, consumer, count) in
+            [("one", "0", "ann", entries / 2), ("one", "", "bob", 5), ("two", "3-1", "eve", 7)]
+        {
+            if !from.is_empty() {
+                client.call(&["XGROUP", "CREATE", stream, group, from])?;
+            }
+            let count = count.to_string();
+            let words = ["XREADGROUP", "GROUP", group, consumer, "COUNT", &count, "STREAMS"];
+            client.call(&[&words[..], &[stream, ">"]].concat())?;
+        }
+        client.call(&["XGROUP", "CREATE", stream, "three", "5-1", "ENTRIESREAD", "4"])?;
+        for number in 0..1500.min(entries * 10) {
+            client.call(&[
+                "XGROUP",
+                "CREATECONSUMER",
+                stream,
+                "three",
+                &format!("idle{number}"),
+            ])?;
+        }
+        // Messages go that are pending, one by one and from the beginning.
+        for number in (7..entries / 2).step_by(3) {
+            client.call(&["XDEL", stream, &format!("{number}-1")])?;
+        }
+        client.call(&["XTRIM", stream, "MINID", "6-1"])?;
+        client.call(&["XACK", stream, "one", "8-1", "9-1"])?;
+        client.call(&["XCLAIM", stream, "one", "joe", "0", "11-1", "RETRYCOUNT", "9"])?;
+    }
+    for line in [
+        "XADD emptied 5-5 a b",
+        "XGROUP CREATE emptied one 0",
+        "XREADGROUP GROUP one ann STREAMS emptied >",
+        "XDEL emptied 5-5",
+        "XSETID emptied 9-9 ENTRIESADDED 70 MAXDELETEDID 8-8",
+        "XADD expiring 1-1 a b",
+        "PEXPIRE expiring 100000000",
+    ] {
+        ensure!(!client.call_text(line)?.is_error(), "{line}");
+    }
+    Ok(())
+}
+
+/// All that can be asked about a stream.
+fn all_of(client: &mut Client, stream: &str) -> Result<Vec<Reply>> {
+    let mut all = vec![
+        client.call(&["DUMP", stream])?,
+        client.call(&["PEXPIRETIME", stream])?,
+        client.call(&["XRANGE", stream, "-", "+"])?,
+    ];
+    // How long ago something was is different each time.
+    let groups = client.call(&["XINFO", "GROUPS", stream])?;
+    let names = if stream == "expiring" { &[][..] } else { &["one"] };
+    for group in names {
+        all.push(client.call(&["XPENDING", stream, group])?);
+    }
+    all.extend([groups, client.call(&["XINFO", "STREAM", stream, "FULL", "COUNT", "0"])?]);
+    Ok(all)
+}
+
+#[test]
+fn streams_arrive_with_all_that_their_groups_have() -> Result<()> {
+    let (source, mut target) = (start(&[])?, start(&[("appendonly", "yes")])?);
+    let follower = replica_of(&target)?;
+    let mut client = source.connect()?;
+    write_streams(&mut client)?;
+    let names = ["small", "large", "emptied", "expiring"];
+    let all = |client: &mut Client| -> Result<Vec<Vec<Reply>>> {
+        names.iter().map(|name| all_of(client, name)).collect()
+    };
+    let before = all(&mut client)?;
+    ensure!(move_slots(&source, target.port(), ALL_SLOTS, "0")? == moved(), "{}", source.log());
+    let check = |client: &mut Client, what: &str| -> Result<()> {
+        for ((name, own), other) in names.iter().zip(&before).zip(all(client)?) {
+            for (number, (own, other)) in own.iter().zip(&other).enumerate() {
+                let text: String = format!("{own:?}\n{other:?}").chars().take(3000).collect();
+                ensure!(own == other, "{what}, {name}, {number}: {text}");
+            }
+        }
+        Ok(())
+    };
+    check(&mut target.connect()?, "the target")?;
+    catch_up(&target, &follower)?;
+    check(&mut follower.connect()?, "its replica")?;
+    // They are streams like any others.
+    let mut other = target.connect()?;
+    let added = other.call_text("XADD large * field value")?;
+    ensure!(!added.is_error(), "{added:?}");
+    let read = other.call_text("XREADGROUP GROUP one bob COUNT 10000 STREAMS large >")?;
+    ensure!(format!("{read:?}").len() > 10_000, "{read:?}");
+    let length = other.call_text("XLEN large")?;
+    target.kill();
+    target.start_again()?;
+    let mut again = target.connect()?;
+    ensure!(again.call_text("DUMP small")? == before[0][0], "its file has another stream");
+    ensure!(again.call_text("XLEN large")? == length);
+    let refused = again.call(&["RESTOREPART", "small", "x"])?;
+    ensure!(refused.is_error(), "a client does not bring slots: {refused:?}");
+    Ok(())
+}
+
 /// Adds to counters until told to stop. Follows MOVED.
 fn count(servers: &[&Server; 2], seed: u64, over: &AtomicBool) -> Result<Vec<u64>> {
     let mut random = Random::new(seed);

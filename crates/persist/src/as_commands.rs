@@ -36,7 +36,7 @@ pub(super) struct CommandSink<'f> {
     /// When fields of the present command expire.
     times: Vec<(Vec<u8>, u64)>,
     content_types: Arc<ContentTypes>,
-    /// What stands before a command that only Dunlin knows.
+    /// What stands before a command that only Dunlin knows; nothing if another Dunlin gets it.
     aside: &'static [&'static [u8]],
 }
 
@@ -214,7 +214,22 @@ impl<'f> CommandSink<'f> {
         words.iter().for_each(|word| self.put_word(word));
     }
 
-    /// The entries one by one, then the numbers about ids, then the groups.
+    /// A stream exactly as it is, in parts that are loaded quickly. Only this program knows the
+    /// command for those after the first.
+    fn put_parts(&mut self, stream: &Stream) {
+        let mut is_first = true;
+        stream.divide(BYTES_PER_COMMAND, &mut |part| {
+            let payload = rdb::dump_for_others(ValueRef::Stream(&part), false);
+            match std::mem::take(&mut is_first) {
+                true => self.put_words("RESTORE", &[b"0", &payload]),
+                false => self.put_words("RESTOREPART", &[&payload]),
+            }
+        });
+    }
+
+    /// The entries one by one, then the numbers about ids, then the groups, as Redis writes them.
+    /// What is pending of entries that were deleted cannot be said in this way, nor when consumers
+    /// were seen.
     fn put_stream(&mut self, stream: &Stream) {
         for entry in stream.range(StreamId::MIN, StreamId::MAX) {
             self.put_verb("XADD", 1 + 2 * entry.fields.len());
@@ -297,6 +312,7 @@ impl Sink for CommandSink<'_> {
         };
         self.begin_key(head, verb);
         match value {
+            ValueRef::Stream(stream) if self.aside.is_empty() => self.put_parts(stream),
             ValueRef::Stream(stream) => self.put_stream(stream),
             ValueRef::String(string) => self.put_words("SET", &[&string.bytes()]),
             ValueRef::List(list) => list.iter().for_each(|item| self.member(item.as_element())),

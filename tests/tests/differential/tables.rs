@@ -12,7 +12,7 @@ use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by
 /// the names that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 56] = [
+const FROM_ELSEWHERE: [&str; 57] = [
     "acl|delrole",
     "acl|digest",
     "acl|getrole",
@@ -37,6 +37,7 @@ const FROM_ELSEWHERE: [&str; 56] = [
     "xtrim condition",
     "xreadgroup min-idle-time",
     "contenttype",
+    "restorepart",
     "slotmove",
     "xackdel",
     "xdelex",

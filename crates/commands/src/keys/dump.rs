@@ -5,17 +5,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::num;
 use rdb::{RestoreError, ValueLimits};
 use resp::args::Arguments;
-use store::Key;
+use store::{Key, Value};
 
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::db::Db;
 use engine::db::notify::{Class, Event};
 use engine::engine::Context;
+use engine::journal::batch::ASIDE;
 
 /// The longest idle time, in seconds, that the 24 bits of the clock can tell from a time in the
 /// future.
 const LONGEST_IDLE: u32 = 0x7f_ffff;
+
+const BAD_FORMAT: CommandError = CommandError::text("ERR Bad data format");
 
 /// DUMP key
 pub(super) fn dump(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
@@ -88,11 +91,7 @@ pub(super) fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
         ttl @ 1.. => Some(ttl.unsigned_abs()),
         _ => return Err(CommandError::text("ERR Invalid TTL value, must be >= 0")),
     };
-    let verify = !cx.engine.debug.skip_checksum_validation.load(Relaxed);
-    let value = rdb::restore(payload, &limits(&cx.db), verify).map_err(|error| match error {
-        RestoreError::Footer => CommandError::BAD_PAYLOAD,
-        RestoreError::Value(_) => CommandError::text("ERR Bad data format"),
-    })?;
+    let value = loaded(cx, payload)?;
     let start = if options.absolute { 0 } else { cx.db.now };
     let expire_at = ttl.map(|ttl| ttl.saturating_add(start).min(i64::MAX.unsigned_abs()));
     let replaced = options.replace && cx.db.remove(&key);
@@ -115,6 +114,37 @@ pub(super) fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     if let Some(at) = expire_at.filter(|_| !options.absolute) {
         propagate_absolute(cx, argv, &key, at);
     }
+    Ok(())
+}
+
+/// The value of a payload.
+fn loaded<'p>(cx: &Context<'_>, payload: &'p [u8]) -> Result<Value<'p>, CommandError> {
+    let verify = !cx.engine.debug.skip_checksum_validation.load(Relaxed);
+    rdb::restore(payload, &limits(&cx.db), verify).map_err(|error| match error {
+        RestoreError::Footer => CommandError::BAD_PAYLOAD,
+        RestoreError::Value(_) => BAD_FORMAT,
+    })
+}
+
+/// RESTOREPART key serialized-value
+///
+/// A move of slots brings a large stream by RESTORE, and what did not fit into that by this. Both
+/// together make the same stream, down to its blocks.
+pub(super) fn restore_part(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (key, payload) = (args.key()?, args.bytes()?);
+    let session = &*cx.session;
+    if !(session.replays || session.link.is_some() || session.import.is_some()) {
+        return Err(CommandError::text("ERR RESTOREPART is for servers that bring slots"));
+    }
+    let Value::Stream(part) = loaded(cx, payload)? else { return Err(BAD_FORMAT) };
+    let stream = cx.db.stream_mut(&key)?.ok_or(CommandError::NO_SUCH_KEY)?;
+    stream.absorb(&part).map_err(|_| BAD_FORMAT)?;
+    cx.db.changed(&key, Event(Class::GENERIC, "restore"));
+    if cx.is_journaling() {
+        let [command, info] = ASIDE;
+        cx.propagate(&[command, info, b"RESTOREPART", key.bytes, payload]);
+    }
+    cx.reply.ok();
     Ok(())
 }
 

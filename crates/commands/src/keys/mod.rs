@@ -64,6 +64,13 @@ const COMMANDS: &[Command] = &Group::Generic.rows([
     row("dump", dump::dump, 2, READONLY | IN_KEYSPACE, READS),
     row("restore", dump::restore, -4, WRITE | DENYOOM | IN_KEYSPACE | IN_DANGEROUS, OVERWRITES)
         .countdown(Countdown::Without(2, "ABSTTL")),
+    row(
+        "restorepart",
+        dump::restore_part,
+        3,
+        WRITE | DENYOOM | IN_KEYSPACE | IN_DANGEROUS,
+        UPDATES,
+    ),
     row("migrate", migrate::migrate, -6, MIGRATES, migrate::MOVES)
         .key_finder(migrate::find_keys)
         .secrets(migrate::is_secret),
@@ -260,6 +267,9 @@ const DOCS: &[Docs] = &[
         .cost("O(N) where N is the size of the value.")
         .arguments(OF_RESTORE)
         .history(RESTORE_HISTORY),
+    docs("restorepart", "8.0.0", "Adds to a stream what else a move of slots brings of it.")
+        .cost("O(N) where N is the size of the part.")
+        .arguments(&[key("key", 0), argument("serialized-value", ArgumentKind::String)]),
     docs("migrate", "2.6.0", "Moves keys to another server.")
         .cost("O(N) where N is the number of elements of the keys, here and at the other server.")
         .arguments(MIGRATION)

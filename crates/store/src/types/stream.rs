@@ -10,6 +10,7 @@ mod group;
 mod id;
 mod limits;
 mod malformed;
+mod parts;
 #[cfg(test)]
 mod tests;
 mod tree;

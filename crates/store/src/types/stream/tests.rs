@@ -51,6 +51,36 @@ fn compare(stream: &Stream, model: &Model) {
     assert_eq!(group.last_id, model.delivered);
 }
 
+/// What its parts make is the same stream, whatever their size.
+fn compare_divided(stream: &Stream, model: &Model) {
+    let in_full = |own: &Stream| {
+        let blocks: Vec<_> = own.blocks().map(|(id, bytes)| (id, bytes.to_vec())).collect();
+        let consumers = own.groups().flat_map(|(_, group)| group.consumers());
+        let consumers: Vec<_> =
+            consumers.map(|own| (own.name().to_vec(), own.seen_ms, own.active_ms)).collect();
+        (*own.numbers(), blocks, consumers)
+    };
+    for most in [1, 500, 5000, usize::MAX] {
+        let mut parts = Vec::new();
+        stream.divide(most, &mut |part| parts.push(part));
+        assert!(most < usize::MAX || parts.len() == 1);
+        parts.iter().for_each(Stream::check);
+        let mut parts = parts.iter();
+        let mut joined = parts.next().expect("there is one").clone();
+        parts.try_for_each(|part| joined.absorb(part)).unwrap();
+        compare(&joined, model);
+        assert_eq!(in_full(&joined), in_full(stream));
+        // A part that comes again is none.
+        if let Some(first) = stream.blocks().next() {
+            let mut builder = StreamBuilder::new();
+            builder.add_block(first.0, first.1).unwrap();
+            let numbers = StreamNumbers { len: builder.len, ..*stream.numbers() };
+            let again = builder.finish(numbers).unwrap();
+            assert_eq!(joined.absorb(&again), Err(Malformed::Order));
+        }
+    }
+}
+
 struct World {
     rng: Rng,
     stream: Stream,
@@ -259,6 +289,7 @@ fn behaves_as_the_model() {
             if step % 600 == 599 {
                 compare(&world.stream, &world.model);
                 compare(&reloaded(&world.stream), &world.model);
+                compare_divided(&world.stream, &world.model);
                 copies.push((world.stream.clone(), world.model.clone()));
                 for _ in 0..20 {
                     let (one, other) = (world.some_id(), world.some_id());
