@@ -219,6 +219,7 @@ const DOCS: &[Docs] = &[docs(
 #[cfg(test)]
 mod tests {
     use config::Config;
+    use engine::turn::Turn;
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
@@ -263,5 +264,20 @@ mod tests {
         }
         assert_eq!(server.text_as(&mut other, "SLOTMOVE BEGIN m 5061 1 2"), "", "it waits");
         assert_eq!(server.text_as(&mut other, "SET bar 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn slots_are_not_emptied_while_the_stream_stands_still() {
+        let server = crate::testing::server();
+        let (engine, gate) = (&server.engine, server.engine.gates.register());
+        let mut turn = Turn::new(engine, "slots");
+        let mut slots = SlotSet::default();
+        slots.insert(5061);
+        let mut empties = || engine.empty_slots(&mut turn, &gate, (&slots, None), &|| false);
+        assert!(empties());
+        engine.stop_writes(|| ());
+        assert!(!empties(), "what is said of slots before would go into the stream");
+        engine.let_writes_go_on();
+        assert!(empties());
     }
 }

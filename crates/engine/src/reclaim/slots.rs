@@ -64,11 +64,12 @@ impl Engine {
         true
     }
 
-    /// Tells the replicas which slots this server has, unless the next primary is about to go on in
-    /// the stream: then nothing may enter it. Returns whether that is not so.
+    /// Tells the replicas which slots this server has, unless nothing may enter the stream: the
+    /// next primary is about to go on in it, or it stands still like the data that a stop saves.
+    /// Returns whether that is not so.
     fn tell_slots(&self, gate: &Gate) -> bool {
         let _inside = gate.enter();
-        let may_append = !self.pause.is_handing_over();
+        let may_append = !(self.pause.is_handing_over() || self.pause.is_stopping());
         if let Some(command) = self.said_slots().filter(|_| may_append && self.tells_replicas()) {
             self.journal.append_messages(&command);
         }
