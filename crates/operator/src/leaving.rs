@@ -227,6 +227,13 @@ impl Departure {
         let (own, survivors) = (short(shard.id), self.survivors(shard));
         if !shard.members.contains(&survivors[0]) {
             return match survivors[..] {
+                [heir] if reading.topology.nodes.get(&heir).is_none_or(|it| !it.is_alive()) => {
+                    Err(Trouble::Failed(format!(
+                        "node {}, which was joining shard {own}, does not run: start it, so that \
+                         it can go on",
+                        short(heir)
+                    )))
+                }
                 [heir] => Ok(Some(heir)),
                 _ => Err(Trouble::Failed(format!(
                     "shard {own} has lost all its members, and {} nodes are joining it: take all \

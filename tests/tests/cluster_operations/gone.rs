@@ -72,6 +72,17 @@ fn a_shard_goes_on_with_what_is_left_of_it() -> Result<()> {
     let options = ["--shard", SHARD, "--discard-keys", "--timeout", "1"];
     let (code, said) = operate(&deployment, "add", &[new], &options)?;
     ensure!(code == Some(3), "{said}");
+    deployment.nodes[new].kill();
+    let options = ["--accept-loss", "--dry-run"];
+    wait_until("it is known that the one that joins does not run", || {
+        let (_, said) = operate(&deployment, "forget", &[last], &options)?;
+        Ok(said.contains("does not run: start it"))
+    })?;
+    deployment.nodes[new].start_again()?;
+    wait_until("it is known that it runs", || {
+        let (_, said) = operate(&deployment, "forget", &[last], &options)?;
+        Ok(!said.contains("does not run"))
+    })?;
     let (code, said) = operate(&deployment, "forget", &[last], &["--accept-loss"])?;
     ensure!(code == Some(0) && said.contains("has lost all its 1 members"), "{said}");
     ensure!(deployment.wait_for_primary()? == new);
