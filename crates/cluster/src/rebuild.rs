@@ -56,6 +56,19 @@ pub struct Witness {
     pub topology: Topology,
 }
 
+impl Witness {
+    /// Whether it knows of a cluster at all.
+    pub fn knows(&self) -> bool {
+        !self.topology.shards.is_empty()
+    }
+
+    /// Whether the etcd that it goes by has the cluster. An etcd that has lost everything is the
+    /// right one for a node that knows nothing.
+    pub fn goes_by_cluster(&self) -> bool {
+        self.goes_by_etcd && self.knows()
+    }
+}
+
 /// What is to be written.
 #[derive(Clone, Debug)]
 pub struct Rebuild {
@@ -90,10 +103,10 @@ pub fn plan(
     trusted: Option<NodeId>,
     now_s: u64,
 ) -> Result<Rebuild, Vec<String>> {
-    let knows = |own: &&Witness| !own.topology.shards.is_empty();
+    let knows = |own: &&Witness| own.knows();
     let newest = match trusted {
         Some(node) => witnesses.iter().find(|own| own.node == node),
-        None => witnesses.iter().max_by_key(|own| own.topology.revision),
+        None => witnesses.iter().filter(knows).max_by_key(|own| own.topology.revision),
     };
     let Some(newest) = newest.filter(knows) else {
         return Err(vec!["no node that was asked knows the cluster".to_owned()]);
@@ -109,10 +122,10 @@ pub fn plan(
     let counted: Vec<&Witness> = witnesses.iter().filter(counts).collect();
     for (at, own) in counted.iter().enumerate() {
         let known = &own.topology.name;
-        if knows(own) && known != name {
+        if own.knows() && known != name {
             reasons.push(format!("node {} is one of the cluster {known}, not of {name}", own.node));
         }
-        if own.goes_by_etcd {
+        if own.goes_by_cluster() {
             reasons.push(format!(
                 "node {} goes by an etcd that has the cluster: {}",
                 own.node,
@@ -122,7 +135,7 @@ pub fn plan(
         if counted[..at].iter().any(|other| other.node == own.node) {
             reasons.push(format!("two processes have the name of node {}: end one", own.node));
         }
-        if trusted.is_none() && own.node != newest.node {
+        if trusted.is_none() && own.node != newest.node && own.knows() {
             reasons.extend(contradiction(newest, own));
         }
     }
@@ -382,7 +395,12 @@ mod tests {
         assert_eq!((trusted.source, epoch_of(&trusted)), (node(2), 9));
         let mut fresh = witness(3, 0, 0);
         fresh.topology = Topology::default();
-        assert!(plan(NAME, &[both.as_slice(), &[fresh]].concat(), None, NOW).is_ok());
+        let decided = |fresh| plan(NAME, &[both.as_slice(), &[fresh]].concat(), None, NOW);
+        assert!(decided(fresh.clone()).is_ok());
+        // It has found the empty etcd meanwhile, which counts further than the one before.
+        fresh.topology = Topology::new(NAME.to_owned(), 9_000, [], [], []);
+        fresh.goes_by_etcd = true;
+        assert_eq!(decided(fresh).unwrap().source, node(2));
     }
 
     /// A node that was pointed at the etcd of another cluster of the same name.

@@ -1,6 +1,8 @@
 //! What a node asks of etcd, and what etcd answers: carried out by a gateway, modelled by the
 //! simulation. The words are those of etcd's third API.
 
+use std::fmt;
+
 /// A number by which etcd counts its changes. It rises with each, over all keys.
 pub type Revision = i64;
 
@@ -164,12 +166,20 @@ pub enum Answer {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The request was not carried out, and will not be. The one exception is a transaction that
-    /// etcd refuses for want of space: it may have been carried out, so whoever goes by its end
-    /// reads what is there.
+    /// The request was not carried out, and will not be.
     NotDone(String),
+    /// etcd says that it has no space. It may say so after it has carried the request out: what is
+    /// read from then on shows that.
+    NoSpace(String),
     /// It may have been carried out, or may still be.
     Unknown(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Failure::NotDone(text) | Failure::NoSpace(text) | Failure::Unknown(text)) = self;
+        formatter.write_str(text)
+    }
 }
 
 /// One change that a watch reports. A transaction's changes have the same revision.

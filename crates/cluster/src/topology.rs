@@ -197,6 +197,22 @@ impl Topology {
         self.shards.get(&self.nodes.get(&node)?.shard?)
     }
 
+    /// Whether both say the same of what a node has: the slots of its shard, and who counts there.
+    pub fn is_alike_for(&self, node: NodeId, other: &Topology) -> bool {
+        match (self.home_of(node), other.home_of(node)) {
+            (Some(one), Some(other)) => {
+                (one.id, &one.slots, &one.members) == (other.id, &other.slots, &other.members)
+            }
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    /// The shard of which a node is a member, or is to be.
+    fn home_of(&self, node: NodeId) -> Option<&Shard> {
+        let of_member = self.shards.values().find(|shard| shard.members.contains(&node));
+        of_member.or_else(|| self.shard_of(node))
+    }
+
     /// The primary of a shard, if etcd has one now.
     pub fn primary_of(&self, shard: ShardId) -> Option<&Node> {
         self.nodes.get(&self.shards.get(&shard)?.leader?.node)

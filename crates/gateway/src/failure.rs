@@ -11,8 +11,8 @@ pub(crate) const NOT_FOUND: i64 = 5;
 pub(crate) const FAILED_PRECONDITION: i64 = 9;
 const UNAVAILABLE: i64 = 14;
 const UNAUTHENTICATED: i64 = 16;
-/// Codes of answers that say that nothing was done. [`RESOURCE_EXHAUSTED`] does not say so for
-/// certain: etcd looks at its space after a transaction, too. The same request is refused again.
+/// Codes of answers that say that nothing was done, but for [`RESOURCE_EXHAUSTED`]: etcd looks at
+/// its space after a transaction, too.
 const OF_REFUSALS: [i64; 9] = [
     INVALID_ARGUMENT,
     NOT_FOUND,
@@ -33,8 +33,8 @@ const UNIMPLEMENTED: i64 = 12;
 /// What is known of a request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// etcd has refused it, and would refuse the same request again. Nothing was changed, unless
-    /// etcd has carried out a transaction and found then that it has no space.
+    /// etcd has refused it, and would refuse the same request again. Nothing was changed, unless it
+    /// has no space.
     Refused {
         /// The code of gRPC.
         code: i64,
@@ -60,6 +60,7 @@ impl fmt::Display for Failure {
 impl From<Failure> for NoAnswer {
     fn from(failure: Failure) -> NoAnswer {
         match failure {
+            Failure::Refused { code: RESOURCE_EXHAUSTED, text } => NoAnswer::NoSpace(text),
             Failure::Refused { text, .. } | Failure::Unsent(text) => NoAnswer::NotDone(text),
             Failure::Unknown(text) => NoAnswer::Unknown(text),
         }

@@ -324,7 +324,7 @@ pub(crate) fn ask_until_noticed(
     loop {
         let answers = ask_all(wanted, &options.access)?;
         let reading = store.read()?;
-        let count = answers.counted().filter(|own| own.goes_by_etcd).count();
+        let count = answers.counted().filter(|own| own.goes_by_cluster()).count();
         let is_decided = count == 0 || has_cluster(store, &reading, &answers);
         if is_decided || options.dry_run || monotonic_ms() - begun >= longest {
             return Ok((answers, reading));

@@ -159,8 +159,8 @@ fn put(store: &Store, what: &str, claim: &Claim, lease: i64) -> Result<(), Troub
 
 fn unclear(failure: Option<Failure>) -> Trouble {
     Trouble::Failed(match failure {
-        Some(Failure::NotDone(text) | Failure::Unknown(text)) => {
-            format!("etcd does not say whether this operator is the only one: {text}")
+        Some(failure) => {
+            format!("etcd does not say whether this operator is the only one: {failure}")
         }
         None => "etcd has answered another question".to_owned(),
     })

@@ -61,9 +61,7 @@ impl Store {
         match self.ask(&Request::Read { prefix }, PATIENCE) {
             Ok(Answer::Pairs { revision, pairs }) => Ok(Reading::new(&self.name, revision, pairs)),
             Ok(_) => Err(Trouble::Failed("etcd has answered another question".to_owned())),
-            Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
-                Err(Trouble::Failed(format!("etcd cannot be read: {text}")))
-            }
+            Err(failure) => Err(Trouble::Failed(format!("etcd cannot be read: {failure}"))),
         }
     }
 
@@ -90,6 +88,9 @@ impl Store {
                 let text = "the cluster has changed meanwhile, and nothing was done: look again";
                 return Err(Trouble::Failed(text.to_owned()));
             }
+            Err(Failure::NotDone(text)) => {
+                return Err(Trouble::Failed(format!("nothing was done: {text}")));
+            }
             Err(failure) => failure,
         };
         let now = self.read().ok();
@@ -101,10 +102,10 @@ impl Store {
             now.is_some_and(|now| now.unchanged(key.clone()) == reading.unchanged(key));
         Err(Trouble::Failed(match failure {
             // What was not refused may yet be carried out.
-            Failure::NotDone(text) if is_as_before => format!("nothing was done: {text}"),
-            Failure::NotDone(text) | Failure::Unknown(text) => format!(
-                "it is not known whether it was done: {text}. Look at the cluster's status before \
-                 you try again"
+            Failure::NoSpace(text) if is_as_before => format!("nothing was done: {text}"),
+            failure => format!(
+                "it is not known whether it was done: {failure}. Look at the cluster's status \
+                 before you try again"
             ),
         }))
     }
@@ -180,8 +181,8 @@ impl Store {
         for lease in leases.into_iter().filter(|lease| *lease != 0) {
             match self.gateway.ask(&Request::Revoke { lease }, PATIENCE) {
                 Ok(_) => {}
-                Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
-                    return Err(Trouble::Failed(format!("a lease cannot be ended: {text}")));
+                Err(failure) => {
+                    return Err(Trouble::Failed(format!("a lease cannot be ended: {failure}")));
                 }
             }
         }

@@ -202,3 +202,19 @@ fn slots_come_to_a_node_beside_a_script_and_cost_it_no_lease() -> Result<()> {
     ensure!(!log.contains("The lease at etcd has ended"), "{}", deployment.logs());
     Ok(())
 }
+
+/// When etcd has lost everything, the cluster is what nodes know.
+#[test]
+fn a_node_that_is_killed_knows_of_slots_that_have_just_come() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(1)?;
+    let mut target = deployment.nodes[1].connect()?;
+    ensure!(target.call_text("CLUSTER KEYSLOT {06S}")? == Reply::Integer(0));
+    let path = deployment.nodes[1].directory().join("nodes.conf");
+    deployment.move_slots("one", "0-99", SHARD, OTHER_SHARD)?;
+    wait_until("the slots have come", || Ok(!target.call_text("GET {06S}")?.is_error()))?;
+    deployment.nodes[1].kill();
+    let kept = std::fs::read_to_string(path)?;
+    ensure!(kept.contains("\"slots\": \"0-99\""), "{kept}");
+    Ok(())
+}

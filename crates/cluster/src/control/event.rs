@@ -56,6 +56,8 @@ pub struct Announced {
 /// What a node knows of its own data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
+    /// The shard to which the epoch belongs, if that is known.
+    pub shard: Option<ShardId>,
     /// The epoch for which the data count, of those that [`Action::Remember`] has said: the last
     /// one whose start they reach; 0: none.
     pub epoch: Epoch,
@@ -263,6 +265,8 @@ pub enum Action {
     /// It is also said once at the start, after which the files are not those of a node that was
     /// stopped in order any more.
     Remember {
+        /// The shard to which the epoch belongs.
+        shard: Option<ShardId>,
         /// The epoch of the data; 0: none.
         epoch: Epoch,
         /// Where that epoch began.

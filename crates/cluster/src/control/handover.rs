@@ -8,7 +8,7 @@
 
 use crate::control::event::{Action, Ticket};
 use crate::control::members::NEAR;
-use crate::control::state::{Control, Handover, Purpose, Role, Stop};
+use crate::control::state::{Control, Doubts, Handover, Purpose, Role, Stop};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{FailoverValue, Subject, encode};
 use crate::store::{Compare, Operation, Request, Revision};
@@ -90,11 +90,16 @@ impl Control {
             return self.check_release(shard, epoch);
         }
         let wish = self.mirror.failovers.get(&shard);
-        let is_wished = handover.is_own_wish || wish.is_some_and(|it| it.value.to == handover.to);
+        let is_asked_for = wish.is_some_and(|it| it.value.to == handover.to);
+        let is_wished = handover.is_own_wish || is_asked_for;
         let is_in_time = self.now < handover.deadline;
         if !is_wished || !is_in_time || !has_key || !self.may_succeed(shard, handover.to) {
             self.give_up_handover();
-            return self.clear_failover(shard);
+            // Somebody else may have another wish since.
+            if is_asked_for {
+                self.clear_failover(shard);
+            }
+            return;
         }
         let Some(held) = handover.held else { return };
         let has_all =
@@ -158,7 +163,7 @@ impl Control {
 
     /// Begins to let go, if a replica is wanted in this node's place.
     fn begin_handover(&mut self, shard: ShardId, epoch: Epoch) {
-        if self.handover.is_some() || self.is_displaced {
+        if self.handover.is_some() || self.is_displaced || !self.hears_etcd() {
             return;
         }
         let is_linked = |node: NodeId| self.replicas.iter().any(|(other, _)| *other == node);
@@ -187,7 +192,8 @@ impl Control {
         if let Some(to) = to {
             let deadline = self.now + if is_own_wish { STOP_MS * 2 / 3 } else { PATIENCE_MS };
             let held = None;
-            self.handover = Some(Handover { to, deadline, held, doubts: 0, is_own_wish });
+            let doubts = Doubts::default();
+            self.handover = Some(Handover { to, deadline, held, doubts, is_own_wish });
             self.log(format!("Writes wait until replica {to} has everything"));
             self.act(Action::HoldWrites { epoch });
         }
@@ -222,27 +228,21 @@ impl Control {
     /// Deletes the key of this primary, if etcd takes `put` as well. It acknowledges nothing from
     /// before the request leaves.
     fn delete_key(&mut self, shard: ShardId, epoch: Epoch, compares: Vec<Compare>, put: Operation) {
-        if !self.may_transact(&Purpose::Release) {
+        let is_unread = self.handover.as_ref().is_some_and(|it| !it.doubts.allow_another());
+        if is_unread || !self.may_transact(&Purpose::Release) {
             return;
         }
         self.fence(epoch);
         let operations = vec![Operation::Delete { key: self.key(&Subject::Leader(shard)) }, put];
         self.transact(Purpose::Release, compares, operations);
         if let Some(handover) = &mut self.handover {
-            handover.doubts += 1;
+            handover.doubts.note_sent();
         }
     }
 
-    /// What was asked for last has not been done, and will not be.
+    /// etcd refuses to take the key, or is not there. If the key is there for certain, this node
+    /// goes on as primary.
     pub(super) fn hear_not_released(&mut self) {
-        if let Some(handover) = &mut self.handover {
-            handover.doubts = handover.doubts.saturating_sub(1);
-        }
-    }
-
-    /// etcd refuses it. If the key is there for certain, this node goes on as primary.
-    pub(super) fn hear_release_refused(&mut self) {
-        self.hear_not_released();
         if self.handover.as_ref().is_some_and(|it| it.held.is_some() && !it.is_releasing()) {
             self.give_up_handover();
         }
@@ -293,7 +293,7 @@ impl Control {
         };
         let compares = vec![self.is_unchanged(&subject, modified)];
         let operations = vec![Operation::Delete { key: self.key(&subject) }];
-        self.transact(Purpose::Release, compares, operations);
+        self.transact(Purpose::ClearFailover, compares, operations);
     }
 
     /// Whether the last primary has let go in favour of this node, and this node has seen it. What

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::control::event::{Action, Event, Millis, RequestId};
 use crate::control::mirror::Mirror;
-use crate::control::state::{Control, Data, Lease, Past, Purpose, Role, Rule};
+use crate::control::state::{Control, Data, Doubts, Lease, Past, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{LeaderValue, Subject, decode};
 use crate::rebuild::Witness;
@@ -302,14 +302,15 @@ impl Control {
     /// Has the node store what a restart must know of its data, if that has changed.
     pub(super) fn remember(&mut self, data: Data) {
         let known = self.remembered;
-        if (known.epoch, known.complete) != (data.epoch, data.complete) {
+        let of = |data: Data| (data.shard, data.epoch, data.complete);
+        if of(known) != of(data) {
             self.say_remember(data);
         }
     }
 
     fn say_remember(&mut self, data: Data) {
-        let Data { epoch, start, complete, .. } = data;
-        self.act(Action::Remember { epoch, start, complete });
+        let Data { shard, epoch, start, complete, .. } = data;
+        self.act(Action::Remember { shard, epoch, start, complete });
         self.remembered = data;
     }
 
@@ -384,6 +385,8 @@ impl Control {
             Err(failure) => return self.hear_failure(purpose, &failure),
         };
         match (purpose, answer) {
+            // The watch was silent, and is not any more: it has said what was read, and when.
+            (Purpose::Load, _) if self.watch.is_some() && self.heard > asked => {}
             (Purpose::Load, Answer::Pairs { revision, pairs }) => {
                 self.load((known, revision), &pairs);
             }
@@ -417,8 +420,8 @@ impl Control {
                     self.watch = None;
                 }
                 self.note_transaction(succeeded);
-                if purpose == Purpose::Release && !succeeded {
-                    self.hear_not_released();
+                if !succeeded && let Some(doubts) = self.doubts_of(&purpose) {
+                    doubts.note_not_done();
                 }
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
@@ -443,13 +446,32 @@ impl Control {
         }
     }
 
+    /// What is not known of the transactions for a purpose, where that matters.
+    fn doubts_of(&mut self, purpose: &Purpose) -> Option<&mut Doubts> {
+        match purpose {
+            Purpose::Release => self.handover.as_mut().map(|handover| &mut handover.doubts),
+            Purpose::ChangeMembers => self.change.as_mut().map(|change| &mut change.doubts),
+            Purpose::HandOver(id) => self.moves.get_mut(id).map(|one| &mut one.doubts),
+            _ => None,
+        }
+    }
+
     /// What etcd has not answered may have been done: what comes by the watch says so.
     fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
-        if purpose == Purpose::Release && matches!(failure, Failure::NotDone(_)) {
-            // Whether it was done says what is read from now on.
-            self.is_release_refused = true;
-            self.watch = None;
-            self.requests.retain(|_, (purpose, ..)| *purpose != Purpose::Load);
+        if let Some(doubts) = self.doubts_of(&purpose) {
+            match failure {
+                Failure::NotDone(_) => doubts.note_not_done(),
+                Failure::NoSpace(_) => {
+                    doubts.note_refused();
+                    // What is read from now on says whether it was done.
+                    self.watch = None;
+                    self.requests.retain(|_, (purpose, ..)| *purpose != Purpose::Load);
+                }
+                Failure::Unknown(_) => {}
+            }
+            if purpose == Purpose::Release {
+                self.hear_not_released();
+            }
         }
         match purpose {
             Purpose::KeepAlive(lease) => {
@@ -472,6 +494,30 @@ impl Control {
             |purpose: &Purpose| matches!(purpose, Purpose::Grant | Purpose::KeepAlive(_));
         self.requests.retain(|_, (purpose, ..)| !is_of_leases(purpose));
         self.not_before.retain(|purpose, _| !is_of_leases(purpose));
+    }
+
+    /// All was read after etcd has refused something. What is as it was before says that it was not
+    /// done.
+    fn settle_doubts(&mut self) {
+        if let (Some(epoch), Some(leader)) = (self.leading(), self.leader())
+            && leader.created == epoch
+            && let Some(handover) = &mut self.handover
+            && handover.doubts.settle()
+        {
+            self.hear_not_released();
+        }
+        let shard = self.shard().and_then(|shard| self.mirror.shards.get(&shard));
+        if let (Some(shard), Some(change)) = (shard, &mut self.change)
+            && shard.modified == change.modified
+        {
+            change.doubts.settle();
+        }
+        for (id, one) in &mut self.moves {
+            let record = self.mirror.migrations.get(id);
+            if record.is_some_and(|record| record.modified == one.sent_with) {
+                one.doubts.settle();
+            }
+        }
     }
 
     fn load(&mut self, (known, revision): (Revision, Revision), pairs: &[Pair]) {
@@ -507,13 +553,12 @@ impl Control {
         self.is_unread = false;
         self.mirror = read;
         self.heard = self.now;
-        if std::mem::take(&mut self.is_release_refused)
-            && let (Some(epoch), Some(leader)) = (self.leading(), self.leader())
-            && leader.created == epoch
-        {
-            self.hear_release_refused();
-        }
+        self.settle_doubts();
         self.is_changed = true;
+        if let Some(lease) = &mut self.lease {
+            // Answers that came while nothing was watched did not count.
+            lease.next = self.now;
+        }
         self.last_request += 1;
         self.watch = Some(self.last_request);
         let prefix = self.keys.prefix().to_owned();

@@ -7,7 +7,7 @@
 //! finds all of it.
 
 use crate::control::quorum::{Group, Quorum};
-use crate::control::state::{Change, Control, Purpose, Role, Rule};
+use crate::control::state::{Change, Control, Doubts, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{ShardValue, Subject, encode};
 use crate::store::Operation;
@@ -27,13 +27,20 @@ impl Control {
         let Role::Leading { shard, epoch, leader } = self.role else { return };
         let Some(entry) = self.mirror.shards.get(&shard) else { return };
         let modified = entry.modified;
+        if let Some(change) = &mut self.change
+            && change.modified != modified
+            && change.old == entry.value.members
+        {
+            // Slots have come or gone. What has left cannot be done any more.
+            (change.modified, change.doubts) = (modified, Doubts::default());
+        }
         if let Some(change) = &self.change {
             let is_late = self.now >= change.since + PATIENCE_MS;
             let is_in_vain = is_late || !self.is_linked_quorum(&change.members, leader.start);
             if change.modified != modified {
                 self.change = None;
                 self.in_vain_members.clear();
-            } else if is_in_vain && !change.is_sent {
+            } else if is_in_vain && !change.doubts.are_there() {
                 let members = change.members.clone();
                 let (times, not_before) = self.in_vain_members.entry(members).or_default();
                 *not_before = self.now;
@@ -68,9 +75,11 @@ impl Control {
         });
         let Some(new) = sets.into_iter().min_by_key(tried) else { return };
         let since = self.now;
+        let old = old.to_vec();
         self.log(format!("The members of shard {shard} are going to be {new:?}"));
-        let (members, offset, ticks, is_sent) = (new, None, 0, false);
-        self.change = Some(Change { members, since, offset, ticks, modified, is_sent });
+        let (members, doubts) = (new, Doubts::default());
+        self.change =
+            Some(Change { old, members, since, offset: None, ticks: 0, modified, doubts });
     }
 
     /// The sets of members that are one change nearer to what they should be, the best first.
@@ -138,7 +147,8 @@ impl Control {
         let Some(offset) = change.offset else { return };
         let quorum = Quorum { groups: vec![Group::new(&change.members, self.me())], start };
         let knows = quorum.reached(offset, &self.replicas) >= offset;
-        if !knows && !change.is_sent && self.keeps(Rule::JointQuorum) {
+        let is_certain = knows || change.doubts.are_there() || !self.keeps(Rule::JointQuorum);
+        if !is_certain || !change.doubts.allow_another() {
             return;
         }
         let Some(entry) = self.mirror.shards.get(&shard) else { return };
@@ -150,7 +160,7 @@ impl Control {
         if self.transact(Purpose::ChangeMembers, compares, vec![put])
             && let Some(change) = &mut self.change
         {
-            change.is_sent = true;
+            change.doubts.note_sent();
         }
     }
 }

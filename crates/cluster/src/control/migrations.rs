@@ -7,7 +7,7 @@
 //! held.
 
 use crate::control::event::Action;
-use crate::control::state::{Control, Move, Purpose, Role, Rule};
+use crate::control::state::{Control, Doubts, Move, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{MigrationValue, ShardValue, Subject, encode};
 use crate::store::{Operation, Revision};
@@ -85,25 +85,30 @@ impl Control {
         let Some(one) = self.moves.get(id).cloned() else {
             return self.send_slots(id, value, target, modified);
         };
+        let now = self.now;
+        let is_over = |since: Option<u64>, longest| since.is_some_and(|it| now >= it + longest);
+        let is_held_long = is_over(one.held_since, HOLD_MS);
         match target {
             Some((to_epoch, _)) if to_epoch != one.to_epoch => {
                 // What was sent to the primary before is not there any more.
                 self.release_slots(id, modified, Some(to_epoch));
             }
+            // One that is refused again and again is given up between two of them.
+            Some(_) if is_held_long && !one.doubts.are_there() => {}
             Some((to_epoch, _)) if one.is_delivered => {
                 self.give_away(shard, epoch, id, &value, modified, to_epoch);
             }
-            Some(_) => self.hold(id),
+            Some(_) if value.state == MigrationState::Copying => self.hold(id),
+            // Slots are not held while not even this can be written down.
+            Some(_) => self.note(id, value.clone(), modified, MigrationState::Copying),
             // Others may have its place meanwhile: all is sent anew to the next primary anyway.
             None if self.release_slots(id, modified, None) => return,
             None => {}
         }
-        let is_over =
-            |since: Option<u64>, longest| since.is_some_and(|it| self.now >= it + longest);
         let is_slow = one.held_since.is_none()
             && is_over(one.turn_since, TURN_MS)
             && self.moves.values().any(|other| other.is_near && other.turn_since.is_none());
-        if is_slow || is_over(one.held_since, HOLD_MS) {
+        if is_slow || is_held_long {
             if self.release_slots(id, modified, None) {
                 let (times, not_before) = self.in_vain.entry(id.to_owned()).or_default();
                 *not_before = self.now + (RETRY_MS << (*times).min(4));
@@ -147,7 +152,8 @@ impl Control {
             turn_since: None,
             held_since: None,
             is_delivered: false,
-            sent_with: None,
+            sent_with: 0,
+            doubts: Doubts::default(),
             has_failed: false,
         };
         self.moves.insert(migration.clone(), one);
@@ -172,8 +178,7 @@ impl Control {
     /// the same time would get in each other's way. While etcd is silent, clients need not wait
     /// for it.
     fn hold(&mut self, id: &str) {
-        let is_heard = self.lease.is_some_and(|lease| self.now < lease.renewed + lease.ttl_ms / 2);
-        if !is_heard || self.moves.values().any(|one| one.turn_since.is_some()) {
+        if !self.hears_etcd() || self.moves.values().any(|one| one.turn_since.is_some()) {
             return;
         }
         let now = self.now;
@@ -217,6 +222,10 @@ impl Control {
         modified: Revision,
         to_epoch: Epoch,
     ) {
+        let is_unread = |one: &Move| one.sent_with == modified && !one.doubts.allow_another();
+        if self.moves.get(id).is_some_and(is_unread) {
+            return;
+        }
         let shards = &self.mirror.shards;
         let (Some(source), Some(target)) = (shards.get(&from), shards.get(&value.to)) else {
             return;
@@ -249,7 +258,11 @@ impl Control {
         if self.transact(purpose, compares, operations)
             && let Some(one) = self.moves.get_mut(id)
         {
-            one.sent_with = Some(modified);
+            if one.sent_with != modified {
+                // Those of before cannot be done any more.
+                (one.sent_with, one.doubts) = (modified, Doubts::default());
+            }
+            one.doubts.note_sent();
         }
     }
 
@@ -257,7 +270,8 @@ impl Control {
     /// has left, or the record has changed since, or the target has another primary.
     fn release_slots(&mut self, id: &str, modified: Revision, newer: Option<Epoch>) -> bool {
         let Some(one) = self.moves.get(id) else { return true };
-        let is_certain = one.sent_with.is_none_or(|sent| sent < modified)
+        let is_certain = !one.doubts.are_there()
+            || one.sent_with < modified
             || newer.is_some_and(|newer| newer > one.to_epoch);
         if !is_certain && self.keeps(Rule::HoldUntilKnown) {
             return false;

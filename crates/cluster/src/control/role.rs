@@ -12,7 +12,7 @@
 //! does not count for that number. It may still be the furthest: what it says it has, it has.
 
 use crate::control::event::{Action, Millis};
-use crate::control::state::{Control, Past, Purpose, Role, Rule};
+use crate::control::state::{Control, Data, Past, Purpose, Role, Rule};
 use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{CandidateValue, LeaderValue, Subject, encode};
 use crate::store::{Compare, LeaseId, Operation};
@@ -32,6 +32,7 @@ impl Control {
             return self.stand_apart();
         }
         let Some(shard) = self.shard() else { return self.stand_apart() };
+        self.count_in(shard);
         let Some(entry) = self.mirror.leaders.get(&shard) else { return self.seek(shard) };
         let (leader, epoch, lease) = (entry.value, entry.created, entry.lease);
         let own_lease = self.lease.map_or(0, |lease| lease.id);
@@ -56,6 +57,20 @@ impl Control {
             }
             self.clear_candidate(shard);
         }
+    }
+
+    /// A node that has come from another shard has no data of an epoch of this one, however late
+    /// theirs is.
+    fn count_in(&mut self, shard: ShardId) {
+        let Data { shard: before, offset, .. } = self.data;
+        if before == Some(shard) || !self.is_detached() {
+            return;
+        }
+        if before.is_some() {
+            self.data = Data { offset, ..Data::default() };
+        }
+        self.data.shard = Some(shard);
+        self.remember(self.data);
     }
 
     /// Stops being what it is, and follows nobody.

@@ -43,6 +43,12 @@ impl Control {
         }
     }
 
+    /// Whether etcd answers, as far as this node knows.
+    pub(super) fn hears_etcd(&self) -> bool {
+        self.watch.is_some()
+            && self.lease.is_some_and(|lease| self.now < lease.renewed + lease.ttl_ms / 2)
+    }
+
     fn step_lease(&mut self) {
         // What another process has taken the name of, it leaves to end.
         if self.stop.is_some_and(|stop| stop.is_revoking) || self.is_displaced {

@@ -40,8 +40,10 @@ pub(super) enum Purpose {
     Unseat,
     /// To ask the primary to let go.
     AskFailover,
-    /// To let go as a primary, or to say that it will not be.
+    /// To let go as a primary.
     Release,
+    /// To delete a wish for that, or what has become of it.
+    ClearFailover,
     /// To change who counts for the quorum.
     ChangeMembers,
     /// To give slots away.
@@ -71,6 +73,8 @@ impl Lease {
 /// The data of this node: the beginning of the journal of `epoch`, up to `offset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Data {
+    /// The shard in which they count, if that is known.
+    pub(super) shard: Option<ShardId>,
     pub(super) epoch: Epoch,
     /// Where the epoch began. Data that do not reach it are not of that epoch.
     pub(super) start: u64,
@@ -99,6 +103,48 @@ pub(super) enum Role {
     Leading { shard: ShardId, epoch: Epoch, leader: LeaderValue },
 }
 
+/// Transactions for one purpose of which it is not known what has become of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Doubts {
+    /// How many may be done, or may have been.
+    open: u32,
+    /// How many of these etcd has refused: what is read from then on shows whether they were done.
+    refused: u32,
+}
+
+impl Doubts {
+    pub(super) fn are_there(self) -> bool {
+        self.open > 0
+    }
+
+    /// Whether one may leave: not before it is known what has become of a refused one.
+    pub(super) fn allow_another(self) -> bool {
+        self.refused == 0
+    }
+
+    pub(super) fn note_sent(&mut self) {
+        self.open += 1;
+    }
+
+    /// The last one has not been done, and will not be.
+    pub(super) fn note_not_done(&mut self) {
+        self.open = self.open.saturating_sub(1).max(self.refused);
+    }
+
+    /// The last one was refused.
+    pub(super) fn note_refused(&mut self) {
+        self.refused = (self.refused + 1).min(self.open);
+    }
+
+    /// What was read since shows that none has been done of those that were refused. Returns
+    /// whether there were any.
+    pub(super) fn settle(&mut self) -> bool {
+        let refused = std::mem::take(&mut self.refused);
+        self.open -= refused;
+        refused > 0
+    }
+}
+
 /// A primary lets go in favour of a replica.
 #[derive(Clone, Debug)]
 pub(super) struct Handover {
@@ -106,8 +152,8 @@ pub(super) struct Handover {
     pub(super) deadline: Millis,
     /// Where the journal ends, once writes are held.
     pub(super) held: Option<u64>,
-    /// How many transactions have left that delete the key and may be done, or may have been.
-    pub(super) doubts: u32,
+    /// Of transactions that delete the key.
+    pub(super) doubts: Doubts,
     /// Whether the primary does so by itself, because it ends or leaves.
     pub(super) is_own_wish: bool,
 }
@@ -115,7 +161,7 @@ pub(super) struct Handover {
 impl Handover {
     /// Whether the key may be gone, so that nothing is acknowledged any more.
     pub(super) fn is_releasing(&self) -> bool {
-        self.doubts > 0
+        self.doubts.are_there()
     }
 }
 
@@ -130,6 +176,8 @@ pub(super) struct Stop {
 /// A change of the members that count.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
+    /// Those of before.
+    pub(super) old: Vec<NodeId>,
     pub(super) members: Vec<NodeId>,
     pub(super) since: Millis,
     /// What the new quorum must know before the change is written down: where the journal ended
@@ -139,8 +187,7 @@ pub(super) struct Change {
     pub(super) ticks: u32,
     /// The revision of `shards/SHARD` that is changed.
     pub(super) modified: Revision,
-    /// Whether the transaction has left.
-    pub(super) is_sent: bool,
+    pub(super) doubts: Doubts,
 }
 
 /// How far this node is with a migration as its source.
@@ -159,8 +206,10 @@ pub(super) struct Move {
     pub(super) held_since: Option<Millis>,
     /// Whether all is delivered.
     pub(super) is_delivered: bool,
-    /// The revision of the record with which a transaction has left that gives the slots away.
-    pub(super) sent_with: Option<Revision>,
+    /// The revision of the record with which transactions have left that give the slots away.
+    pub(super) sent_with: Revision,
+    /// Of these.
+    pub(super) doubts: Doubts,
     /// It cannot be done, which the record shall say.
     pub(super) has_failed: bool,
 }
@@ -278,9 +327,6 @@ pub struct Control {
     pub(super) given: BTreeMap<NodeId, Millis>,
     pub(super) next_round: Millis,
     pub(super) handover: Option<Handover>,
-    /// etcd has refused to delete the key, and may have done so all the same: it says that it has
-    /// no space when the space ends with the transaction.
-    pub(super) is_release_refused: bool,
     /// The last wish of a replica by its revision, and since when this node knows of it.
     pub(super) wish_seen: (Revision, Millis),
     /// How often the primary has tried in vain to hand over because it leaves, and before which
@@ -303,8 +349,8 @@ impl Control {
     /// The machine of a node that has just started. It draws from `seed` when it must not do the
     /// same as other nodes at the same time.
     pub fn new(setup: Setup, seed: u64) -> Self {
-        let Recovered { epoch, start, offset, complete } = setup.recovered;
-        let data = Data { epoch, start, offset, complete };
+        let Recovered { shard, epoch, start, offset, complete } = setup.recovered;
+        let data = Data { shard, epoch, start, offset, complete };
         Control {
             keys: Keys::new(&setup.cluster),
             rng: Rng::from_seed(seed),
@@ -351,7 +397,6 @@ impl Control {
             given: BTreeMap::new(),
             next_round: 0,
             handover: None,
-            is_release_refused: false,
             wish_seen: (0, 0),
             left_in_vain: (0, 0),
             stop: None,
@@ -382,8 +427,8 @@ impl Control {
     /// order and has heard of all links. [`Action::Remember`] says less: a process that is killed
     /// may not have heard of a link.
     pub fn data(&self) -> Recovered {
-        let Data { epoch, start, offset, complete } = self.data;
-        Recovered { epoch, start, offset, complete }
+        let Data { shard, epoch, start, offset, complete } = self.data;
+        Recovered { shard, epoch, start, offset, complete }
     }
 
     /// Whether this node's data have all that it has ever confirmed.

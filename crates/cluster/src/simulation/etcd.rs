@@ -31,9 +31,13 @@ pub(super) enum Refusal {
     Space,
     /// All transactions: nobody has the right.
     Transactions,
+    /// Everything: nobody is there to connect to.
+    Connections,
     /// The next one that deletes a primary's key, after it was carried out: etcd looks at its space
     /// then.
     TooLate,
+    /// The next one that needs space, after it was carried out, and then whatever needs space.
+    Last,
 }
 
 /// The store.
@@ -67,7 +71,11 @@ impl Etcd {
 
     pub(super) fn carry_out(&mut self, now: u64, request: &Request) -> Result<Answer, Failure> {
         if self.is_refused(request) {
-            return Err(Failure::NotDone("it is refused".into()));
+            let failure = match self.refuses {
+                Some(Refusal::Space) => Failure::NoSpace,
+                _ => Failure::NotDone,
+            };
+            return Err(failure("it is refused".into()));
         }
         match request {
             Request::Read { prefix } => {
@@ -84,9 +92,16 @@ impl Etcd {
                     .operations
                     .iter()
                     .any(|own| matches!(own, Operation::Delete { key } if is_leader(key)));
-                if self.refuses == Some(Refusal::TooLate) && releases {
-                    self.refuses = None;
-                    return Err(Failure::NotDone("database space exceeded".into()));
+                let is_done = matches!(done, Ok(Answer::Transaction { succeeded: true, .. }));
+                let ends = transaction.operations.iter().any(is_put) && is_done;
+                let next = match self.refuses {
+                    Some(Refusal::TooLate) if releases => Some(None),
+                    Some(Refusal::Last) if ends => Some(Some(Refusal::Space)),
+                    _ => None,
+                };
+                if let Some(next) = next {
+                    self.refuses = next;
+                    return Err(Failure::NoSpace("database space exceeded".into()));
                 }
                 done
             }
@@ -112,12 +127,11 @@ impl Etcd {
     }
 
     fn is_refused(&self, request: &Request) -> bool {
-        let is_put = |own: &Operation| matches!(own, Operation::Put { .. });
         match (self.refuses, request) {
             (Some(Refusal::Space | Refusal::Transactions), Request::Transaction(own)) => {
                 self.refuses == Some(Refusal::Transactions) || own.operations.iter().any(is_put)
             }
-            (Some(Refusal::Space), Request::Grant { .. }) => true,
+            (Some(Refusal::Space), Request::Grant { .. }) | (Some(Refusal::Connections), _) => true,
             _ => false,
         }
     }
@@ -215,7 +229,7 @@ impl Etcd {
     /// A backup takes its place, with a revision that is higher than any before.
     pub(super) fn restore(&mut self, saved: Etcd) {
         let (last_lease, counts, revision) = (self.last_lease, self.counts, self.revision + 1000);
-        *self = Etcd { last_lease, counts, revision, ..saved };
+        *self = Etcd { last_lease, counts, revision, refuses: None, ..saved };
         self.compact();
     }
 
@@ -239,4 +253,8 @@ impl Etcd {
         self.counts.events += (self.changes.len() - first) as u64;
         Some(self.changes[first..].to_vec())
     }
+}
+
+fn is_put(operation: &Operation) -> bool {
+    matches!(operation, Operation::Put { .. })
 }

@@ -7,7 +7,7 @@ use crate::simulation::scenarios::{LEASE_MS, calm, epoch, leader};
 use crate::simulation::world::{World, shard_id};
 
 /// Goes on for so long; the longest time without an acknowledged write.
-fn longest_gap(world: &mut World, shard: ShardId, for_ms: u64) -> u64 {
+pub(super) fn longest_gap(world: &mut World, shard: ShardId, for_ms: u64) -> u64 {
     let end = world.now + for_ms;
     let mut longest = 0;
     while world.now < end && world.violation.is_none() {
@@ -96,6 +96,45 @@ fn a_primary_keeps_its_place_at_an_etcd_that_refuses() {
         world.etcd.refuses = None;
         world.run_until(world.now + 60_000);
         assert_ne!(leader(&world, shard), primary, "{:?}", world.plan);
+        assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
+}
+
+/// A primary that leaves goes on as any other while etcd is away.
+#[test]
+fn a_primary_that_leaves_keeps_its_place_without_etcd() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        world.assign(primary, None);
+        world.run_until(world.now + seed);
+        world.etcd.refuses = Some(Refusal::Connections);
+        world.run_until(world.now + 200);
+        let gap = longest_gap(&mut world, shard, 30_000);
+        if epoch(&world, shard) == before {
+            assert!(gap < 2500, "{gap} ms: {:?}", world.plan);
+        }
+        world.etcd.refuses = None;
+        world.run_until(world.now + 60_000);
+        assert_ne!(leader(&world, shard), primary, "{:?}", world.plan);
+        assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
+}
+
+/// The first one takes too long, and the primary gives it up.
+#[test]
+fn a_second_wish_for_a_failover_is_heard() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let primary = leader(&world, shard_id(0));
+        let (first, second) = ((primary + 1) % 3, (primary + 2) % 3);
+        world.stuck.insert(first);
+        world.tell(first, Event::FailoverAsked { ticket: 1, force: false });
+        world.run_until(world.now + 500);
+        world.tell(second, Event::FailoverAsked { ticket: 2, force: false });
+        world.run_until(world.now + 2000);
+        assert_eq!(leader(&world, shard_id(0)), second, "{:?}", world.plan);
         assert_eq!(world.violation, None, "{:?}", world.plan);
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::control::{Control, Event, Lineage, Quorum, RequestId};
-use crate::ids::{Epoch, Incarnation, NodeId};
+use crate::ids::{Epoch, Incarnation, NodeId, ShardId};
 use crate::slots::SlotRanges;
 use crate::store::Revision;
 use crate::topology::Topology;
@@ -154,7 +154,7 @@ pub(super) struct Host {
     /// When it last lost some of that.
     pub(super) lost_at: Option<u64>,
     /// What its machine has asked it to remember.
-    pub(super) remembered: (Lineage, bool),
+    pub(super) remembered: (Option<ShardId>, Lineage, bool),
     /// The cluster as its disk has it, and since when that is old.
     pub(super) kept: Option<Arc<Topology>>,
     pub(super) is_old_since: Option<u64>,

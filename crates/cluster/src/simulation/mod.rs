@@ -3,6 +3,7 @@
 
 mod data;
 mod etcd;
+mod full_etcd;
 mod handing_over;
 mod host;
 mod restoring;

@@ -162,7 +162,7 @@ fn a_cluster_whose_etcd_is_restored_loses_nothing() {
 /// Takes a safety rule away: some world must show it, from this seed on, which has been a good
 /// one.
 fn must_be_noticed(rule: Rule, first: u64, plan: impl Fn(u64) -> Plan) {
-    for seed in first..first + 1000 {
+    for seed in first..first + wanted("DUNLIN_SEARCH", 1000) {
         let reverted = Some(rule);
         if let (_, Some(violation)) = run(Plan { reverted, ..plan(seed) }) {
             println!("{rule:?}: seed {seed}: {violation}");
@@ -224,12 +224,12 @@ rules! {
         |seed| one_shard(seed, 3, &[CutOff, KillPrimaries, Stop, PartFromEtcd]);
     data_must_reach_the_start_of_their_epoch: StartOfEpoch from 437 with
         |seed| one_shard(seed, 3, &[Cut, KillPrimaries, Kill, CutOff]);
-    data_must_be_whole_again: WholeAgain from 1240 with |seed| Plan {
+    data_must_be_whole_again: WholeAgain from 11798 with |seed| Plan {
         keeping: Keeping::Tail,
         trouble_every_ms: 300,
         ..one_shard(seed, 2, &[Kill, CutOff, PartPrimariesFromEtcd])
     };
-    what_a_try_has_sent_counts_for_that_try: ThisTry from 3675 with |seed| {
+    what_a_try_has_sent_counts_for_that_try: ThisTry from 16646 with |seed| {
         two_shards(
             seed,
             &[Migrate, Migrate, KillPrimaries, Spike, Failover, PartPrimariesFromEtcd, Stop],

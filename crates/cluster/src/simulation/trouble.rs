@@ -9,12 +9,12 @@ use crate::keys::{
     encode,
 };
 use crate::rebuild::{Witness, plan};
-use crate::simulation::etcd::Etcd;
+use crate::simulation::etcd::{Etcd, Refusal};
 use crate::simulation::host::Host;
 use crate::simulation::world::{Happening, SLOT_STEP, World, node_id, number_of, shard_id};
 use crate::slots::{SLOT_COUNT, SlotRanges};
 use crate::store::{Compare, Operation, Pair, Revision};
-use crate::topology::MigrationState;
+use crate::topology::{MigrationState, Topology};
 
 /// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) enum Trouble {
     CutOff,
     /// etcd is away.
     EtcdDown,
+    /// etcd has no space for a while. What it has space for last it carries out and refuses.
+    EtcdFull,
     /// etcd has another leader, and renews all leases.
     EtcdLeader,
     /// etcd forgets its history.
@@ -77,6 +79,7 @@ pub(super) const ALL: &[Trouble] = &[
     Trouble::Cut,
     Trouble::CutOff,
     Trouble::EtcdDown,
+    Trouble::EtcdFull,
     Trouble::EtcdLeader,
     Trouble::Compact,
     Trouble::Spike,
@@ -125,6 +128,13 @@ impl World {
                 self.trace(|| format!("etcd is down for {after} ms"));
                 self.etcd_is_up = false;
                 self.at(after, Happening::EtcdBack);
+            }
+            Trouble::EtcdFull if self.is_lost => {}
+            Trouble::EtcdFull => {
+                let after = 100 + self.rng.below(5000);
+                self.trace(|| format!("etcd has no space for {after} ms"));
+                self.etcd.refuses = Some(Refusal::Last);
+                self.at(after, Happening::EtcdHasSpace);
             }
             Trouble::EtcdLeader => {
                 self.trace(|| "etcd has another leader".into());
@@ -417,6 +427,14 @@ impl World {
         self.at(after, Happening::Rebuild);
     }
 
+    /// Whether a picture has the slots and the members of all shards as etcd had them last.
+    fn knows_layout(&self, picture: &Topology) -> bool {
+        self.truth.shards.iter().all(|(shard, own)| {
+            let known = picture.shards.get(shard);
+            known.is_some_and(|it| it.slots == own.slots && it.members == own.members)
+        })
+    }
+
     /// An operator's program asks the nodes that it reaches, and writes what they know.
     pub(super) fn rebuild(&mut self) {
         if !self.is_lost || self.rebuilding.is_some() {
@@ -434,14 +452,17 @@ impl World {
             }
         }
         let is_patient = !is_peace && self.rng.below(2) == 0;
-        let waits = witnesses.iter().any(|own| own.goes_by_etcd)
+        let waits = witnesses.iter().any(Witness::goes_by_cluster)
             || witnesses.iter().all(|own| own.topology.shards.len() < self.plan.shards)
-            || (is_patient && witnesses.len() < self.hosts.len());
+            || (is_patient && witnesses.len() < self.hosts.len())
+            // What those alone know that are not asked is lost, as the operator is told.
+            || (!is_peace && !witnesses.iter().any(|own| self.knows_layout(&own.topology)));
         if waits || !self.etcd_is_up {
             return self.at(300, Happening::Rebuild);
         }
         // Where it was written anew without nodes that knew of another time, the operator decides.
-        let newest = witnesses.iter().max_by_key(|own| own.topology.revision);
+        let newest =
+            witnesses.iter().filter(|own| own.knows()).max_by_key(|own| own.topology.revision);
         let newest = newest.map(|own| own.node);
         let decided = plan("simulated", &witnesses, None, self.now)
             .or_else(|_| plan("simulated", &witnesses, newest, self.now));
@@ -489,6 +510,7 @@ impl World {
         if !self.etcd_is_up {
             self.at(0, Happening::EtcdBack);
         }
+        self.etcd.refuses = None;
         self.empty();
         if self.is_lost {
             self.at(500, Happening::Rebuild);

@@ -12,7 +12,7 @@ use crate::rebuild::{Rebuild, plan};
 use crate::simulation::etcd::Etcd;
 use crate::simulation::world::{address, node_id, shard_id};
 use crate::slots::SlotRanges;
-use crate::store::{Operation, Pair, Request, Revision, Transaction};
+use crate::store::{Failure, Operation, Pair, Request, Revision, Transaction};
 use crate::topology::Topology;
 
 const LEASE_MS: u64 = 2000;
@@ -38,6 +38,8 @@ struct Shard {
     processes: Vec<Process>,
     /// The first one's process is gone, as others can see.
     is_first_gone: bool,
+    /// etcd answers nobody who reads.
+    is_unreadable: bool,
 }
 
 impl Shard {
@@ -68,6 +70,7 @@ impl Shard {
             keys,
             processes: Vec::new(),
             is_first_gone: false,
+            is_unreadable: false,
         };
         all.start();
         all.run(500);
@@ -153,7 +156,11 @@ impl Shard {
             for action in actions {
                 match action {
                     Action::Ask { request, what } => {
-                        let result = self.etcd.carry_out(self.now, &what);
+                        let is_read = matches!(what, Request::Read { .. });
+                        let result = match self.is_unreadable && is_read {
+                            true => Err(Failure::Unknown("no answer".into())),
+                            false => self.etcd.carry_out(self.now, &what),
+                        };
                         events.insert(0, Event::Answered { request, result });
                     }
                     Action::Watch { watch, from, .. } => own.watch = Some((watch, from - 1)),
@@ -220,6 +227,26 @@ fn a_node_that_is_known_to_be_gone_is_replaced_at_once() {
     shard.run(200);
     assert_eq!(shard.processes[1].led, 1);
     assert!(shard.serves(1));
+}
+
+/// What etcd says of a lease counts while its changes are watched alone.
+#[test]
+fn a_lease_is_renewed_as_soon_as_changes_are_watched_again() {
+    for silence in (0..=600).step_by(100) {
+        let mut shard = Shard::new();
+        shard.run(silence);
+        let (watch, _) = shard.processes[0].watch.take().expect("it has one");
+        shard.is_unreadable = true;
+        shard.tell(0, Event::WatchEnded { watch });
+        shard.run(LEASE_MS / 2);
+        shard.is_unreadable = false;
+        let mut before = 0;
+        while shard.processes[0].watch.is_none() {
+            before = shard.etcd.counts.keep_alives;
+            shard.run(20);
+        }
+        assert!(shard.etcd.counts.keep_alives > before, "after {silence} ms");
+    }
 }
 
 /// All keys, as they were written.

@@ -80,6 +80,7 @@ pub(super) enum Happening {
     Reconnect { host: usize },
     Mend { from: usize, to: usize },
     EtcdBack,
+    EtcdHasSpace,
     AcceptLoss,
     Empty,
     Rebuild,
@@ -352,6 +353,7 @@ impl World {
                 self.etcd.renew_all(self.now);
                 self.pump_all();
             }
+            Happening::EtcdHasSpace => self.etcd.refuses = None,
             Happening::AcceptLoss => self.accept_loss(),
             Happening::Empty => self.empty(),
             Happening::Rebuild => self.rebuild(),
@@ -366,7 +368,7 @@ impl World {
             return;
         }
         let incarnation = self.rng.next_u64() >> 12;
-        let (lineage, complete) = &self.hosts[host].remembered;
+        let (shard, lineage, complete) = &self.hosts[host].remembered;
         let offset = self.hosts[host].journal.len() as u64;
         let is_known = match self.plan.keeping {
             Keeping::Disk => true,
@@ -377,7 +379,7 @@ impl World {
         let (epoch, start) = lineage.at(offset);
         let recovered = match self.plan.keeping {
             Keeping::Memory => Recovered::default(),
-            _ => Recovered { epoch, start, offset, complete },
+            _ => Recovered { shard: *shard, epoch, start, offset, complete },
         };
         let setup = Setup {
             cluster: "simulated".into(),
@@ -521,10 +523,10 @@ impl World {
                 let after = self.latency();
                 self.at(after, Happening::Pump { host, run });
             }
-            Action::Remember { epoch, start, complete } => {
-                let (lineage, is_complete) = &mut self.hosts[host].remembered;
-                lineage.note(epoch, start);
-                *is_complete = complete;
+            Action::Remember { shard, epoch, start, complete } => {
+                let remembered = &mut self.hosts[host].remembered;
+                remembered.1.note(epoch, start);
+                (remembered.0, remembered.2) = (shard, complete);
             }
             Action::Lead { epoch, continues } => self.lead(host, epoch, continues),
             Action::Follow { node, epoch, .. } => {
@@ -596,8 +598,14 @@ impl World {
                 self.send(host, number_of(to), Message::Event(event));
             }
             Action::Publish(topology) => {
-                process.topology = topology;
-                self.hosts[host].is_old_since.get_or_insert(self.now);
+                process.topology = Arc::clone(&topology);
+                let machine = &mut self.hosts[host];
+                let known = machine.kept.as_ref();
+                if known.is_some_and(|known| known.is_alike_for(machine.id, &topology)) {
+                    machine.is_old_since.get_or_insert(self.now);
+                } else {
+                    (machine.kept, machine.is_old_since) = (Some(topology), None);
+                }
             }
             Action::Send { migration, number, slots, node, to_epoch, .. } => {
                 self.last_number += 1;
@@ -642,9 +650,9 @@ impl World {
         let Some(process) = self.process(host) else { return };
         let data = process.control.data();
         if process.untold.is_none() && data.offset == offset {
-            let (lineage, is_complete) = &mut self.hosts[host].remembered;
-            lineage.note(data.epoch, data.start);
-            *is_complete = data.complete;
+            let remembered = &mut self.hosts[host].remembered;
+            remembered.1.note(data.epoch, data.start);
+            (remembered.0, remembered.2) = (data.shard, data.complete);
         }
     }
 
@@ -704,6 +712,14 @@ impl World {
             let failure = Failure::NotDone("connection refused".into());
             let message = Message::Event(Event::Answered { request, result: Err(failure) });
             self.at(2, Happening::Arrives { host, run, message });
+            return;
+        }
+        if self.now < self.trouble_until && self.rng.below(60) == 0 {
+            // It has waited too long behind others, and does not leave any more.
+            let failure = Failure::NotDone("etcd has not answered earlier requests".into());
+            let message = Message::Event(Event::Answered { request, result: Err(failure) });
+            let after = self.rng.below(1000);
+            self.at(after, Happening::Arrives { host, run, message });
             return;
         }
         let after = self.latency();

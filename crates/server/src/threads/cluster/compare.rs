@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use cluster::keys::Keys;
-use cluster::store::{Answer, Failure, Request};
+use cluster::store::{Answer, Request};
 use config::Config;
 use gateway::Gateway;
 
@@ -64,7 +64,7 @@ impl Other {
             match alone.ask(&Request::KeepAlive { lease }, limit) {
                 Ok(Answer::KeptAlive { ttl_s }) if ttl_s > 0 => is_known = true,
                 Ok(_) => return Likeness::Another(place.clone()),
-                Err(failure) => silent = words(failure),
+                Err(failure) => silent = failure.to_string(),
             }
         }
         if is_known { Likeness::Same } else { Likeness::Unknown(silent) }
@@ -72,14 +72,12 @@ impl Other {
 
     fn has_keys(&self, config: &Config, limit: Duration) -> Result<bool, String> {
         let prefix = Keys::new(&String::from_utf8_lossy(&config.cluster_name)).prefix().to_owned();
-        let answer = self.all.ask(&Request::Read { prefix }, limit).map_err(words)?;
+        let answer = self
+            .all
+            .ask(&Request::Read { prefix }, limit)
+            .map_err(|failure| failure.to_string())?;
         Ok(matches!(answer, Answer::Pairs { pairs, .. } if !pairs.is_empty()))
     }
-}
-
-fn words(failure: Failure) -> String {
-    let (Failure::NotDone(text) | Failure::Unknown(text)) = failure;
-    text
 }
 
 /// Looks whether the etcd that is asked answers, and what the other one is.
@@ -89,7 +87,7 @@ pub(super) fn compare(config: &Config, asked: &Gateway, other: Option<Other>) ->
     let granted = asked.ask(&Request::Grant { ttl_s: LEASE_S }, limit);
     let likeness = match (&other, &granted) {
         (Ok(other), Ok(Answer::Granted { lease, .. })) => other.know_lease(*lease, limit),
-        (_, Err(failure)) => Likeness::Unknown(words(failure.clone())),
+        (_, Err(failure)) => Likeness::Unknown(failure.to_string()),
         _ => Likeness::Unknown(String::new()),
     };
     if let Ok(Answer::Granted { lease, .. }) = granted {
@@ -101,6 +99,6 @@ pub(super) fn compare(config: &Config, asked: &Gateway, other: Option<Other>) ->
         (Ok(_), Likeness::Same) => Ok(true),
         (Ok(other), _) => other.has_keys(config, limit),
     };
-    let granted = granted.map(drop).map_err(words);
+    let granted = granted.map(drop).map_err(|failure| failure.to_string());
     Compared { places: config.cluster_etcd.clone(), begun, granted, other, likeness, read }
 }

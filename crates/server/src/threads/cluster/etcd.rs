@@ -180,9 +180,7 @@ fn worker(
                 true => {
                     let result = gateway.ask(&what, limit);
                     match &result {
-                        Err(Failure::NotDone(text) | Failure::Unknown(text)) => {
-                            complaints.say(text);
-                        }
+                        Err(failure) => complaints.say(&failure.to_string()),
                         Ok(_) => complaints.end(),
                     }
                     result

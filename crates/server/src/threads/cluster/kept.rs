@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cluster::control::Lineage;
-use cluster::ids::{Epoch, NodeId};
+use cluster::ids::{Epoch, NodeId, ShardId};
 use cluster::topology::Topology;
 use engine::engine::random_id;
 use engine::journal::backlog::Position;
@@ -38,6 +38,9 @@ pub(super) struct Kept {
     /// For how long it has promised things that may not be over, in milliseconds; zero if all are.
     #[serde(default)]
     pub(super) promised_ms: u64,
+    /// The shard in which the data count, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shard: Option<ShardId>,
     /// The epochs to which the data belong.
     #[serde(default)]
     pub(super) lineage: Lineage,
@@ -90,6 +93,7 @@ impl Kept {
             node: NodeId(name),
             cluster: String::new(),
             promised_ms: 0,
+            shard: None,
             lineage: Lineage::default(),
             complete: false,
             history: String::new(),
@@ -107,7 +111,7 @@ impl Kept {
         let before = Some(self.cluster.clone()).filter(|name| !name.is_empty()).or(known);
         let before = before.filter(|name| name != cluster);
         if before.is_some() {
-            (self.topology, self.lineage) = (None, Lineage::default());
+            (self.topology, self.shard, self.lineage) = (None, None, Lineage::default());
             self.earlier.clear();
             (self.complete, self.stopped_at) = (false, None);
         }
@@ -120,7 +124,7 @@ impl Kept {
         self.rename(history);
         self.lineage.note(epoch, start);
         if epoch == 0 {
-            // They are others from now on.
+            // They are others from now on, or count for nothing where the node is now.
             self.earlier.clear();
         }
     }

@@ -413,10 +413,10 @@ impl Node {
                 }
             }
             Action::PassOver => self.etcd.gateway().ask_another(),
-            Action::Remember { epoch, start, complete } => {
+            Action::Remember { shard, epoch, start, complete } => {
                 let (history, _) = self.part.place();
                 self.kept.kept.note(epoch, start, history);
-                self.kept.kept.complete = complete;
+                (self.kept.kept.shard, self.kept.kept.complete) = (shard, complete);
                 self.remember();
             }
             Action::Lead { epoch, continues } => {
@@ -644,9 +644,14 @@ impl Node {
             .map(|node| (node.id, setup::place_of(&node.address, &config)))
             .collect();
         self.peers.set(&others);
-        self.engine.follow_topology(Arc::clone(&topology));
-        self.kept.kept.topology = Some(topology);
-        self.to_keep.get_or_insert_with(Instant::now);
+        let known = self.kept.kept.topology.replace(Arc::clone(&topology));
+        // When etcd has lost everything, the cluster is what nodes know.
+        if known.is_some_and(|known| known.is_alike_for(own, &topology)) {
+            self.to_keep.get_or_insert_with(Instant::now);
+        } else if !self.keep() {
+            self.stand_still();
+        }
+        self.engine.follow_topology(topology);
     }
 
     /// Stores to which epochs the data belong.
@@ -716,7 +721,7 @@ impl Node {
         if history == self.kept.kept.history && offset == data.offset {
             // It may have heard of another primary, and not have had a link to it.
             self.kept.kept.note(data.epoch, data.start, history.clone());
-            self.kept.kept.complete = data.complete;
+            (self.kept.kept.shard, self.kept.kept.complete) = (data.shard, data.complete);
         }
         self.kept.kept.rename(history.clone());
         self.kept.kept.stopped_at = Some(StoppedAt { history, offset });

@@ -69,7 +69,7 @@ pub(super) fn of_node(
         kept.stopped_at.as_ref().is_some_and(|at| at.history == history && at.offset == offset);
     let (epoch, start) = kept.epoch_of(history, offset);
     let complete = kept.complete && stopped_here && kept.history == history;
-    let recovered = Recovered { epoch, start, offset, complete };
+    let recovered = Recovered { shard: kept.shard, epoch, start, offset, complete };
     Ok(Setup {
         cluster: text(&config.cluster_name),
         node: kept.node,
@@ -177,11 +177,14 @@ pub(super) fn way_to(address: &Address, config: &Config) -> PrimaryAddress {
 
 #[cfg(test)]
 mod tests {
+    use cluster::ids::ShardId;
+
     use super::*;
 
     fn kept() -> Kept {
         let text = r#"{"node": "00000000000000000000000000000000000000ff", "lineage":
-            [[7, 2]], "complete": true, "history": "h", "stopped_at": {"history": "h", "offset": 9}}"#;
+            [[7, 2]], "complete": true, "history": "h", "stopped_at": {"history": "h", "offset": 9},
+            "shard": "0303030303030303030303030303030303030303"}"#;
         serde_json::from_str(text).unwrap()
     }
 
@@ -192,12 +195,13 @@ mod tests {
 
     #[test]
     fn data_are_complete_only_where_the_server_was_stopped() {
-        let all = Recovered { epoch: 7, start: 2, offset: 9, complete: true };
+        let shard = Some(ShardId([3; 20]));
+        let all = Recovered { shard, epoch: 7, start: 2, offset: 9, complete: true };
         assert_eq!(recovered(&kept(), "h", 9), all);
         assert_eq!(recovered(&kept(), "h", 8), Recovered { offset: 8, complete: false, ..all });
-        let before = Recovered { epoch: 0, start: 0, offset: 1, complete: false };
+        let before = Recovered { shard, epoch: 0, start: 0, offset: 1, complete: false };
         assert_eq!(recovered(&kept(), "h", 1), before, "they do not reach the epoch's start");
-        let nothing = Recovered { epoch: 0, start: 0, offset: 9, complete: false };
+        let nothing = Recovered { offset: 9, ..before };
         assert_eq!(recovered(&kept(), "other", 9), nothing);
         let killed = Kept { stopped_at: None, ..kept() };
         assert_eq!(recovered(&killed, "h", 9), Recovered { complete: false, ..all });
