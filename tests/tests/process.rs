@@ -890,7 +890,8 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
     let file = directory.path().join("names.conf");
     let lines = "rename-command SET store\nrename-command get FETCH\n\
                  rename-command REPLICAOF \"\"\nrename-command CONFIG TRAITS\n\
-                 rename-command xreadgroup WAITFOR\nrename-command BLPOP first\n";
+                 rename-command xreadgroup WAITFOR\nrename-command BLPOP first\n\
+                 rename-command RESTORE load\n";
     std::fs::write(&file, lines)?;
     let file = file.to_str().context("a path")?;
     let mut answers = Vec::new();
@@ -932,6 +933,9 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
     wait_until("both wait", || Ok(figure(&mut client, "blocked_clients")? == "2"))?;
     client.call_text("XADD stream 1-1 f v")?;
     client.call_text("RPUSH list x y")?;
+    let dump = client.call_text("DUMP a")?;
+    let restored = [&b"LOAD"[..], b"timed", b"1000000", dump.text().context("a payload")?];
+    ensure!(client.call(&restored)? == Reply::Status(b"OK".to_vec()));
     for waiting in [&mut reader, &mut popper] {
         ensure!(matches!(waiting.receive()?, Received::Reply(reply) if !reply.is_error()));
     }
@@ -943,6 +947,7 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
         ensure!(client.call_text(&format!("{get} a"))?.text() == Some(b"1"), "{get}");
         let pending = client.call_text("XPENDING stream group")?.elements().context("a list")?;
         ensure!(pending[0] == Reply::Integer(1), "{pending:?}");
+        ensure!(client.call_text("EXISTS timed")? == Reply::Integer(1), "{get}");
     }
     Ok(())
 }

@@ -208,7 +208,7 @@ impl Topology {
     }
 
     /// The shard of which a node is a member, or is to be.
-    fn home_of(&self, node: NodeId) -> Option<&Shard> {
+    pub fn home_of(&self, node: NodeId) -> Option<&Shard> {
         let of_member = self.shards.values().find(|shard| shard.members.contains(&node));
         of_member.or_else(|| self.shard_of(node))
     }

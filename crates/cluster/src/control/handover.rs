@@ -351,6 +351,11 @@ impl Control {
         if has_key && self.handover.is_some() && self.now < stop.deadline {
             return;
         }
+        // It may hand over as soon as it hears etcd again.
+        let may_hear = self.now + STOP_MS / 3 < stop.deadline && !self.replicas.is_empty();
+        if has_key && may_hear && !self.hears_etcd() {
+            return;
+        }
         let deadline = self.now + STOP_MS;
         self.stop = Some(Stop { deadline, is_revoking: true, ..stop });
         if let Some(epoch) = self.leading() {

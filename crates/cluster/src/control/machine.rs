@@ -386,7 +386,8 @@ impl Control {
         };
         match (purpose, answer) {
             // The watch was silent, and is not any more: it has said what was read, and when.
-            (Purpose::Load, _) if self.watch.is_some() && self.heard > asked => {}
+            (Purpose::Load, _) if self.watch.is_some() && self.heard > asked && !self.must_read => {
+            }
             (Purpose::Load, Answer::Pairs { revision, pairs }) => {
                 self.load((known, revision), &pairs);
             }
@@ -421,7 +422,7 @@ impl Control {
                 }
                 self.note_transaction(succeeded);
                 if !succeeded && let Some(doubts) = self.doubts_of(&purpose) {
-                    doubts.note_not_done();
+                    let _ = doubts.note_not_done();
                 }
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
@@ -460,17 +461,18 @@ impl Control {
     fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
         if let Some(doubts) = self.doubts_of(&purpose) {
             match failure {
-                Failure::NotDone(_) => doubts.note_not_done(),
+                Failure::NotDone(_) => {
+                    if doubts.note_not_done() && purpose == Purpose::Release {
+                        self.hear_not_released();
+                    }
+                }
                 Failure::NoSpace(_) => {
                     doubts.note_refused();
                     // What is read from now on says whether it was done.
-                    self.watch = None;
+                    self.must_read = true;
                     self.requests.retain(|_, (purpose, ..)| *purpose != Purpose::Load);
                 }
                 Failure::Unknown(_) => {}
-            }
-            if purpose == Purpose::Release {
-                self.hear_not_released();
             }
         }
         match purpose {
@@ -553,9 +555,11 @@ impl Control {
         self.is_unread = false;
         self.mirror = read;
         self.heard = self.now;
+        self.must_read = false;
         self.settle_doubts();
         self.is_changed = true;
-        if let Some(lease) = &mut self.lease {
+        let asks = self.requests.values().any(|(it, ..)| matches!(it, Purpose::KeepAlive(_)));
+        if let Some(lease) = self.lease.as_mut().filter(|_| !asks) {
             // Answers that came while nothing was watched did not count.
             lease.next = self.now;
         }

@@ -94,7 +94,7 @@ impl Control {
                 self.release_slots(id, modified, Some(to_epoch));
             }
             // One that is refused again and again is given up between two of them.
-            Some(_) if is_held_long && !one.doubts.are_there() => {}
+            Some(_) if is_held_long && one.is_certain(modified) => {}
             Some((to_epoch, _)) if one.is_delivered => {
                 self.give_away(shard, epoch, id, &value, modified, to_epoch);
             }
@@ -110,9 +110,10 @@ impl Control {
             && self.moves.values().any(|other| other.is_near && other.turn_since.is_none());
         if is_slow || is_held_long {
             if self.release_slots(id, modified, None) {
-                let (times, not_before) = self.in_vain.entry(id.to_owned()).or_default();
+                let (times, not_before, tried) = self.in_vain.entry(id.to_owned()).or_default();
                 *not_before = self.now + (RETRY_MS << (*times).min(4));
                 *times += 1;
+                *tried = modified;
             } else {
                 self.note(id, value, modified, MigrationState::Wanted);
             }
@@ -129,13 +130,17 @@ impl Control {
     ) {
         let Some((to_epoch, node)) = target else { return };
         let Some(member) = self.mirror.members.get(&node) else { return };
-        let is_early = self.in_vain.get(id).is_some_and(|(_, not_before)| self.now < *not_before);
-        if self.moves.len() >= AT_ONCE || self.handover.is_some() || is_early {
+        let (_, not_before, tried) = self.in_vain.get(id).copied().unwrap_or_default();
+        if self.moves.len() >= AT_ONCE || self.handover.is_some() || self.now < not_before {
             return;
         }
         let is_taken = self.moves.values().any(|other| !other.slots.is_apart_from(&value.slots));
         if is_taken {
             return;
+        }
+        if tried == modified {
+            // Nothing is copied anew while nothing can be written down.
+            return self.note(id, value, modified, MigrationState::Copying);
         }
         let address = member.value.address.clone();
         if value.state == MigrationState::Wanted {
@@ -270,9 +275,8 @@ impl Control {
     /// has left, or the record has changed since, or the target has another primary.
     fn release_slots(&mut self, id: &str, modified: Revision, newer: Option<Epoch>) -> bool {
         let Some(one) = self.moves.get(id) else { return true };
-        let is_certain = !one.doubts.are_there()
-            || one.sent_with < modified
-            || newer.is_some_and(|newer| newer > one.to_epoch);
+        let is_certain =
+            one.is_certain(modified) || newer.is_some_and(|newer| newer > one.to_epoch);
         if !is_certain && self.keeps(Rule::HoldUntilKnown) {
             return false;
         }

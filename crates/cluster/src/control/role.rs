@@ -66,10 +66,7 @@ impl Control {
         if before == Some(shard) || !self.is_detached() {
             return;
         }
-        if before.is_some() {
-            self.data = Data { offset, ..Data::default() };
-        }
-        self.data.shard = Some(shard);
+        self.data = Data { shard: Some(shard), offset, ..Data::default() };
         self.remember(self.data);
     }
 

@@ -37,7 +37,8 @@ impl Control {
     fn step_reading(&mut self) {
         let patience = SILENCE_MS + 100 * self.mirror.members.len() as u64;
         let is_silent = self.now - self.heard > patience;
-        if (self.watch.is_none() || is_silent) && self.may_ask(&Purpose::Load) {
+        let is_wanted = self.watch.is_none() || is_silent || self.must_read;
+        if is_wanted && self.may_ask(&Purpose::Load) {
             let prefix = self.keys.prefix().to_owned();
             self.ask(Purpose::Load, Request::Read { prefix });
         }

@@ -126,9 +126,11 @@ impl Doubts {
         self.open += 1;
     }
 
-    /// The last one has not been done, and will not be.
-    pub(super) fn note_not_done(&mut self) {
-        self.open = self.open.saturating_sub(1).max(self.refused);
+    /// The last one has not been done, and will not be. Returns whether none is left now.
+    pub(super) fn note_not_done(&mut self) -> bool {
+        let before = self.open;
+        self.open = before.saturating_sub(1).max(self.refused);
+        before > 0 && self.open == 0
     }
 
     /// The last one was refused.
@@ -214,6 +216,14 @@ pub(super) struct Move {
     pub(super) has_failed: bool,
 }
 
+impl Move {
+    /// Whether no transaction can give the slots away any more that compares the record as it was,
+    /// and was last written at `modified`.
+    pub(super) fn is_certain(&self, modified: Revision) -> bool {
+        !self.doubts.are_there() || self.sent_with < modified
+    }
+}
+
 /// Rules that make it safe. Tests take one away, to see that the simulation notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests take rules away"))]
@@ -277,6 +287,8 @@ pub struct Control {
     pub(super) heard: Millis,
     /// etcd has something else than what can have become of the cluster.
     pub(super) disbelieves: bool,
+    /// etcd has refused something, and what it has now shows whether it was done.
+    pub(super) must_read: bool,
     /// Another etcd is asked than before, and nothing was read there yet.
     pub(super) is_unread: bool,
     /// Since when all transactions are overtaken by others.
@@ -340,7 +352,7 @@ pub struct Control {
     pub(super) moves: BTreeMap<String, Move>,
     /// How often a migration has held its slots in vain, and before which time it is not tried
     /// again.
-    pub(super) in_vain: BTreeMap<String, (u32, Millis)>,
+    pub(super) in_vain: BTreeMap<String, (u32, Millis, Revision)>,
     #[cfg(test)]
     pub(crate) reverted: Option<Rule>,
 }
@@ -367,6 +379,7 @@ impl Control {
             watch: None,
             heard: 0,
             disbelieves: false,
+            must_read: false,
             is_unread: false,
             refused_since: None,
             rebuilt_seen: 0,

@@ -40,7 +40,7 @@ fn slots_are_not_held_while_they_cannot_be_given_away() {
                 held_since = None;
             }
         }
-        assert!(longest < 2000 && held < 20_000, "{longest} {held} {refusal:?}: {:?}", world.plan);
+        assert!(longest < 2000 && held < 3_000, "{longest} {held} {refusal:?}: {:?}", world.plan);
         world.etcd.refuses = None;
         world.run_until(world.now + 20_000);
         assert!(world.truth.migrations.is_empty(), "{:?}", world.plan);

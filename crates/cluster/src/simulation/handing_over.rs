@@ -2,9 +2,10 @@
 
 use crate::control::Event;
 use crate::ids::ShardId;
+use crate::keys::{FailoverValue, Subject, decode};
 use crate::simulation::etcd::Refusal;
 use crate::simulation::scenarios::{LEASE_MS, calm, epoch, leader};
-use crate::simulation::world::{World, shard_id};
+use crate::simulation::world::{World, node_id, shard_id};
 
 /// Goes on for so long; the longest time without an acknowledged write.
 pub(super) fn longest_gap(world: &mut World, shard: ShardId, for_ms: u64) -> u64 {
@@ -193,6 +194,35 @@ fn a_second_stop_waits_for_its_own_end() {
         assert_eq!(world.replies[1..], [(primary, 2, Ok(()))], "{:?}", world.plan);
     }
     assert!(looked_at > 0);
+}
+
+/// It does not hear etcd in just that moment.
+#[test]
+fn a_primary_that_ends_waits_a_moment_for_etcd() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        world.etcd.refuses = Some(Refusal::Connections);
+        let own = world.process(primary).expect("it runs");
+        let (watch, _) = own.watch.take().expect("it has one");
+        own.is_stopping = true;
+        world.tell(primary, Event::WatchEnded { watch });
+        world.tell(primary, Event::StopAsked { ticket: 1 });
+        world.run_until(world.now + 500);
+        world.etcd.refuses = None;
+        let key = world.keys.of(&Subject::Failover(shard));
+        let (mut given, end) = (None, world.now + 3000);
+        while world.now < end {
+            world.run_until(world.now + 1);
+            let record = world.etcd.pairs.get(&key);
+            let found = record.and_then(|pair| decode::<FailoverValue>(&pair.value));
+            given = given.or(found.filter(|it| it.epoch == before && it.released.is_some()));
+        }
+        let given = given.unwrap_or_else(|| panic!("nothing is released: {:?}", world.plan));
+        assert_eq!(node_id(leader(&world, shard)), given.to, "{:?}", world.plan);
+        assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
 }
 
 /// etcd reaches the end of its space with just this transaction: it carries it out, and says that

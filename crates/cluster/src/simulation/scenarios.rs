@@ -1,6 +1,6 @@
 //! Single troubles in calm worlds, and what clients see of them.
 
-use crate::control::Event;
+use crate::control::{Event, Lineage};
 use crate::ids::{Epoch, ShardId};
 use crate::keys::{FailoverValue, MigrationValue, Subject, encode};
 use crate::simulation::host::Message;
@@ -521,8 +521,8 @@ fn a_node_that_starts_says_what_a_restart_must_know() {
     // Without data it has nothing that is complete, until it leads.
     assert!(world.hosts[0].remembered.2);
     let mut world = World::new(Plan { shards: 1, ..world.plan });
+    world.hosts[0].remembered = (Some(shard_id(0)), Lineage::default(), true);
     world.hosts[0].remembered.1.note(9, 0);
-    world.hosts[0].remembered.2 = true;
     world.plan.keeping = Keeping::Tail;
     world.start(0);
     world.run_until(2);

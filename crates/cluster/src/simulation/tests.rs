@@ -229,7 +229,7 @@ rules! {
         trouble_every_ms: 300,
         ..one_shard(seed, 2, &[Kill, CutOff, PartPrimariesFromEtcd])
     };
-    what_a_try_has_sent_counts_for_that_try: ThisTry from 16646 with |seed| {
+    what_a_try_has_sent_counts_for_that_try: ThisTry from 17942 with |seed| {
         two_shards(
             seed,
             &[Migrate, Migrate, KillPrimaries, Spike, Failover, PartPrimariesFromEtcd, Stop],

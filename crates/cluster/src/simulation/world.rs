@@ -604,6 +604,7 @@ impl World {
                 if known.is_some_and(|known| known.is_alike_for(machine.id, &topology)) {
                     machine.is_old_since.get_or_insert(self.now);
                 } else {
+                    // That takes a moment in which no node is killed here.
                     (machine.kept, machine.is_old_since) = (Some(topology), None);
                 }
             }

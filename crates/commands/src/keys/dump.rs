@@ -165,7 +165,8 @@ fn propagate_absolute(cx: &mut Context<'_>, argv: Arguments<'_>, key: &Key<'_>, 
     }
     let mut digits = Vec::with_capacity(20);
     num::write_u64(&mut digits, at);
-    let mut effect = vec![argv.at(0), key.bytes, &digits];
+    // What the client calls it nobody else need know.
+    let mut effect = vec![cx.row.command.name.as_bytes(), key.bytes, &digits];
     effect.extend(argv.skip(3).iter());
     effect.push(b"ABSTTL");
     cx.propagate(&effect);

@@ -76,8 +76,8 @@ const COMMANDS: &[Command] = &Group::Generic.rows([
         .secrets(migrate::is_secret),
 ]);
 
-/// RESTORE as a node of Redis Cluster sends it to the one that takes over the slot. It is also in that
-/// node's stream and in its append-only file.
+/// RESTORE as a node of Redis Cluster sends it to the one that takes over the slot. It is also in
+/// that node's stream and in its append-only file.
 pub(crate) const OF_NODES: Family = Family::new(COMMANDS_OF_NODES, DOCS_OF_NODES);
 
 const COMMANDS_OF_NODES: &[Command] = &Group::Server.rows([row(

@@ -46,7 +46,7 @@ pub const ALLOW_BUSY: Flags = 1 << 15;
 pub const NO_ASYNC_LOADING: Flags = 1 << 16;
 /// An argument counts its keys, and there may be none.
 pub const NO_MANDATORY_KEYS: Flags = 1 << 17;
-/// In a slot that a Redis Cluster's node takes over, too: it comes from the node that gives it away.
+/// In a slot that a node of Redis Cluster takes over, too: the node that gives it away sends it.
 pub const ASKS: Flags = 1 << 18;
 
 /// The flags that COMMAND INFO names, in its order.

@@ -645,11 +645,12 @@ impl Node {
             .collect();
         self.peers.set(&others);
         let known = self.kept.kept.topology.replace(Arc::clone(&topology));
-        // When etcd has lost everything, the cluster is what nodes know.
         if known.is_some_and(|known| known.is_alike_for(own, &topology)) {
             self.to_keep.get_or_insert_with(Instant::now);
-        } else if !self.keep() {
-            self.stand_still();
+        } else {
+            // When etcd has lost everything, the cluster is what nodes know.
+            self.to_keep = None;
+            self.keeper.write_later(self.kept.text(), false);
         }
         self.engine.follow_topology(topology);
     }

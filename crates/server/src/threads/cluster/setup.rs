@@ -69,7 +69,10 @@ pub(super) fn of_node(
         kept.stopped_at.as_ref().is_some_and(|at| at.history == history && at.offset == offset);
     let (epoch, start) = kept.epoch_of(history, offset);
     let complete = kept.complete && stopped_here && kept.history == history;
-    let recovered = Recovered { shard: kept.shard, epoch, start, offset, complete };
+    // A file from before that was written down says in which shard the node was.
+    let home = || kept.topology.as_ref()?.home_of(kept.node).map(|shard| shard.id);
+    let shard = kept.shard.or_else(home);
+    let recovered = Recovered { shard, epoch, start, offset, complete };
     Ok(Setup {
         cluster: text(&config.cluster_name),
         node: kept.node,
