@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use cluster::ids::NodeId;
-use cluster::topology::Node;
+use cluster::topology::{Node, Topology};
 use lab::targets::connection::in_words;
 use resp::client::Value;
 
-use crate::link::{call, place_of};
+use crate::link::{call, connect, place_of};
 use crate::options::{Access, Options};
 use crate::print::say;
 use crate::record::{Reading, Store};
@@ -17,6 +17,9 @@ use crate::trouble::Trouble;
 
 /// How an operator goes on who does not want that.
 const OTHERWISE: &str = "--without-functions adds it as it is";
+
+/// The codes of errors with which a node answers that does not lead yet, or not know of it.
+const NOT_YET: [&[u8]; 4] = [b"READONLY", b"CLUSTERDOWN", b"LOADING", b"MASTERDOWN"];
 
 /// The source of each library, by its name.
 type Libraries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -93,10 +96,34 @@ impl<'r> Copies<'r> {
             Some(format!("node {} becomes primary, and gets functions then", short(late.id)))
         })?;
         for node in &self.to {
-            let words = [&b"FUNCTION"[..], b"RESTORE", &payload];
-            call(node, access, &words).map_err(|reason| not_given(&reason))?;
+            let mut given = Ok(());
+            store.wait(options.timeout, &mut |_| match restore(node, access, &payload) {
+                Ok(later) => later.map(|why| format!("the node gets functions then: {why}")),
+                Err(reason) => {
+                    given = Err(not_given(&reason));
+                    None
+                }
+            })?;
+            given?;
         }
         Ok(())
+    }
+}
+
+/// Gives a node functions. Returns why it takes none yet, if it does not: one that etcd has as a
+/// primary may not know that yet.
+fn restore(node: &Node, access: &Access, payload: &[u8]) -> Result<Option<String>, String> {
+    let words = [&b"FUNCTION"[..], b"RESTORE", payload];
+    let mut connection = connect(node, access)?;
+    let place = place_of(node);
+    match connection.call(&words).map_err(|error| format!("{place}: {error}"))? {
+        Value::Error(text) => {
+            let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+            let is_too_early = NOT_YET.contains(&code);
+            let why = format!("{place}: {}", in_words(&Value::Error(text)));
+            if is_too_early { Ok(Some(why)) } else { Err(why) }
+        }
+        _ => Ok(None),
     }
 }
 
@@ -107,16 +134,35 @@ fn not_given(reason: &str) -> Trouble {
     ))
 }
 
+/// The primaries of the shards of which none of these nodes is.
+///
+/// # Errors
+/// Such a shard has none now and may have functions: it has had one, or has slots.
+fn primaries<'r>(topology: &'r Topology, nodes: &[NodeId]) -> Result<Vec<&'r Node>, Trouble> {
+    let mut primaries = Vec::new();
+    for shard in topology.shards.values() {
+        match topology.primary_of(shard.id) {
+            Some(node) if nodes.contains(&node.id) => {}
+            Some(node) => primaries.push(node),
+            None if shard.nodes().any(|node| nodes.contains(&node)) => {}
+            // Nobody can have given functions to one that has just been made.
+            None if shard.last_leader.is_none() && shard.slots.is_empty() => {}
+            None => {
+                return Err(untold(format!("shard {} has no primary now", short(shard.id))));
+            }
+        }
+    }
+    Ok(primaries)
+}
+
 /// The functions that the shards have of which none of these nodes is, and who has them.
 fn common<'r>(
     reading: &'r Reading,
     access: &Access,
     nodes: &[NodeId],
 ) -> Result<Option<(&'r Node, Libraries)>, Trouble> {
-    let topology = &reading.topology;
-    let primaries = topology.shards.keys().filter_map(|shard| topology.primary_of(*shard));
     let mut found: Option<(&Node, Libraries)> = None;
-    for node in primaries.filter(|node| !nodes.contains(&node.id)) {
+    for node in primaries(&reading.topology, nodes)? {
         let own = libraries(node, access)?;
         match &found {
             None => found = Some((node, own)),
@@ -168,4 +214,89 @@ fn library(row: &Value) -> Option<(Vec<u8>, Vec<u8>)> {
         }
     };
     Some((part(b"library_name")?, part(b"library_code")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use cluster::ids::ShardId;
+    use cluster::topology::{Address, Leader, Shard};
+
+    use super::*;
+
+    fn node(number: u8, port: u16) -> Node {
+        Node {
+            id: NodeId([number; 20]),
+            shard: Some(ShardId([number; 20])),
+            address: Address { host: "127.0.0.1".to_owned(), port, ..Address::default() },
+            zone: String::new(),
+            alive: Some(1),
+            version: String::new(),
+            name: String::new(),
+        }
+    }
+
+    fn access() -> Access {
+        Access { user: None, password: None, encryption: None }
+    }
+
+    #[test]
+    fn a_node_that_does_not_lead_yet_is_asked_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let node = node(1, listener.local_addr().unwrap().port());
+        let answers = ["READONLY no", "CLUSTERDOWN no", "LOADING no", "OK", "ERR READONLY no"];
+        let serving = std::thread::spawn(move || {
+            for answer in answers {
+                let (mut client, _) = listener.accept().unwrap();
+                assert!(client.read(&mut [0; 512]).unwrap() > 0);
+                let kind = if answer == "OK" { '+' } else { '-' };
+                client.write_all(format!("{kind}{answer}\r\n").as_bytes()).unwrap();
+            }
+        });
+        for code in ["READONLY", "CLUSTERDOWN", "LOADING"] {
+            let later = restore(&node, &access(), b"payload").unwrap();
+            assert!(later.is_some_and(|why| why.contains(code)), "{code}");
+        }
+        assert_eq!(restore(&node, &access(), b"payload"), Ok(None));
+        let refused = restore(&node, &access(), b"payload").unwrap_err();
+        assert!(refused.ends_with("ERR READONLY no"), "{refused}");
+        serving.join().unwrap();
+    }
+
+    #[test]
+    fn a_shard_without_a_primary_may_have_functions() {
+        let shard = |number: u8, slots: &str, has_led: bool, leads: bool| {
+            let node = NodeId([number; 20]);
+            let leader = Some(Leader { node, incarnation: 1, epoch: 1, start: 0 });
+            Shard {
+                id: ShardId([number; 20]),
+                slots: slots.parse().unwrap(),
+                members: vec![NodeId([number; 20])],
+                joining: Vec::new(),
+                leader: leader.filter(|_| leads),
+                last_leader: leader.filter(|_| has_led),
+                is_failed: false,
+                modified: 0,
+            }
+        };
+        let names = |shards: &[Shard]| {
+            let mut topology = Topology::default();
+            topology.nodes =
+                (1..4).map(|number| node(number, 7)).map(|own| (own.id, own)).collect();
+            topology.shards = shards.iter().map(|own| (own.id, own.clone())).collect();
+            let found = primaries(&topology, &[NodeId([3; 20])]);
+            found.map(|own| own.iter().map(|node| node.id.0[0]).collect::<Vec<_>>())
+        };
+        let whole = shard(1, "0-16383", true, true);
+        // The node that is added, and a shard that has just been made.
+        let (own, fresh) = (shard(3, "", true, false), shard(2, "", false, false));
+        assert_eq!(names(&[whole.clone(), fresh, own]).ok(), Some(vec![1]));
+        for (slots, has_led) in [("", true), ("5", false), ("5", true)] {
+            let told = names(&[whole.clone(), shard(2, slots, has_led, false)]);
+            let told = told.unwrap_err().to_string();
+            assert!(told.contains("has no primary now") && told.contains(OTHERWISE), "{told}");
+        }
+    }
 }
