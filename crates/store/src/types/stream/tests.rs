@@ -81,6 +81,64 @@ fn compare_divided(stream: &Stream, model: &Model) {
     }
 }
 
+/// What a stream takes in a payload, about.
+fn weight(stream: &Stream) -> usize {
+    let blocks: usize = stream.blocks().map(|(_, bytes)| bytes.len()).sum();
+    let groups = stream.groups().map(|(name, group)| {
+        let names = group.consumers().map(|own| 64 + own.name().len());
+        64 + name.len() + 64 * group.pending_len() + names.sum::<usize>()
+    });
+    blocks + groups.sum::<usize>()
+}
+
+/// Names that are as long as clients like are not in more parts than it takes.
+#[test]
+fn parts_are_not_many_times_as_large_as_the_stream() {
+    const MOST: usize = 64 * 1024;
+    for (group_name, consumers, name, pending_each) in [
+        (8, 600, 100_000, 1),
+        (8, 60, 100_000, 40),
+        (8, 3, 1_000_000, 3000),
+        (1_000_000, 60, 20_000, 50),
+        (500_000, 2, 500_000, 20_000),
+        (1000, 2000, 10, 10),
+        (1_000_000, 1, 8, 5000),
+    ] {
+        let mut stream = Stream::new();
+        let limits = StreamLimits::new(4096, 100);
+        stream.push(StreamId::new(1, 0), [&b"a"[..], b"b"].into_iter(), limits);
+        let mut group = Group::new(StreamId::new(1, 0), Some(1));
+        let long = |length: usize, number: usize| {
+            let mut text = number.to_string().into_bytes();
+            text.resize(length.max(text.len()), b'x');
+            text
+        };
+        let added = (0..consumers).map(|number| group.add_consumer(&long(name, number), 1).0);
+        let numbers: Vec<u32> = added.collect();
+        // The owners take turns.
+        for entry in 0..pending_each * consumers {
+            let (id, consumer) = (StreamId::new(entry as u64 + 1, 0), numbers[entry % consumers]);
+            group.assign(id, PendingEntry { delivered_ms: 1, deliveries: 1, consumer });
+        }
+        assert!(stream.add_group(&long(group_name, 0), group));
+        let (whole, mut all, mut largest) = (weight(&stream), 0, 0);
+        let mut joined: Option<Stream> = None;
+        stream.divide(MOST, &mut |part| {
+            part.check();
+            all += weight(&part);
+            largest = largest.max(weight(&part));
+            match &mut joined {
+                None => joined = Some(part),
+                Some(joined) => joined.absorb(&part).unwrap(),
+            }
+        });
+        let shown = format!("{group_name} {consumers} {name}: {all} of {whole}, {largest}");
+        assert!(largest <= MOST + 2 * (group_name + name) + name + 1000, "{shown}");
+        assert!(all <= 3 * whole + group_name + name, "{shown}");
+        assert_eq!(weight(&joined.unwrap()), whole, "{shown}");
+    }
+}
+
 struct World {
     rng: Rng,
     stream: Stream,
