@@ -239,6 +239,31 @@ fn streams_arrive_with_all_that_their_groups_have() -> Result<()> {
     Ok(())
 }
 
+/// A block of a stream goes as one string, which no client could send that may send each of its
+/// fields. Strings of a source that lets its clients send longer ones go too.
+#[test]
+fn what_moves_may_be_longer_than_what_clients_send() -> Result<()> {
+    let source = start(&[])?;
+    let limits = [("proto-max-bulk-len", "1mb"), ("client-query-buffer-limit", "1mb")];
+    let target = start(&limits)?;
+    let mut client = source.connect()?;
+    let part = "x".repeat(600_000);
+    let added = client.call(&["XADD", "stream", "1-1", "one", &part, "two", &part])?;
+    ensure!(added.text() == Some(b"1-1"), "{added:?}");
+    ensure!(client.call(&["SET", "string", &part.repeat(3)])? == moved());
+    let before = client.call_text("XRANGE stream - +")?;
+    let reply = move_slots(&source, target.port(), ALL_SLOTS, "0")?;
+    ensure!(reply == moved(), "{reply:?}: {}", source.log_tail());
+    let mut other = target.connect()?;
+    ensure!(other.call_text("XRANGE stream - +")? == before);
+    ensure!(other.call_text("STRLEN string")? == Reply::Integer(1_800_000));
+    // Its clients are held to its limits.
+    let refused = other.call(&["SET", "string", &part.repeat(3)]);
+    let is_refused = refused.as_ref().map_or(true, Reply::is_error);
+    ensure!(is_refused, "{refused:?}");
+    Ok(())
+}
+
 /// Adds to counters until told to stop. Follows MOVED.
 fn count(servers: &[&Server; 2], seed: u64, over: &AtomicBool) -> Result<Vec<u64>> {
     let mut random = Random::new(seed);

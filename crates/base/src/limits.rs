@@ -48,10 +48,11 @@ pub const MAX_DATABASES: usize = i32::MAX as usize;
 /// query buffer, because an argument is stored only once it has arrived.
 pub const MAX_ARGUMENTS: i64 = i32::MAX as i64;
 
-/// Longest argument in the stream of a primary, in bytes.
+/// Longest argument in the stream of a primary, and of a server that brings slots, in bytes.
 pub const REPLICATED_ARGUMENT: usize = (1 << 30) - 1;
 
-/// Most bytes of a command, or of a transaction from MULTI to EXEC, in the stream of a primary.
+/// Most bytes of a command, or of a transaction from MULTI to EXEC, in the stream of a primary, and
+/// of what waits to be run of a server that brings slots.
 pub const REPLICATED_UNIT: usize = u32::MAX as usize;
 
 /// Longest inline command, and longest line that announces a count or a length, in bytes.

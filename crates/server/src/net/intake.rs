@@ -19,6 +19,9 @@ pub(super) struct Intake<'a> {
     pub(super) client: &'a Client,
     /// The client has shown who it is.
     pub(super) authenticated: bool,
+    /// It is another server that brings slots, which may: it sends what that one has, whatever
+    /// clients may send here.
+    pub(super) brings_slots: bool,
     /// Which commands it calls by their own names, as another node does that does not know how
     /// this one has renamed them.
     pub(super) by_own_name: Option<fn(&Spec) -> bool>,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use base::limits::COMMANDS_PER_TURN;
+use base::limits::{COMMANDS_PER_TURN, REPLICATED_ARGUMENT};
 use engine::db::slot_access::SlotAccess;
 use engine::engine::busy::Busy;
 use engine::engine::{Engine, Row};
@@ -104,9 +104,13 @@ impl Resp {
 
 impl Protocol for Resp {
     fn parse(&mut self, input: &[u8], intake: Intake<'_>, batch: &mut CommandBatch) -> bool {
-        let Intake { engine, config, authenticated, by_own_name, connection_index, .. } = intake;
+        let Intake { engine, config, authenticated, brings_slots, .. } = intake;
+        let Intake { by_own_name, connection_index, .. } = intake;
         let share = if authenticated { COMMANDS_PER_TURN } else { 1 };
-        let max_bulk = config.proto_max_bulk_len;
+        let max_bulk = match brings_slots {
+            true => REPLICATED_ARGUMENT as u64,
+            false => config.proto_max_bulk_len,
+        };
         let limits = Limits { max_bulk, authenticated, exact_line_ends: false };
         let mut parsed = 0;
         // Where the only key of the last command is, and its argument, as long as each has the same

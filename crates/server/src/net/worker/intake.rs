@@ -222,6 +222,7 @@ impl Worker {
             let limit = self.turn.config.client_query_buffer_limit;
             let limit = match connection.is_unadmitted() {
                 true => limit.min(limits::UNAUTHENTICATED_QUERY),
+                false if connection.session.import.is_some() => limits::REPLICATED_UNIT as u64,
                 false => limit,
             };
             if connection.query_length() as u64 > limit {
@@ -268,6 +269,7 @@ impl Worker {
             offer: self.offer.load(),
             client: &session.client,
             authenticated: session.user.is_admitted(),
+            brings_slots: session.import.is_some(),
             by_own_name: own_names_of(session),
             connection_index: index,
             monotonic: self.turn.monotonic,
