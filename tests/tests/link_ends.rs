@@ -309,3 +309,25 @@ fn a_transaction_that_selects_a_database_and_is_discarded_ends_the_link() -> Res
     }
     Ok(())
 }
+
+/// What comes after the first SELECT would go into the database before.
+#[test]
+fn a_transaction_that_selects_a_database_too_many_is_not_begun() -> Result<()> {
+    for read_only in ["yes", "no"] {
+        let primary = FalsePrimary::listen()?;
+        let (mut replica, mut link) = replica_of(&primary, &[("replica-read-only", read_only)])?;
+        let sent = stream(&["SELECT 0", "SET a 1"]);
+        link.send(&sent)?;
+        link.send(&stream(&["MULTI", "SELECT 99", "SET a x", "SELECT 0", "SET b y", "EXEC"]))?;
+        let why = "more databases than `databases` allows";
+        wait_until("the link has ended", || Ok(replica.log().contains(why)))?;
+        let applied = figure(&mut replica.connect()?, "slave_repl_offset")?;
+        ensure!(applied == sent.len().to_string(), "{applied}");
+        let before = keys(&replica)?;
+        ensure!(replica.connect()?.call_text("GET a")?.text() == Some(b"1"), "{before:?}");
+        replica.kill();
+        replica.start_again()?;
+        ensure!(keys(&replica)? == before, "{:?}", keys(&replica)?);
+    }
+    Ok(())
+}

@@ -182,6 +182,8 @@ fn a_node_of_redis_that_takes_over_a_slot_is_followed() {
         };
         has_met && is_ready(&mut from, &taker_name) && is_ready(&mut to, &giver_name)
     });
+    assert_eq!(from.call_text("RPUSH {moved}list a b c").unwrap(), Reply::Integer(3));
+    assert_eq!(text(&mut from, "SET {moved}later v PX 100000000"), "OK");
     let slot = from.call_text("CLUSTER KEYSLOT {moved}").unwrap();
     let Reply::Integer(slot) = slot else { panic!("{slot:?}") };
     for (node, peer) in
@@ -192,8 +194,6 @@ fn a_node_of_redis_that_takes_over_a_slot_is_followed() {
             text(node, &format!("CLUSTER SETSLOT {slot} {verb} {peer}")) == "OK"
         });
     }
-    from.call_text("RPUSH {moved}list a b c").unwrap();
-    from.call_text("SET {moved}later v PX 100000000").unwrap();
     let expiry = from.call_text("PEXPIRETIME {moved}later").unwrap();
     let port = taker.port().to_string();
     let moved = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];

@@ -421,8 +421,8 @@ impl Control {
                     self.watch = None;
                 }
                 self.note_transaction(succeeded);
-                if !succeeded && let Some(doubts) = self.doubts_of(&purpose) {
-                    let _ = doubts.note_not_done();
+                if !succeeded {
+                    self.note_not_done(&purpose);
                 }
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
@@ -457,12 +457,25 @@ impl Control {
         }
     }
 
+    /// A transaction has not been done, and will not be. Returns whether none is in doubt any more.
+    fn note_not_done(&mut self, purpose: &Purpose) -> bool {
+        let is_certain = self.doubts_of(purpose).is_some_and(Doubts::note_not_done);
+        if is_certain
+            && *purpose == Purpose::ChangeMembers
+            && let Some(change) = &mut self.change
+        {
+            // No node is to blame for the time that it took.
+            change.since = self.now;
+        }
+        is_certain
+    }
+
     /// What etcd has not answered may have been done: what comes by the watch says so.
     fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
         if let Some(doubts) = self.doubts_of(&purpose) {
             match failure {
                 Failure::NotDone(_) => {
-                    if doubts.note_not_done() && purpose == Purpose::Release {
+                    if self.note_not_done(&purpose) && purpose == Purpose::Release {
                         self.hear_not_released();
                     }
                 }
@@ -512,7 +525,9 @@ impl Control {
         if let (Some(shard), Some(change)) = (shard, &mut self.change)
             && shard.modified == change.modified
         {
-            change.doubts.settle();
+            if change.doubts.settle() {
+                change.since = self.now;
+            }
         }
         for (id, one) in &mut self.moves {
             let record = self.mirror.migrations.get(id);

@@ -32,6 +32,10 @@ impl Control {
             && change.old == entry.value.members
         {
             // Slots have come or gone. What has left cannot be done any more.
+            if change.doubts.are_there() {
+                // No node is to blame for the time that it took.
+                change.since = self.now;
+            }
             (change.modified, change.doubts) = (modified, Doubts::default());
         }
         if let Some(change) = &self.change {

@@ -21,7 +21,7 @@ use store::gate::{Access, Gate, Inside, Pinned};
 use super::acknowledge::Acknowledger;
 use super::term::Term;
 use super::unwritten::{
-    Appender, Applied, Insistent, Marks, Unwritten, database_of, is_needed_to_stop,
+    Appender, Applied, Insistent, Marks, Unwritten, database_of, is_needed_to_stop, lacks_database,
 };
 use super::wire::{Trouble, Wire};
 
@@ -354,6 +354,12 @@ impl<'e> Applier<'e> {
         unit: Unit<'_>,
         mut inside: Inside<'e>,
     ) -> (Inside<'e>, Result<(), Trouble>) {
+        if lacks_database(&unit, self.engine.keyspace.databases()) {
+            // Nothing of it may be done in another database.
+            let reason = "SELECT: ERR DB index is out of range: it has more databases than \
+                          `databases` allows";
+            return (inside, Err(Trouble::Data { reason: reason.into(), lasting: true }));
+        }
         let mut commands = unit.commands();
         self.marks = Marks::default();
         if self.in_order {

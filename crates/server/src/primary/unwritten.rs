@@ -248,6 +248,12 @@ pub(super) fn database_of(unit: &Unit<'_>) -> Option<Option<usize>> {
     unit.commands().filter(|argv| is_named(*argv, b"select")).last().map(selected)
 }
 
+/// Whether a unit selects a database that is not one of so many.
+pub(super) fn lacks_database(unit: &Unit<'_>, databases: usize) -> bool {
+    let mut selects = unit.commands().filter(|argv| is_named(*argv, b"select")).map(selected);
+    selects.any(|own| own.is_none_or(|own| own >= databases))
+}
+
 /// Whether a command has this name.
 pub(super) fn is_named(argv: Arguments<'_>, name: &[u8]) -> bool {
     argv.at(0).eq_ignore_ascii_case(name)
