@@ -524,10 +524,9 @@ impl Control {
         let shard = self.shard().and_then(|shard| self.mirror.shards.get(&shard));
         if let (Some(shard), Some(change)) = (shard, &mut self.change)
             && shard.modified == change.modified
+            && change.doubts.settle()
         {
-            if change.doubts.settle() {
-                change.since = self.now;
-            }
+            change.since = self.now;
         }
         for (id, one) in &mut self.moves {
             let record = self.mirror.migrations.get(id);

@@ -345,6 +345,8 @@ impl Node {
                         }
                     }
                     Some(Message::Stop(done)) => {
+                        // A replica that has just come may be the one to hand over to.
+                        self.look();
                         let ticket = self.ticket(Asker::Stop(done));
                         self.hear(Event::StopAsked { ticket });
                     }
