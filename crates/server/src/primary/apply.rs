@@ -21,7 +21,7 @@ use store::gate::{Access, Gate, Inside, Pinned};
 use super::acknowledge::Acknowledger;
 use super::term::Term;
 use super::unwritten::{
-    Appender, Applied, Insistent, Marks, Unwritten, database_of, is_needed_to_stop, lacks_database,
+    Appender, Applied, Insistent, Marks, Unwritten, database_of, is_needed_to_stop, selects_beyond,
 };
 use super::wire::{Trouble, Wire};
 
@@ -354,7 +354,7 @@ impl<'e> Applier<'e> {
         unit: Unit<'_>,
         mut inside: Inside<'e>,
     ) -> (Inside<'e>, Result<(), Trouble>) {
-        if lacks_database(&unit, self.engine.keyspace.databases()) {
+        if selects_beyond(&unit, self.engine.keyspace.databases()) {
             // Nothing of it may be done in another database.
             let reason = "SELECT: ERR DB index is out of range: it has more databases than \
                           `databases` allows";
@@ -379,8 +379,7 @@ impl<'e> Applier<'e> {
     /// Has the journal get a unit while its last command, the next one, has its slots locked.
     /// Returns whether it does.
     fn append_with(&mut self, unit: &Unit<'_>) -> bool {
-        let databases = self.engine.keyspace.databases();
-        let own = self.unwritten.unit_of(unit, self.marks, databases);
+        let own = self.unwritten.unit_of(unit, self.marks);
         let appends = own.is_some();
         own.into_iter().for_each(|own| self.turn.append_with(own));
         appends
@@ -450,15 +449,12 @@ impl<'e> Applier<'e> {
     ) -> Result<(), Trouble> {
         let reply = self.output.to_vec();
         let database = database_of(&unit).filter(|_| is_last);
-        let Some(database) = database.filter(|own| *own != Some(self.session.database)) else {
+        if database.is_none_or(|own| own == self.session.database) {
             self.show_error(argv, &reply);
             return Ok(());
-        };
+        }
         let reply = self.fit_for_log(&reply);
-        let reason = match database.is_some_and(|own| own < self.engine.keyspace.databases()) {
-            true => format!("{reply}: a transaction that selects a database was discarded"),
-            false => format!("SELECT: {reply}: it has more databases than `databases` allows"),
-        };
+        let reason = format!("{reply}: a transaction that selects a database was discarded");
         Err(Trouble::Data { reason, lasting: true })
     }
 

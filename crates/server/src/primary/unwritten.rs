@@ -98,18 +98,9 @@ impl Unwritten {
     }
 
     /// What the journal is to get of a unit before its slots are unlocked. None for one that
-    /// selects a database alone, or one that this server does not have.
-    pub(super) fn unit_of(
-        &self,
-        unit: &Unit<'_>,
-        marks: Marks,
-        databases: usize,
-    ) -> Option<StreamUnit> {
-        let mut selected_after = self.selected;
-        for argv in unit.commands().filter(|argv| is_named(*argv, b"select")) {
-            let database = selected(argv).filter(|own| *own < databases)?;
-            selected_after = Some(database);
-        }
+    /// selects a database alone.
+    pub(super) fn unit_of(&self, unit: &Unit<'_>, marks: Marks) -> Option<StreamUnit> {
+        let selected_after = database_of(unit).or(self.selected);
         let Marks { counts_down, is_unknown } = marks;
         let bytes = || unit.bytes().to_vec();
         let own = || StreamUnit { bytes: bytes(), selected_after, counts_down, is_unknown };
@@ -192,7 +183,7 @@ impl Applied<'_> {
     /// does not count, and nothing can follow it.
     fn lacks_database(&self, turn: &Turn, session: &Session) -> bool {
         let has_failed = turn.stats.error_replies.get() > self.errors;
-        has_failed && database_of(&self.unit).is_some_and(|own| own != Some(session.database))
+        has_failed && database_of(&self.unit).is_some_and(|own| own != session.database)
     }
 }
 
@@ -242,14 +233,13 @@ pub(super) fn is_needed_to_stop(right: &CutRight) -> bool {
     right.recalled() == Some(Recall::Stop)
 }
 
-/// The database that a unit selects for what comes after it, if it selects one: none for a number
-/// that is no database anywhere.
-pub(super) fn database_of(unit: &Unit<'_>) -> Option<Option<usize>> {
-    unit.commands().filter(|argv| is_named(*argv, b"select")).last().map(selected)
+/// The database that a unit selects for what comes after it, if it selects one.
+pub(super) fn database_of(unit: &Unit<'_>) -> Option<usize> {
+    unit.commands().filter(|argv| is_named(*argv, b"select")).last().and_then(selected)
 }
 
 /// Whether a unit selects a database that is not one of so many.
-pub(super) fn lacks_database(unit: &Unit<'_>, databases: usize) -> bool {
+pub(super) fn selects_beyond(unit: &Unit<'_>, databases: usize) -> bool {
     let mut selects = unit.commands().filter(|argv| is_named(*argv, b"select")).map(selected);
     selects.any(|own| own.is_none_or(|own| own >= databases))
 }
