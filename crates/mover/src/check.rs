@@ -180,17 +180,18 @@ pub(crate) fn unnamed_loss(
 /// What is in the way of ending a pause that the old server has, which is not this run's. A new one
 /// that is in its stream may have been about to be promoted by a move that was killed. Nobody knows
 /// that: it may as well be any replica, and the pause may be there because another server leads. So
-/// somebody has to read the note, or say it beforehand. In any other case it has to be said.
+/// somebody has to read the note and agree, or say it beforehand. In any other case it has to be
+/// said.
 pub(crate) fn pause_of_others(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
+    has_agreed: bool,
 ) -> Result<Option<String>, String> {
     let (old, new) = (from.info("replication")?, to.info("replication")?);
     let is_own = follows(&new, &options.seen_from) && is_up(&new) && are_of_one_stream(&old, &new);
-    // A question follows the note, and a check changes nothing.
-    let is_asked = is_own && !options.yes;
-    Ok((!is_asked && !options.unpause).then(|| {
+    let may_end = options.unpause || is_own && has_agreed;
+    Ok((!may_end).then(|| {
         "writes are held at the old server, as after a move to another one with --after paused: \
          --unpause says that no other server leads instead, so that they may go on"
             .to_owned()
@@ -206,9 +207,10 @@ fn writes(
 ) -> Result<(), String> {
     match from.writes()? {
         Writes::Taken => {}
-        Writes::Waiting => match pause_of_others(from, to, options)? {
+        // A question follows the note, and a check changes nothing.
+        Writes::Waiting => match pause_of_others(from, to, options, !options.yes)? {
             Some(problem) => found.stop(problem),
-            None => found.note(
+            None => found.note_pause(
                 "writes are held at the old server, as a move leaves them that was killed right \
                  before the promotion, or somebody else: they go on when this one begins. Where no \
                  question is asked, --unpause has to say that no other server leads",

@@ -4,12 +4,14 @@
 pub(crate) struct Finding {
     /// Nothing moves while it is so.
     pub(crate) prevents: bool,
+    /// The old server's writes are held, and go on when the move begins.
+    pub(crate) ends_pause: bool,
     pub(crate) text: String,
 }
 
 impl Finding {
     pub(crate) fn stop(text: impl Into<String>) -> Finding {
-        Finding { prevents: true, text: text.into() }
+        Finding { prevents: true, ends_pause: false, text: text.into() }
     }
 }
 
@@ -23,6 +25,11 @@ impl Findings {
     }
 
     pub(crate) fn note(&mut self, text: impl Into<String>) {
-        self.0.push(Finding { prevents: false, text: text.into() });
+        self.0.push(Finding { prevents: false, ends_pause: false, text: text.into() });
+    }
+
+    /// A note that the old server's writes go on when the move begins.
+    pub(crate) fn note_pause(&mut self, text: impl Into<String>) {
+        self.0.push(Finding { prevents: false, ends_pause: true, text: text.into() });
     }
 }

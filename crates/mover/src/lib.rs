@@ -114,17 +114,24 @@ struct Subject {
     runs: [Option<String>; 2],
     /// The old server has keys.
     has_data: bool,
+    /// The move begins with the end of a pause that the old server has.
+    ends_pause: bool,
 }
 
 impl Subject {
-    fn of(from: &mut Server, to: &mut Server) -> Result<Subject, String> {
+    fn of(from: &mut Server, to: &mut Server, findings: &[Finding]) -> Result<Subject, String> {
+        let ends_pause = findings.iter().any(|finding| finding.ends_pause);
         let has_data = !from.sizes()?.is_empty();
         let runs = [from.info("server")?.remove("run_id"), to.info("server")?.remove("run_id")];
-        Ok(Subject { runs, has_data })
+        Ok(Subject { runs, has_data, ends_pause })
     }
 
-    fn is_still_so(&self, now: &Subject) -> bool {
-        self.runs == now.runs && (now.has_data || !self.has_data)
+    /// Whether the question has said all of what is so now. `--unpause` has said it of any pause.
+    fn is_still_so(&self, now: &Subject, options: &Options) -> bool {
+        let has_told_of_pause = self.ends_pause || options.unpause;
+        self.runs == now.runs
+            && (now.has_data || !self.has_data)
+            && (has_told_of_pause || !now.ends_pause)
     }
 }
 
@@ -143,7 +150,7 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
     let name = format!("{NAME}:{:016x}", RandomState::new().hash_one(std::process::id()));
     let name = (!options.check_only).then_some(&*name);
     let (plan, findings) = look(&mut from, &mut to, options, name)?;
-    let subject = Subject::of(&mut from, &mut to)?;
+    let subject = Subject::of(&mut from, &mut to, &findings)?;
     tell(&findings);
     let question = match plan {
         Plan::Nothing => {
@@ -186,8 +193,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
         from.renew()?;
         to.renew()?;
         let (plan_now, findings) = look(&mut from, &mut to, options, name)?;
-        let subject_now = Subject::of(&mut from, &mut to)?;
-        if plan_now != plan || !subject.is_still_so(&subject_now) {
+        let subject_now = Subject::of(&mut from, &mut to, &findings)?;
+        if plan_now != plan || !subject.is_still_so(&subject_now, options) {
             tell(&findings);
             say("Nothing was changed. The servers are not as they were before the question.");
             return Ok(ExitCode::from(PREVENTED));
@@ -199,7 +206,10 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
         Plan::Finish(missing) => {
             last_steps::finish(&mut from, &mut to, options, missing).map_err(Failure::Unfinished)?
         }
-        _ => steps::move_all(&mut from, &mut to, options, &interrupt)?,
+        _ => {
+            let may_unpause = subject.ends_pause && !options.yes;
+            steps::move_all(&mut from, &mut to, options, may_unpause, &interrupt)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -232,7 +242,7 @@ fn look(
 }
 
 fn tell(findings: &[Finding]) {
-    for Finding { prevents, text } in findings {
+    for Finding { prevents, text, .. } in findings {
         say(&format!("{} {text}", if *prevents { "STOP" } else { "note" }));
     }
 }

@@ -31,16 +31,17 @@ const BETWEEN_COMPARISONS: Duration = Duration::from_millis(200);
 /// tool pauses them and looks once more.
 const WHILE_LOOKED_AT: Duration = Duration::from_secs(60);
 
-/// Moves everything.
+/// Moves everything. The user may have agreed that a pause ends which the old server has.
 pub(crate) fn move_all(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
+    may_unpause: bool,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
     let before = Before::of(to, options)?;
-    let moved = begin(from, to, options, &before)
+    let moved = begin(from, to, options, may_unpause, &before)
         .and_then(|()| compare_all(from, to, options, interrupt))
         .map_err(Failure::Unmoved)
         .and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
@@ -76,10 +77,16 @@ fn begin(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
+    may_unpause: bool,
     before: &Before<'_>,
 ) -> Result<(), String> {
     let is_paused = matches!(from.writes()?, Writes::Waiting);
-    if is_paused && let Some(problem) = check::pause_of_others(from, to, options)? {
+    // One that has begun since the last look was told to nobody.
+    let problem = match is_paused {
+        true => check::pause_of_others(from, to, options, may_unpause)?,
+        false => None,
+    };
+    if let Some(problem) = problem {
         return Err(problem);
     }
     match before.role {

@@ -1,9 +1,11 @@
 //! What has changed while somebody thinks about a question of `dunlin move`.
 
+use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
 use crate::common::{
-    agree, begin_until, ended, follow_and_lead, move_all, name_of_data, pair, said, url,
+    agree, begin_until, ended, follow_and_lead, holds_writes, move_all, name_of_data, pair, said,
+    url,
 };
 
 const OPTIONS: [(&str, &str); 1] = [("repl-diskless-sync-delay", "0")];
@@ -84,5 +86,28 @@ fn what_is_at_the_places_of_the_servers_now_is_not_what_was_asked_about() {
         let text = rest.join().unwrap();
         assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
         assert_eq!(said(&mut new.connect().unwrap(), "GET its"), "own");
+    }
+}
+
+#[test]
+fn a_pause_that_has_begun_meanwhile_is_not_ended() {
+    for from in [Target::Reference, Target::Dunlin] {
+        let [old, new] = pair([from, Target::Dunlin]);
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        let (mut child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        assert_eq!(said(&mut old.connect().unwrap(), "CLIENT PAUSE 3600000 WRITE"), "OK");
+        agree(&mut child);
+        let (code, text) = ended(child);
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        let text = rest.join().unwrap();
+        assert!(text.contains("note writes are held at the old server"), "{text}");
+        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
+        assert!(holds_writes(&old), "{from:?}");
+        // Whoever has read the note has it ended.
+        let (mut child, _rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        agree(&mut child);
+        let (code, text) = ended(child);
+        assert_eq!(code, Some(0), "{from:?}: {text}");
     }
 }
