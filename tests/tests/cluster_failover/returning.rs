@@ -1,7 +1,6 @@
 //! Nodes that come back.
 
-use std::thread::{scope, sleep};
-use std::time::Duration;
+use std::thread::scope;
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Reply};
@@ -282,9 +281,6 @@ fn members_that_were_stopped_one_after_the_other_lack_nothing() -> Result<()> {
             })
             .with_context(|| deployment.logs())?;
             let primary = leader.context("it leads")?;
-            // Its thread for the cluster hears of a replica at its next look, up to a tenth of a
-            // second later; before, there is nobody whom it could hand over to.
-            sleep(Duration::from_millis(300));
             ensure!(deployment.nodes[primary].terminate()? == Some(0), "{}", deployment.logs());
             order.push(primary);
         }

@@ -338,6 +338,16 @@ impl Control {
             && self.now < since + self.setup.node_timeout_ms
     }
 
+    /// Whether a hand-over may begin soon: when etcd is heard again, or a member has come that is
+    /// alive.
+    fn may_yet_hand_over(&self) -> bool {
+        let Role::Leading { shard, .. } = self.role else { return false };
+        let others = self.mirror.voters(shard).iter().filter(|node| **node != self.me());
+        let is_there = |node: &NodeId| self.replicas.iter().any(|(other, _)| other == node);
+        let mut living = others.filter(|node| self.mirror.alive.contains_key(*node)).peekable();
+        living.peek().is_some() && (!self.hears_etcd() || !living.any(is_there))
+    }
+
     pub(super) fn step_stop(&mut self) {
         let Some(stop) = self.stop else { return };
         if stop.is_revoking {
@@ -351,9 +361,7 @@ impl Control {
         if has_key && self.handover.is_some() && self.now < stop.deadline {
             return;
         }
-        // It may hand over as soon as it hears etcd again.
-        let may_hear = self.now + STOP_MS / 3 < stop.deadline && !self.replicas.is_empty();
-        if has_key && may_hear && !self.hears_etcd() {
+        if has_key && self.now + STOP_MS / 3 < stop.deadline && self.may_yet_hand_over() {
             return;
         }
         let deadline = self.now + STOP_MS;

@@ -1,7 +1,7 @@
 //! A primary hands over, while something else happens that is in the way.
 
 use crate::control::Event;
-use crate::ids::ShardId;
+use crate::ids::{Epoch, NodeId, ShardId};
 use crate::keys::{FailoverValue, Subject, decode};
 use crate::simulation::etcd::Refusal;
 use crate::simulation::scenarios::{LEASE_MS, calm, epoch, leader};
@@ -16,6 +16,20 @@ pub(super) fn longest_gap(world: &mut World, shard: ShardId, for_ms: u64) -> u64
         longest = longest.max(world.now - world.clients.last[&shard]);
     }
     longest
+}
+
+/// To whom the primary of an epoch gives its key within some time, if to anybody.
+fn released_to(world: &mut World, shard: ShardId, epoch: Epoch, for_ms: u64) -> Option<NodeId> {
+    let key = world.keys.of(&Subject::Failover(shard));
+    let (mut to, end) = (None, world.now + for_ms);
+    while world.now < end {
+        world.run_until(world.now + 1);
+        let record = world.etcd.pairs.get(&key);
+        let found = record.and_then(|pair| decode::<FailoverValue>(&pair.value));
+        let found = found.filter(|it| it.epoch == epoch && it.released.is_some());
+        to = to.or(found.map(|it| it.to));
+    }
+    to
 }
 
 /// A replica leaves, and right after that `then` wants it in the primary's place, or the primary to
@@ -104,6 +118,7 @@ fn a_primary_keeps_its_place_at_an_etcd_that_refuses() {
 /// A primary that leaves goes on as any other while etcd is away.
 #[test]
 fn a_primary_that_leaves_keeps_its_place_without_etcd() {
+    let mut looked_at = 0;
     for seed in 0..20 {
         let mut world = calm(seed, 1, 3);
         let shard = shard_id(0);
@@ -114,6 +129,7 @@ fn a_primary_that_leaves_keeps_its_place_without_etcd() {
         world.run_until(world.now + 200);
         let gap = longest_gap(&mut world, shard, 30_000);
         if epoch(&world, shard) == before {
+            looked_at += 1;
             assert!(gap < 2500, "{gap} ms: {:?}", world.plan);
         }
         world.etcd.refuses = None;
@@ -121,6 +137,7 @@ fn a_primary_that_leaves_keeps_its_place_without_etcd() {
         assert_ne!(leader(&world, shard), primary, "{:?}", world.plan);
         assert_eq!(world.violation, None, "{:?}", world.plan);
     }
+    assert!(looked_at > 0);
 }
 
 /// The first one takes too long, and the primary gives it up.
@@ -211,16 +228,32 @@ fn a_primary_that_ends_waits_a_moment_for_etcd() {
         world.tell(primary, Event::StopAsked { ticket: 1 });
         world.run_until(world.now + 500);
         world.etcd.refuses = None;
-        let key = world.keys.of(&Subject::Failover(shard));
-        let (mut given, end) = (None, world.now + 3000);
-        while world.now < end {
+        let given = released_to(&mut world, shard, before, 3000);
+        assert_eq!(given, Some(node_id(leader(&world, shard))), "{:?}", world.plan);
+        assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
+}
+
+/// Of a shard of two, so nobody else can elect one.
+#[test]
+fn a_primary_that_ends_waits_a_moment_for_a_replica() {
+    for seed in 0..20 {
+        let mut world = calm(seed, 1, 2);
+        let shard = shard_id(0);
+        let (primary, before) = (leader(&world, shard), epoch(&world, shard));
+        world.kill(1 - primary);
+        world.run_until(world.now + 1000);
+        world.start(1 - primary);
+        let alive = world.keys.of(&Subject::Alive(node_id(1 - primary)));
+        while !world.etcd.pairs.contains_key(&alive) {
             world.run_until(world.now + 1);
-            let record = world.etcd.pairs.get(&key);
-            let found = record.and_then(|pair| decode::<FailoverValue>(&pair.value));
-            given = given.or(found.filter(|it| it.epoch == before && it.released.is_some()));
         }
-        let given = given.unwrap_or_else(|| panic!("nothing is released: {:?}", world.plan));
-        assert_eq!(node_id(leader(&world, shard)), given.to, "{:?}", world.plan);
+        world.run_until(world.now + 5);
+        world.process(primary).expect("it runs").is_stopping = true;
+        world.tell(primary, Event::StopAsked { ticket: 1 });
+        let given = released_to(&mut world, shard, before, 3000);
+        assert_eq!(given, Some(node_id(1 - primary)), "{:?}", world.plan);
+        assert_eq!(leader(&world, shard), 1 - primary, "{:?}", world.plan);
         assert_eq!(world.violation, None, "{:?}", world.plan);
     }
 }
