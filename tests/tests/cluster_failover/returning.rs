@@ -152,7 +152,7 @@ fn a_replica_takes_nothing_from_another_node_at_its_primarys_address() -> Result
     let mut client = deployment.nodes[replica].connect()?;
     for number in 0..100 {
         let there = client.call(&["EXISTS", &format!("known:{number}")])?;
-        ensure!(there == Reply::Integer(1), "{number} is gone\n{}", deployment.logs());
+        ensure!(there == Reply::Integer(1), "{number}: {there:?}\n{}", deployment.logs());
     }
     // Nor does a node promise anything for another one.
     let own = client.call_text("CLUSTER MYID")?;
