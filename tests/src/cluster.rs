@@ -207,6 +207,15 @@ impl Deployment {
         self.says(node, &["role:master"])
     }
 
+    /// Whether a node serves the key `{w}` as its primary. It says that it is a primary a moment
+    /// before that.
+    #[must_use]
+    pub fn serves(&self, node: usize) -> bool {
+        let read = self.nodes[node].connect();
+        let read = read.and_then(|mut client| client.call_within(&["GET", "{w}"], SILENCE));
+        read.is_ok_and(|reply| !reply.is_error())
+    }
+
     /// Which of some nodes is a primary that all others of them follow.
     #[must_use]
     pub fn leader(&self, mut nodes: Range<usize>) -> Option<usize> {
