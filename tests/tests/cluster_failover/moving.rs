@@ -220,3 +220,27 @@ fn a_node_that_is_killed_knows_of_slots_that_have_just_come() -> Result<()> {
     ensure!(kept.contains("\"slots\": \"0-99\""), "{kept}");
     Ok(())
 }
+
+/// And it serves nothing of which the next process of it would know nothing.
+#[test]
+fn slots_that_come_are_not_served_before_the_node_can_keep_them() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[])?;
+    deployment.add_shard(1)?;
+    let node = &deployment.nodes[1];
+    let mut target = node.connect()?;
+    ensure!(target.call_text("CLUSTER KEYSLOT {06S}")? == Reply::Integer(0));
+    let path = node.directory().join("nodes.conf");
+    std::fs::remove_file(&path)?;
+    std::fs::create_dir(&path)?;
+    deployment.move_slots("one", "0-99", SHARD, OTHER_SHARD)?;
+    let says = "This node serves and confirms nothing until it can be written";
+    wait_until("it says so", || Ok(node.log().contains(says)))
+        .with_context(|| deployment.logs())?;
+    wait_until("it fences itself", || Ok(target.call_text("SET {06S} 1")?.is_error()))?;
+    std::fs::remove_dir(&path)?;
+    wait_until("it serves them", || Ok(!target.call_text("SET {06S} 2")?.is_error()))
+        .with_context(|| deployment.logs())?;
+    let kept = std::fs::read_to_string(path)?;
+    ensure!(kept.contains("\"slots\": \"0-99\""), "{kept}");
+    Ok(())
+}

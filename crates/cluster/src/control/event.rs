@@ -184,6 +184,8 @@ pub enum Event {
     StopAsked {
         /// Where the answer goes: the process may end then.
         ticket: Ticket,
+        /// How long the process waits for that answer.
+        within_ms: u64,
     },
     /// The process does not end after all: it takes its place again.
     StopRefused,

@@ -20,7 +20,7 @@ const PATIENCE_MS: u64 = 5000;
 /// each time longer.
 const PAUSE_MS: u64 = 5000;
 
-/// How long the end of the process waits for a replica, in milliseconds, and for etcd.
+/// How long the end of the process waits at most for a replica, in milliseconds, and for etcd.
 const STOP_MS: u64 = 3000;
 
 impl Control {
@@ -52,16 +52,19 @@ impl Control {
     }
 
     /// The process shall end.
-    pub(super) fn hear_stop(&mut self, ticket: Ticket) {
+    pub(super) fn hear_stop(&mut self, ticket: Ticket, within_ms: u64) {
         if let Some(Stop { ticket: before, .. }) = self.stop {
             self.act(Action::Reply { ticket: before, result: Ok(()) });
         }
-        self.stop = Some(Stop { ticket, deadline: self.now + STOP_MS, is_revoking: false });
+        // Some of that time is for giving the lease back.
+        let wait_ms = STOP_MS.min(within_ms - within_ms / 3);
+        let deadline = self.now + wait_ms;
+        self.stop = Some(Stop { ticket, deadline, wait_ms, is_revoking: false });
     }
 
     /// The process goes on.
     pub(super) fn hear_stop_refused(&mut self) {
-        let Some(Stop { ticket, deadline, is_revoking }) = self.stop.take() else { return };
+        let Some(Stop { ticket, deadline, is_revoking, .. }) = self.stop.take() else { return };
         if deadline != u64::MAX {
             self.act(Action::Reply { ticket, result: Ok(()) });
         }
@@ -342,6 +345,10 @@ impl Control {
     /// alive.
     fn may_yet_hand_over(&self) -> bool {
         let Role::Leading { shard, .. } = self.role else { return false };
+        if self.moves.values().any(|one| one.turn_since.is_some()) {
+            // Clients wait for slots that it holds, and that it gives to nobody any more.
+            return false;
+        }
         let others = self.mirror.voters(shard).iter().filter(|node| **node != self.me());
         let is_there = |node: &NodeId| self.replicas.iter().any(|(other, _)| other == node);
         let mut living = others.filter(|node| self.mirror.alive.contains_key(*node)).peekable();
@@ -361,7 +368,7 @@ impl Control {
         if has_key && self.handover.is_some() && self.now < stop.deadline {
             return;
         }
-        if has_key && self.now + STOP_MS / 3 < stop.deadline && self.may_yet_hand_over() {
+        if has_key && self.now + stop.wait_ms / 3 < stop.deadline && self.may_yet_hand_over() {
             return;
         }
         let deadline = self.now + STOP_MS;

@@ -122,7 +122,7 @@ impl Control {
                 }
             }
             Event::FailoverAsked { ticket, force } => self.hear_failover(ticket, force),
-            Event::StopAsked { ticket } => self.hear_stop(ticket),
+            Event::StopAsked { ticket, within_ms } => self.hear_stop(ticket, within_ms),
             Event::StopRefused => self.hear_stop_refused(),
             Event::CaughtUp { migration, number } => self.hear_caught_up(&migration, number),
             Event::SlotsHeld { migration, number } => {
@@ -421,8 +421,8 @@ impl Control {
                     self.watch = None;
                 }
                 self.note_transaction(succeeded);
-                if !succeeded {
-                    self.note_not_done(&purpose);
+                if !succeeded && let Some(doubts) = self.doubts_of(&purpose) {
+                    doubts.note_not_done();
                 }
                 // What has succeeded comes back by the watch. Until then it is not asked again.
                 if purpose == Purpose::AskFailover {
@@ -457,25 +457,12 @@ impl Control {
         }
     }
 
-    /// A transaction has not been done, and will not be. Returns whether none is in doubt any more.
-    fn note_not_done(&mut self, purpose: &Purpose) -> bool {
-        let is_certain = self.doubts_of(purpose).is_some_and(Doubts::note_not_done);
-        if is_certain
-            && *purpose == Purpose::ChangeMembers
-            && let Some(change) = &mut self.change
-        {
-            // No node is to blame for the time that it took.
-            change.since = self.now;
-        }
-        is_certain
-    }
-
     /// What etcd has not answered may have been done: what comes by the watch says so.
     fn hear_failure(&mut self, purpose: Purpose, failure: &Failure) {
         if let Some(doubts) = self.doubts_of(&purpose) {
             match failure {
                 Failure::NotDone(_) => {
-                    if self.note_not_done(&purpose) && purpose == Purpose::Release {
+                    if doubts.note_not_done() && purpose == Purpose::Release {
                         self.hear_not_released();
                     }
                 }
@@ -524,9 +511,8 @@ impl Control {
         let shard = self.shard().and_then(|shard| self.mirror.shards.get(&shard));
         if let (Some(shard), Some(change)) = (shard, &mut self.change)
             && shard.modified == change.modified
-            && change.doubts.settle()
         {
-            change.since = self.now;
+            change.doubts.settle();
         }
         for (id, one) in &mut self.moves {
             let record = self.mirror.migrations.get(id);

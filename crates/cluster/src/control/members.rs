@@ -32,23 +32,27 @@ impl Control {
             && change.old == entry.value.members
         {
             // Slots have come or gone. What has left cannot be done any more.
-            if change.doubts.are_there() {
-                // No node is to blame for the time that it took.
-                change.since = self.now;
-            }
             (change.modified, change.doubts) = (modified, Doubts::default());
         }
         if let Some(change) = &self.change {
             let is_late = self.now >= change.since + PATIENCE_MS;
-            let is_in_vain = is_late || !self.is_linked_quorum(&change.members, leader.start);
+            // One that joins and is gone would only keep the others from going on without etcd.
+            let mut joining = change.members.iter().filter(|node| !change.old.contains(node));
+            let is_in_vain = is_late
+                || !self.is_linked_quorum(&change.members, leader.start)
+                || joining.any(|node| !self.is_linked(node, leader.start));
             if change.modified != modified {
                 self.change = None;
                 self.in_vain_members.clear();
             } else if is_in_vain && !change.doubts.are_there() {
+                let reached = |members| self.reached(members, leader.start);
+                let wanted = reached(&change.old).max(change.offset.unwrap_or(0));
+                // Otherwise etcd is what took so long.
+                let fell_behind = is_late && reached(&change.members) < wanted;
                 let members = change.members.clone();
                 let (times, not_before) = self.in_vain_members.entry(members).or_default();
                 *not_before = self.now;
-                if is_late {
+                if fell_behind {
                     // Writes may have waited for it all the time.
                     *not_before += PAUSE_MS << (*times).min(4);
                     *times += 1;
@@ -60,14 +64,11 @@ impl Control {
             return;
         }
         let has_key = self.leader().is_some_and(|entry| entry.created == epoch);
-        if !has_key || self.handover.is_some() || self.stop.is_some() {
+        if !has_key || !self.hears_etcd() || self.handover.is_some() || self.stop.is_some() {
             return;
         }
         let old = self.mirror.voters(shard);
-        let reached = |members: &[NodeId]| {
-            let groups = vec![Group::new(members, self.me())];
-            Quorum { groups, start: leader.start }.reached(self.data.offset, &self.replicas)
-        };
+        let reached = |members: &[NodeId]| self.reached(members, leader.start);
         let mut sets = self.wanted_members(shard, old, leader.start);
         // Nothing shall have to wait because of the change.
         let tried =
@@ -110,6 +111,12 @@ impl Control {
             new
         });
         without.chain(with).collect()
+    }
+
+    /// How far a quorum of these has everything.
+    fn reached(&self, members: &[NodeId], start: u64) -> u64 {
+        let groups = vec![Group::new(members, self.me())];
+        Quorum { groups, start }.reached(self.data.offset, &self.replicas)
     }
 
     /// Whether a replica receives what is written in this epoch. The link to a machine that is gone

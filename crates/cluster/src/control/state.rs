@@ -172,6 +172,8 @@ impl Handover {
 pub(super) struct Stop {
     pub(super) ticket: Ticket,
     pub(super) deadline: Millis,
+    /// How long all of that may take, but for giving the lease back.
+    pub(super) wait_ms: u64,
     pub(super) is_revoking: bool,
 }
 

@@ -77,6 +77,37 @@ fn a_change_of_members_that_is_refused_is_given_up() {
     }
 }
 
+/// The others need no promise of one that only joins, and no confirmation.
+#[test]
+fn members_go_on_without_etcd_when_one_that_joins_is_gone() {
+    let mut alone = 0;
+    for seed in 0..60 {
+        let mut world = calm(seed, 1, 3);
+        let shard = shard_id(0);
+        let primary = leader(&world, shard);
+        let joining = (0..3).find(|host| *host != primary).expect("another one");
+        world.assign(joining, None);
+        world.run_until(world.now + 2000);
+        assert_eq!(world.truth.shards[&shard].members.len(), 2, "{:?}", world.plan);
+        world.assign(joining, Some(shard));
+        world.run_until(world.now + seed);
+        world.etcd.refuses = Some(Refusal::Connections);
+        world.run_until(world.now + 1000);
+        let is_no_member = world.truth.shards[&shard].members.len() == 2;
+        world.kill(joining);
+        world.run_until(world.now + 200);
+        let gap = longest_gap(&mut world, shard, 20_000);
+        assert!(!is_no_member || gap < 500, "{gap} ms: {:?}", world.plan);
+        alone += u32::from(is_no_member);
+        world.etcd.refuses = None;
+        world.start(joining);
+        world.run_until(world.now + 15_000);
+        assert_eq!(world.truth.shards[&shard].members.len(), 3, "{:?}", world.plan);
+        assert_eq!(world.violation, None, "{:?}", world.plan);
+    }
+    assert!(alone > 5, "{alone}");
+}
+
 /// The one that joins confirms nothing, so it is tried seldom and more seldom.
 #[test]
 fn slots_that_move_do_not_have_a_change_in_vain_tried_anew() {

@@ -67,7 +67,7 @@ fn nobody_hands_over_to_a_replica_that_has_left() {
 fn a_primary_does_not_end_in_favour_of_a_replica_that_has_left() {
     check_with_one_that_leaves(|world, primary, _| {
         world.process(primary).expect("it runs").is_stopping = true;
-        world.tell(primary, Event::StopAsked { ticket: 7 });
+        world.tell(primary, Event::StopAsked { ticket: 7, within_ms: 10_000 });
     });
 }
 
@@ -191,7 +191,7 @@ fn a_second_stop_waits_for_its_own_end() {
         world.run_until(world.now + 200);
         world.hosts[primary].is_deaf = true;
         let first = world.now;
-        world.tell(primary, Event::StopAsked { ticket: 1 });
+        world.tell(primary, Event::StopAsked { ticket: 1, within_ms: 10_000 });
         world.run_until(world.now + 100);
         world.tell(primary, Event::StopRefused);
         world.hosts[primary].is_deaf = false;
@@ -204,7 +204,7 @@ fn a_second_stop_waits_for_its_own_end() {
             continue;
         }
         looked_at += 1;
-        world.tell(primary, Event::StopAsked { ticket: 2 });
+        world.tell(primary, Event::StopAsked { ticket: 2, within_ms: 10_000 });
         world.run_until(first + 2500);
         assert_eq!(world.replies, [(primary, 1, Ok(()))], "{:?}", world.plan);
         world.run_until(first + 5000);
@@ -225,7 +225,7 @@ fn a_primary_that_ends_waits_a_moment_for_etcd() {
         let (watch, _) = own.watch.take().expect("it has one");
         own.is_stopping = true;
         world.tell(primary, Event::WatchEnded { watch });
-        world.tell(primary, Event::StopAsked { ticket: 1 });
+        world.tell(primary, Event::StopAsked { ticket: 1, within_ms: 10_000 });
         world.run_until(world.now + 500);
         world.etcd.refuses = None;
         let given = released_to(&mut world, shard, before, 3000);
@@ -250,7 +250,7 @@ fn a_primary_that_ends_waits_a_moment_for_a_replica() {
         }
         world.run_until(world.now + 5);
         world.process(primary).expect("it runs").is_stopping = true;
-        world.tell(primary, Event::StopAsked { ticket: 1 });
+        world.tell(primary, Event::StopAsked { ticket: 1, within_ms: 10_000 });
         let given = released_to(&mut world, shard, before, 3000);
         assert_eq!(given, Some(node_id(1 - primary)), "{:?}", world.plan);
         assert_eq!(leader(&world, shard), 1 - primary, "{:?}", world.plan);

@@ -152,7 +152,7 @@ fn without_etcd_a_primary_goes_on_while_all_members_promise() {
 /// Stops a node in order, which does not come back by itself.
 pub(super) fn stop(world: &mut World, host: usize) {
     world.process(host).expect("it runs").is_stopping = true;
-    world.tell(host, Event::StopAsked { ticket: 7 });
+    world.tell(host, Event::StopAsked { ticket: 7, within_ms: 10_000 });
     world.hosts[host].is_scrapped = true;
     world.run_until(world.now + 4000);
     assert!(world.hosts[host].process.is_none());
@@ -198,7 +198,7 @@ fn a_primary_that_ends_lets_go_first() {
         let shard = shard_id(0);
         let (primary, before) = (leader(&world, shard), epoch(&world, shard));
         world.process(primary).expect("it runs").is_stopping = true;
-        world.tell(primary, Event::StopAsked { ticket: 7 });
+        world.tell(primary, Event::StopAsked { ticket: 7, within_ms: 10_000 });
         world.run_until(world.now + 300);
         assert!(epoch(&world, shard) > before, "{:?}", world.plan);
         assert!(world.hosts[primary].process.is_none() || world.hosts[primary].runs > 1);
@@ -216,7 +216,7 @@ fn members_that_were_killed_count_with_what_they_have() {
         let shard = shard_id(0);
         let (primary, before) = (leader(&world, shard), epoch(&world, shard));
         let behind = (primary + 1) % 3;
-        world.tell(behind, Event::StopAsked { ticket: 1 });
+        world.tell(behind, Event::StopAsked { ticket: 1, within_ms: 10_000 });
         world.run_until(world.now + 100);
         world.kill(behind);
         world.hosts[behind].has_ended_in_order = true;
@@ -262,7 +262,7 @@ fn a_primary_that_does_not_end_after_all_leads_again() {
     for (seed, after) in (0..30).flat_map(|seed| [(seed, 1), (seed, 2500)]) {
         let mut world = calm(seed, 1, 1);
         let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
-        world.tell(0, Event::StopAsked { ticket: 1 });
+        world.tell(0, Event::StopAsked { ticket: 1, within_ms: 10_000 });
         world.run_until(world.now + after);
         world.tell(0, Event::StopRefused);
         until_written_after(&mut world, shard, before, 1500);
@@ -278,7 +278,7 @@ fn a_replica_that_stays_takes_part_again() {
         let mut world = calm(seed, 1, 2);
         let (shard, before) = (shard_id(0), epoch(&world, shard_id(0)));
         let primary = leader(&world, shard);
-        world.tell(primary, Event::StopAsked { ticket: 1 });
+        world.tell(primary, Event::StopAsked { ticket: 1, within_ms: 10_000 });
         until_written_after(&mut world, shard, before, 1500);
         world.tell(primary, Event::StopRefused);
         world.run_until(world.now + 1000);
@@ -612,7 +612,7 @@ fn large_clusters_ask_etcd_for_little() {
         for host in 0..restarted {
             if let Some(process) = world.process(host) {
                 process.is_stopping = true;
-                world.tell(host, Event::StopAsked { ticket: 7 });
+                world.tell(host, Event::StopAsked { ticket: 7, within_ms: 10_000 });
             }
             world.run_until(world.now + 4000);
         }

@@ -156,7 +156,7 @@ impl World {
                 {
                     process.is_stopping = true;
                     self.trace(|| format!("n{host} shall end"));
-                    self.tell(host, Event::StopAsked { ticket: 7 });
+                    self.tell(host, Event::StopAsked { ticket: 7, within_ms: 10_000 });
                 }
             }
             Trouble::Migrate => self.want_migration(),

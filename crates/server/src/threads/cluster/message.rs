@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use cluster::control::{Announced, Event};
 use config::Config;
@@ -24,8 +25,8 @@ pub(super) enum Message {
     Requested(ClusterRequest, Waiter),
     /// What the node keeps could not be written, for this reason. It may have to stand still.
     NotWritten { reason: String, is_needed: bool },
-    /// The server is to stop: it may when the sender is used.
-    Stop(Sender<()>),
+    /// The server is to stop: it may when the sender is used. It waits so long for that.
+    Stop(Sender<()>, Duration),
     /// The server does not stop after all.
     StopRefused,
     /// The server stops now.

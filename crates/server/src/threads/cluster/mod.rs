@@ -172,7 +172,7 @@ impl ClusterThread {
     pub fn hand_over(&self, longest: Duration) {
         let (done, is_done) = mpsc::channel();
         if self.started.get().is_some() {
-            self.tell(Message::Stop(done));
+            self.tell(Message::Stop(done, longest));
             // What it could not do in time, others find out.
             let _ = is_done.recv_timeout(longest);
         }
@@ -342,13 +342,16 @@ impl Node {
                         self.tell_of_unwritten(&reason);
                         if is_needed {
                             self.stand_still();
+                        } else {
+                            self.to_keep.get_or_insert_with(Instant::now);
                         }
                     }
-                    Some(Message::Stop(done)) => {
+                    Some(Message::Stop(done, longest)) => {
                         // A replica that has just come may be the one to hand over to.
                         self.look();
                         let ticket = self.ticket(Asker::Stop(done));
-                        self.hear(Event::StopAsked { ticket });
+                        let within_ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+                        self.hear(Event::StopAsked { ticket, within_ms });
                     }
                     Some(Message::StopRefused) => self.hear(Event::StopRefused),
                     None => break,
@@ -652,7 +655,7 @@ impl Node {
         } else {
             // When etcd has lost everything, the cluster is what nodes know.
             self.to_keep = None;
-            self.keeper.write_later(self.kept.text(), false);
+            self.keeper.write_later(self.kept.text(), true);
         }
         self.engine.follow_topology(topology);
     }
