@@ -908,6 +908,42 @@ fn a_password_is_shown_and_a_wrong_one_is_logged() {
     assert!(shown.contains(&format!("port={}", replica.port())), "{shown}");
 }
 
+/// Strings grow as they did at the primary, and as they did before a restart.
+#[test]
+fn a_replica_with_lower_limits_has_all_that_its_primary_has() {
+    for target in [Target::Reference, Target::Dunlin] {
+        let primary = Server::start(target, &[("repl-diskless-sync-delay", "0")]).unwrap();
+        let mut writer = primary.connect().unwrap();
+        let options = [("appendonly", "yes"), ("proto-max-bulk-len", "1mb")];
+        let mut replica = Server::start(Target::Dunlin, &options).unwrap();
+        let mut reader = follow(&replica, primary.port());
+        catch_up(&mut writer, &mut reader);
+        let half = "x".repeat(700_000);
+        let commands: [&[&str]; 6] = [
+            &["APPEND", "appended", &half],
+            &["APPEND", "appended", &half],
+            &["SETRANGE", "ranged", "2000000", "x"],
+            &["SETBIT", "bits", "20000000", "1"],
+            &["BITFIELD", "fields", "SET", "u8", "20000000", "7"],
+            &["SETRANGE", "fields", "3000000", "x"],
+        ];
+        for command in commands {
+            let reply = writer.call(command).unwrap();
+            assert!(!reply.is_error(), "{reply:?}");
+        }
+        assert_same(&mut writer, &mut reader, &replica);
+        assert_eq!(replica.terminate().unwrap(), Some(0));
+        replica.start_again().unwrap();
+        let mut reader = follow(&replica, primary.port());
+        assert_same(&mut writer, &mut reader, &replica);
+        assert_eq!(text(&mut reader, "REPLICAOF NO ONE"), "OK");
+        for command in commands {
+            let reply = reader.call(command).unwrap();
+            assert!(reply.is_error(), "{reply:?}");
+        }
+    }
+}
+
 #[test]
 fn a_replica_shows_its_user() {
     let primary = Server::start(Target::Reference, &[("repl-diskless-sync-delay", "0")]).unwrap();

@@ -252,10 +252,29 @@ fn what_moves_may_be_longer_than_what_clients_send() -> Result<()> {
     ensure!(added.text() == Some(b"1-1"), "{added:?}");
     ensure!(client.call(&["SET", "string", &part.repeat(3)])? == moved());
     let before = client.call_text("XRANGE stream - +")?;
-    let reply = move_slots(&source, target.port(), ALL_SLOTS, "0")?;
+    for number in 0..4 {
+        let command = ["SET", &format!("grown:{number}"), &part];
+        ensure!(client.call(&command)? == moved());
+    }
+    // What is written when the copy of a key is over there goes as the command that it was.
+    let reply = scope(|scope| {
+        let moving = scope.spawn(|| move_slots(&source, target.port(), ALL_SLOTS, "4000000"));
+        while !moving.is_finished() {
+            for number in 0..4 {
+                client.call_text(&format!("SETRANGE grown:{number} 1500000 x"))?;
+                client.call_text(&format!("SETBIT grown:{number} 12800000 1"))?;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        moving.join().expect("it does not panic")
+    })?;
     ensure!(reply == moved(), "{reply:?}: {}", source.log_tail());
     let mut other = target.connect()?;
     ensure!(other.call_text("XRANGE stream - +")? == before);
+    for number in 0..4 {
+        let length = other.call_text(&format!("STRLEN grown:{number}"))?;
+        ensure!(length == Reply::Integer(1_600_001), "{length:?}");
+    }
     ensure!(other.call_text("STRLEN string")? == Reply::Integer(1_800_000));
     // Its clients are held to its limits.
     let refused = other.call(&["SET", "string", &part.repeat(3)]);

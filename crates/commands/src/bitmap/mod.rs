@@ -33,7 +33,7 @@ fn offset(cx: &Context<'_>, text: &[u8]) -> Result<u64, CommandError> {
 }
 
 fn check_offset(cx: &Context<'_>, offset: i64) -> Option<u64> {
-    let longest = cx.db.config.proto_max_bulk_len;
+    let longest = cx.longest_string();
     u64::try_from(offset).ok().filter(|offset| offset / 8 < longest)
 }
 

@@ -68,8 +68,7 @@ fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         policy = Policy::Replace;
     }
     let source = args.bytes()?;
-    let is_trusted = cx.session.replays || cx.session.link.is_some();
-    let time_us = if is_trusted { LIBRARY_RELOAD_US } else { LIBRARY_LOAD_US };
+    let time_us = if cx.session.repeats() { LIBRARY_RELOAD_US } else { LIBRARY_LOAD_US };
     let library = cx.engine.load_library(source, policy == Policy::Replace, time_us)?;
     let name = library.name.clone();
     let added = cx.engine.scripts.functions.add(vec![library], policy);

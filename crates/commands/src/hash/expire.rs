@@ -125,8 +125,7 @@ pub(super) fn time(
     let at = given.checked_mul(unit).and_then(|time| time.checked_add_unsigned(base));
     // A payload or a file may have a later time than a client can give, and effects in the journal
     // may come from such a payload or file.
-    let latest =
-        if cx.session.replays || cx.session.link.is_some() { Hash::LATEST as i64 } else { LATEST };
+    let latest = if cx.session.repeats() { Hash::LATEST as i64 } else { LATEST };
     let at = at.filter(|at| *at <= latest).ok_or_else(invalid)?;
     u64::try_from(at).map_err(|_| invalid())
 }

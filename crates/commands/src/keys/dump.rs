@@ -132,8 +132,7 @@ fn loaded<'p>(cx: &Context<'_>, payload: &'p [u8]) -> Result<Value<'p>, CommandE
 /// together make the same stream, down to its blocks.
 pub(super) fn restore_part(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, payload) = (args.key()?, args.bytes()?);
-    let session = &*cx.session;
-    if !(session.replays || session.link.is_some() || session.import.is_some()) {
+    if !cx.session.repeats() {
         return Err(CommandError::text("ERR RESTOREPART is for servers that bring slots"));
     }
     let Value::Stream(part) = loaded(cx, payload)? else { return Err(BAD_FORMAT) };

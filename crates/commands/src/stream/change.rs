@@ -22,11 +22,6 @@ const EXHAUSTED: CommandError = CommandError::text(
     "ERR The stream has exhausted the last possible ID, unable to add more items",
 );
 
-/// Whether the command has run before, here or at the primary, which bounds no trim any more.
-fn is_trusted(cx: &Context<'_>) -> bool {
-    cx.session.replays || cx.session.link.is_some()
-}
-
 /// The id that XADD is asked to give.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WantedId {
@@ -143,11 +138,11 @@ impl TrimOption {
             }
             return Ok(None);
         };
-        if self.limit.is_some() && !self.by_blocks && !is_trusted(cx) {
+        if self.limit.is_some() && !self.by_blocks && !cx.session.repeats() {
             return Err(LIMIT_OF_EXACT);
         }
         let limit = match self.limit {
-            _ if is_trusted(cx) || !self.by_blocks => None,
+            _ if cx.session.repeats() || !self.by_blocks => None,
             Some(0) => None,
             Some(limit) => Some(limit.unsigned_abs()),
             None => Some(usual_limit(limits)),
@@ -180,7 +175,7 @@ pub(super) fn xadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
     };
     let trim = option.finish(cx, limits)?;
-    if trim.is_none() && option.limit.is_some() && !is_trusted(cx) {
+    if trim.is_none() && option.limit.is_some() && !cx.session.repeats() {
         return Err(LIMIT_OF_EXACT);
     }
     let references = option.references.unwrap_or_default();

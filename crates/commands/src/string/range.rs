@@ -16,7 +16,7 @@ const SETRANGE: Event = Event(Class::STRING, "setrange");
 pub(super) fn append(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let (added, buffer) = args.big()?;
-    let longest = cx.db.config.proto_max_bulk_len;
+    let longest = cx.longest_string();
     let length = cx.db.change(&key, APPEND, |entry| {
         let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
         let length = string.len();
@@ -57,7 +57,7 @@ pub(super) fn setrange(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
         cx.reply.integer(length as i64);
         return Ok(());
     }
-    let longest = cx.db.config.proto_max_bulk_len;
+    let longest = cx.longest_string();
     let length = cx.db.change(&key, SETRANGE, |entry| {
         let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
         let end = end_of(offset, part.len(), longest)?;

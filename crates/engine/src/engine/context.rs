@@ -17,6 +17,10 @@ use crate::session::Session;
 use crate::session::attachment::{Attachment, Waiter};
 use crate::session::awaited::{Awaited, AwaitedValue, Wait};
 
+/// How long a string may become that was made before under other settings, in bytes. Redis knows no
+/// bound then, and ends when there is not so much memory.
+const LONGEST_REPEATED: u64 = 4 << 30;
+
 /// The world of one running command.
 pub struct Context<'a> {
     /// The keys that the command named.
@@ -82,6 +86,12 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
+    /// How long a string the command may make, in bytes.
+    pub fn longest_string(&self) -> u64 {
+        let longest = self.db.config.proto_max_bulk_len;
+        if self.session.repeats() { longest.max(LONGEST_REPEATED) } else { longest }
+    }
+
     /// Whether a command may block now.
     pub fn may_block(&self) -> bool {
         !self.nested

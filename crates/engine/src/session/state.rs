@@ -275,6 +275,13 @@ impl Session {
         session
     }
 
+    /// Whether what it runs was carried out before, here or by another server. It is carried out
+    /// as it was, whatever the settings of this server allow its clients.
+    #[inline]
+    pub fn repeats(&self) -> bool {
+        self.replays || self.link.is_some() || self.import.is_some()
+    }
+
     /// Whether it is a link of another node of the cluster, which has said so.
     pub fn speaks_for_node(&self) -> bool {
         self.introduction.as_ref().is_some_and(|own| own.node.is_some())

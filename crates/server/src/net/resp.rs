@@ -108,7 +108,7 @@ impl Protocol for Resp {
         let Intake { by_own_name, connection_index, .. } = intake;
         let share = if authenticated { COMMANDS_PER_TURN } else { 1 };
         let max_bulk = match brings_slots {
-            true => REPLICATED_ARGUMENT as u64,
+            true => config.proto_max_bulk_len.max(REPLICATED_ARGUMENT as u64),
             false => config.proto_max_bulk_len,
         };
         let limits = Limits { max_bulk, authenticated, exact_line_ends: false };
