@@ -891,7 +891,7 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
     let lines = "rename-command SET store\nrename-command get FETCH\n\
                  rename-command REPLICAOF \"\"\nrename-command CONFIG TRAITS\n\
                  rename-command xreadgroup WAITFOR\nrename-command BLPOP first\n\
-                 rename-command RESTORE load\n";
+                 rename-command RESTORE load\nrename-command FLUSHDB wipe\n";
     std::fs::write(&file, lines)?;
     let file = file.to_str().context("a path")?;
     let mut answers = Vec::new();
@@ -936,6 +936,9 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
     let dump = client.call_text("DUMP a")?;
     let restored = [&b"LOAD"[..], b"timed", b"1000000", dump.text().context("a payload")?];
     ensure!(client.call(&restored)? == Reply::Status(b"OK".to_vec()));
+    for line in ["SELECT 1", "STORE gone 1", "MULTI", "WIPE", "STORE kept 1", "EXEC"] {
+        ensure!(!client.call_text(line)?.is_error(), "{line}");
+    }
     for waiting in [&mut reader, &mut popper] {
         ensure!(matches!(waiting.receive()?, Received::Reply(reply) if !reply.is_error()));
     }
@@ -948,6 +951,9 @@ fn commands_have_the_names_that_the_settings_give_them() -> Result<()> {
         let pending = client.call_text("XPENDING stream group")?.elements().context("a list")?;
         ensure!(pending[0] == Reply::Integer(1), "{pending:?}");
         ensure!(client.call_text("EXISTS timed")? == Reply::Integer(1), "{get}");
+        client.call_text("SELECT 1")?;
+        ensure!(client.call_text("DBSIZE")? == Reply::Integer(1), "{get}");
+        ensure!(client.call_text("EXISTS kept")? == Reply::Integer(1), "{get}");
     }
     Ok(())
 }

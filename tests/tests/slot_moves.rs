@@ -6,7 +6,7 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, wait_until};
 use tests::process::{resume, stop};
 use tests::random::Random;
@@ -516,6 +516,31 @@ fn slots_move_where_commands_are_renamed() -> Result<()> {
     ensure!(matches!(other.call_text("TTL bar")?, Reply::Integer(left) if left > 0));
     ensure!(other.call_text("XLEN {bar}stream")? == Reply::Integer(1));
     ensure!(other.call_text("PEXPIREAT bar 1")?.is_error(), "clients have no such command");
+    Ok(())
+}
+
+/// What clients call FLUSHALL is a flush at the target, too.
+#[test]
+fn what_is_flushed_by_another_name_stays_flushed() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("names.conf");
+    std::fs::write(&file, "rename-command FLUSHALL wipe\nrename-command FLUSHDB erase\n")?;
+    let options = [("include", file.to_str().context("a path")?)];
+    for wipe in ["WIPE", "ERASE ASYNC"] {
+        let (source, target) = (start(&options)?, start(&[])?);
+        let (mut client, mut mover) = (source.connect()?, source.connect()?);
+        client.call_text("DEBUG POPULATE 5000 flushed 100")?;
+        let port = target.port().to_string();
+        mover.send(&["SLOTMOVE", "START", "127.0.0.1", &port, ALL_SLOTS, "RATE", "300000"])?;
+        // A full copy has what is hidden too.
+        let follower = replica_of(&target)?;
+        let mut arrived = follower.connect()?;
+        wait_until("some has arrived", || Ok(size(&mut arrived)? > 500))?;
+        ensure!(client.call_text(wipe)? == moved());
+        let taken = mover.receive()?;
+        ensure!(taken == Received::Reply(moved()), "{wipe}: {taken:?}: {}", source.log_tail());
+        ensure!(size(&mut target.connect()?)? == 0, "{wipe}");
+    }
     Ok(())
 }
 

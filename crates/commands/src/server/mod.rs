@@ -30,7 +30,8 @@ fn flushdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let database = cx.db.index;
     let removed = empty(cx, database..database + 1);
     cx.add_dirty(removed as u64);
-    journal_flush(cx, args.argv());
+    // A follower of the journal may have data, also where there was nothing to remove.
+    cx.propagate_itself(args.argv());
     cx.reply.ok();
     Ok(())
 }
@@ -42,7 +43,8 @@ fn flushall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let removed = empty(cx, databases);
     cx.add_dirty(removed as u64);
     note_emptied(cx);
-    journal_flush(cx, args.argv());
+    // A follower of the journal may have data, also where there was nothing to remove.
+    cx.propagate_itself(args.argv());
     cx.reply.ok();
     Ok(())
 }
@@ -52,15 +54,6 @@ fn flushall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn parse_flush(args: &mut Args<'_>) -> CommandResult {
     let _ = args.word("async") || args.word("sync");
     args.end()
-}
-
-/// A flush is journaled even when there was nothing to remove: a follower of the journal may have
-/// data.
-fn journal_flush(cx: &mut Context<'_>, argv: Arguments<'_>) {
-    if cx.is_journaling() {
-        let argv: Vec<&[u8]> = argv.iter().collect();
-        cx.propagate(&argv);
-    }
 }
 
 /// FLUSHALL concerns all databases.

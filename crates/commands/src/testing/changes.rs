@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use engine::changes::reading::changes_of;
+use engine::changes::slots::{Concern, concern};
 use engine::journal::EffectBatch;
 use engine::journal::change::Operation;
+use store::SlotSet;
 
 fn told(commands: &[(usize, &str)]) -> Vec<String> {
     let mut batch = EffectBatch::default();
@@ -62,4 +64,33 @@ fn each_key_that_is_written_is_a_change() {
     assert_eq!(told(&[(4, "FLUSHALL ASYNC")]), ["* * flush"]);
     assert_eq!(told(&[(0, "SWAPDB 1 2")]), ["1 * swap(2)", "2 * swap(1)"]);
     assert_eq!(told(&[(0, "INCR n"), (1, "DEL n")]), ["0 n update", "1 n delete"]);
+}
+
+/// What a command of database 3 is to the slot of `bar`.
+fn to_slot_of_bar(line: &str) -> Concern {
+    let mut batch = EffectBatch::default();
+    batch.push(3, line.split(' ').map(str::as_bytes));
+    let commands: Vec<_> = batch.commands().collect();
+    let slots = SlotSet::parse(b"5061").expect("a slot");
+    concern(crate::registry(), (commands[0].0, &commands[0].1), &slots)
+}
+
+#[test]
+fn a_server_that_takes_slots_over_gets_what_concerns_them() {
+    assert_eq!(to_slot_of_bar("SET bar v"), Concern::Whole);
+    assert_eq!(
+        to_slot_of_bar("DEL bar foo"),
+        Concern::Part(b"*2\r\n$3\r\nDEL\r\n$3\r\nbar\r\n".into())
+    );
+    assert_eq!(to_slot_of_bar("RENAME bar foo"), Concern::Mixed);
+    assert_eq!(to_slot_of_bar("FLUSHDB"), Concern::Flush(Some(3)));
+    assert_eq!(to_slot_of_bar("FLUSHALL"), Concern::Flush(None));
+    for line in ["SET foo v", "PING", "FUNCTION FLUSH", "PUBLISH channel bar"] {
+        assert_eq!(to_slot_of_bar(line), Concern::Nothing, "{line}");
+    }
+    let part = to_slot_of_bar("COMMAND INFO CONTENTTYPE bar text/plain");
+    assert!(matches!(part, Concern::Part(_)), "what only this program knows is known: {part:?}");
+    // It may be anything, also what empties all slots.
+    assert_eq!(to_slot_of_bar("empty-all"), Concern::Unknown);
+    assert_eq!(to_slot_of_bar("of-later-versions foo"), Concern::Unknown);
 }

@@ -12,7 +12,7 @@ use tests::grammar;
 use tests::random::Random;
 
 use super::{Effect, TestServer};
-use config::Config;
+use config::{Config, RenamedCommand};
 
 /// When the runs begin: before all times in the future that the grammar knows, in Unix
 /// milliseconds.
@@ -87,8 +87,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn config(packed: usize) -> Config {
+/// What stands before the names of commands where clients have other names for all of them.
+const BEFORE_NAMES: &str = "client-";
+
+fn config(packed: usize, renames: bool) -> Config {
+    let rows = crate::registry().public_rows().filter(|row| row.command.parent.is_none());
+    let renamed = rows.map(|row| RenamedCommand {
+        from: row.command.name.into(),
+        to: [BEFORE_NAMES, row.command.name].concat().into(),
+    });
     Config {
+        renamed_commands: if renames { renamed.collect() } else { Vec::new() },
         hash_max_listpack_entries: packed,
         set_max_intset_entries: packed,
         set_max_listpack_entries: packed,
@@ -126,9 +135,18 @@ fn take(server: &mut TestServer, step: &Step) {
 
 /// Runs a command. A connection that has to wait stays waiting, and another one goes on.
 fn run(server: &mut TestServer, words: &[Vec<u8>]) {
-    if server.run(words).is_empty() {
+    if call(server, words).is_empty() {
         server.session = server.connect();
     }
+}
+
+/// Runs a command by the name that clients have for it.
+fn call(server: &mut TestServer, words: &[Vec<u8>]) -> Vec<u8> {
+    let mut words = words.to_vec();
+    if !server.engine.config.load().renamed_commands.is_empty() {
+        words[0].splice(..0, BEFORE_NAMES.bytes());
+    }
+    server.run(&words)
 }
 
 fn restore(server: &mut TestServer, random: &mut Random) {
@@ -136,7 +154,7 @@ fn restore(server: &mut TestServer, random: &mut Random) {
         return;
     }
     let from = grammar::of_shape("DUMP <key>", random);
-    let reply = server.run(&from);
+    let reply = call(server, &from);
     let (value, _) = ReplyParser::new().next(&reply).unwrap().unwrap();
     let Some(payload) = value.as_bytes() else { return };
     let mut words = grammar::of_shape("RESTORE <key> ( 0 | 50 | 5000 ) payload", random);
@@ -280,8 +298,9 @@ proptest! {
     fn a_replayed_journal_leads_to_the_same_data(
         steps in proptest::collection::vec(step(), 1..200),
         packed in prop_oneof![Just(4usize), Just(512)],
+        renames in any::<bool>(),
     ) {
-        let mut server = crate::testing::server_with(config(packed));
+        let mut server = crate::testing::server_with(config(packed, renames));
         server.now = Some(START);
         let mut effects = Vec::new();
         let mut lines = Vec::new();
@@ -292,7 +311,8 @@ proptest! {
             effects.extend(new);
         }
         let now = server.now.unwrap_or(START);
-        let mut replica = crate::testing::server_with(config(packed));
+        // It knows commands by their own names alone.
+        let mut replica = crate::testing::server_with(config(packed, false));
         replica.now = Some(START);
         replay(&mut replica, &effects);
         prop_assert_eq!(data(&replica, now), data(&server, now), "journal:\n{}", lines.join("\n"));

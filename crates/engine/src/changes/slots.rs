@@ -24,6 +24,8 @@ pub enum Concern {
     Flush(Option<usize>),
     /// It takes keys of the slots and of others, and cannot be divided.
     Mixed,
+    /// Nobody knows: it may be anything, also a flush.
+    Unknown,
 }
 
 /// What a command of the journal, in RESP, that applies to a database is to slots.
@@ -39,7 +41,8 @@ pub fn concern(
         return Concern::Nothing;
     }
     let argv = Arguments::new(&ranges, command, &[], &[]);
-    let Some(row) = registry.resolve(argv) else { return Concern::Nothing };
+    // The journal has commands by their own names.
+    let Some(row) = registry.resolve(argv) else { return Concern::Unknown };
     match row.command.told {
         ChangeForm::FlushDatabase => return Concern::Flush(Some(database)),
         ChangeForm::FlushAll => return Concern::Flush(None),

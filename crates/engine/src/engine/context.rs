@@ -188,8 +188,32 @@ impl Context<'_> {
     /// Sets what goes into the journal in place of the command itself. May be called several times,
     /// the command's own effect first.
     pub fn propagate(&mut self, argv: &[&[u8]]) {
+        debug_assert!(
+            self.engine.commands.find(argv[0]).is_some(),
+            "{} is no command's own name",
+            argv[0].escape_ascii()
+        );
         self.db.effects.explicit = true;
         self.db.effects.journal_command(self.db.index, argv.iter().copied());
+    }
+
+    /// Lets the journal have the command itself, also if it has changed nothing.
+    pub fn propagate_itself(&mut self, argv: Arguments<'_>) {
+        self.db.effects.explicit = true;
+        if self.is_journaling() {
+            self.journal_request(self.row, argv);
+        }
+    }
+
+    /// The journal gets the command as it came, but by its own name: files and replicas know no
+    /// other. All that goes there as it came passes here.
+    #[inline]
+    pub(crate) fn journal_request(&mut self, row: &Row, argv: Arguments<'_>) {
+        let (effects, database) = (&mut *self.db.effects, self.db.index);
+        match self.engine.client_names.are_changed() {
+            false => effects.journal_request(database, argv),
+            true => effects.journal_command(database, argv_of(row, argv)),
+        }
     }
 
     /// Declares that the command leaves nothing in the journal, or nothing beyond what it has

@@ -6,7 +6,6 @@ use resp::output::Mark;
 use crate::clients::monitor;
 use crate::command::args::Args;
 use crate::command::error::CommandError;
-use crate::engine::client_names::argv_of;
 use crate::engine::{Context, Row};
 use crate::observe::command_log::Cost;
 
@@ -42,12 +41,7 @@ impl Context<'_> {
         }
         let effects = &mut self.db.effects;
         if effects.journaling && effects.dirty > dirty_before && !effects.explicit {
-            if self.engine.client_names.are_changed() {
-                // Files and replicas know a command by its own name.
-                effects.journal_command(self.db.index, argv_of(row, args.argv()));
-            } else {
-                effects.journal_request(self.db.index, args.argv());
-            }
+            self.journal_request(row, args.argv());
         }
         let ended = Ticks::now();
         self.db.effects.last_end = ended;

@@ -608,6 +608,10 @@ impl Source<'_> {
                     let why = "a command takes keys of these slots and of others";
                     return Err(Trouble::Broken(why.into()));
                 }
+                Concern::Unknown => {
+                    let why = "the journal has a command that this server does not know";
+                    return Err(Trouble::Broken(why.into()));
+                }
             }
         }
         if !bytes.is_empty() {
