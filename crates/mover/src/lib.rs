@@ -52,7 +52,7 @@ use lab::targets::Interrupt;
 use options::{After, Options, USAGE};
 use print::{say, wait_until_printed};
 use resume::Missing;
-use server::{NAME, Server, Writes};
+use server::{NAME, Pauses, Server, Writes};
 
 /// The exit code after a failure: the new server does not lead.
 const FAILED: u8 = 1;
@@ -116,19 +116,27 @@ struct Subject {
     has_data: bool,
     /// The move begins with the end of a pause that the old server has.
     ends_pause: bool,
+    /// What tells that pause from others.
+    pauses: Pauses,
 }
 
 impl Subject {
-    fn of(from: &mut Server, to: &mut Server, findings: &[Finding]) -> Result<Subject, String> {
+    fn of(
+        from: &mut Server,
+        to: &mut Server,
+        pauses: Pauses,
+        findings: &[Finding],
+    ) -> Result<Subject, String> {
         let ends_pause = findings.iter().any(|finding| finding.ends_pause);
         let has_data = !from.sizes()?.is_empty();
         let runs = [from.info("server")?.remove("run_id"), to.info("server")?.remove("run_id")];
-        Ok(Subject { runs, has_data, ends_pause })
+        Ok(Subject { runs, has_data, ends_pause, pauses })
     }
 
     /// Whether the question has said all of what is so now. `--unpause` has said it of any pause.
     fn is_still_so(&self, now: &Subject, options: &Options) -> bool {
-        let has_told_of_pause = self.ends_pause || options.unpause;
+        let is_same_pause = self.ends_pause && self.pauses == now.pauses;
+        let has_told_of_pause = is_same_pause || options.unpause;
         self.runs == now.runs
             && (now.has_data || !self.has_data)
             && (has_told_of_pause || !now.ends_pause)
@@ -149,8 +157,9 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
     // A name that no other process has, on whichever machine.
     let name = format!("{NAME}:{:016x}", RandomState::new().hash_one(std::process::id()));
     let name = (!options.check_only).then_some(&*name);
+    let pauses = from.pauses()?;
     let (plan, findings) = look(&mut from, &mut to, options, name)?;
-    let subject = Subject::of(&mut from, &mut to, &findings)?;
+    let subject = Subject::of(&mut from, &mut to, pauses, &findings)?;
     tell(&findings);
     let question = match plan {
         Plan::Nothing => {
@@ -193,7 +202,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
         from.renew()?;
         to.renew()?;
         let (plan_now, findings) = look(&mut from, &mut to, options, name)?;
-        let subject_now = Subject::of(&mut from, &mut to, &findings)?;
+        let pauses = from.pauses()?;
+        let subject_now = Subject::of(&mut from, &mut to, pauses, &findings)?;
         if plan_now != plan || !subject.is_still_so(&subject_now, options) {
             tell(&findings);
             say("Nothing was changed. The servers are not as they were before the question.");
@@ -207,8 +217,8 @@ fn carry_out(options: &Options) -> Result<ExitCode, Failure> {
             last_steps::finish(&mut from, &mut to, options, missing).map_err(Failure::Unfinished)?
         }
         _ => {
-            let may_unpause = subject.ends_pause && !options.yes;
-            steps::move_all(&mut from, &mut to, options, may_unpause, &interrupt)?;
+            let agreed = (subject.ends_pause && !options.yes).then_some(subject.pauses);
+            steps::move_all(&mut from, &mut to, options, agreed, &interrupt)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -55,6 +55,11 @@ pub(crate) struct Server {
     has_paused: bool,
 }
 
+/// How often clients have begun pauses of a server, and ended some. While both stay the same, a
+/// pause is the one that it was: servers have no names for them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pauses([u64; 2]);
+
 /// A connection, as the server calls it. Numbers begin anew when a server does.
 struct Identity {
     id: String,
@@ -226,6 +231,16 @@ impl Server {
     /// Whether its writes may be paused, and by this tool.
     pub(crate) fn has_paused(&self) -> bool {
         self.has_paused
+    }
+
+    /// How often clients have begun and ended pauses of it.
+    pub(crate) fn pauses(&mut self) -> Result<Pauses, String> {
+        let mut stats = self.info("commandstats")?;
+        let calls = ["pause", "unpause"].map(|name| {
+            let line = stats.remove(&format!("cmdstat_client|{name}"))?;
+            line.split(',').find_map(|field| field.strip_prefix("calls=")?.parse().ok())
+        });
+        Ok(Pauses(calls.map(Option::unwrap_or_default)))
     }
 
     /// How long its writes are still paused, where it tells that, as Valkey does.

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::last_steps::{conclude, tell_of_password, turn};
 use crate::options::Options;
 use crate::print::say;
-use crate::server::{LONG_PAUSE, Server, Writes};
+use crate::server::{LONG_PAUSE, Pauses, Server, Writes};
 use crate::undo::{Before, Role, undo};
 
 /// How often a comparison is tried, and the pause in between: a key may expire between its two
@@ -31,17 +31,18 @@ const BETWEEN_COMPARISONS: Duration = Duration::from_millis(200);
 /// tool pauses them and looks once more.
 const WHILE_LOOKED_AT: Duration = Duration::from_secs(60);
 
-/// Moves everything. The user may have agreed that a pause ends which the old server has.
+/// Moves everything. The user may have agreed that a pause ends which the old server has, as long
+/// as these are its pauses.
 pub(crate) fn move_all(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
-    may_unpause: bool,
+    agreed: Option<Pauses>,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
     let before = Before::of(to, options)?;
-    let moved = begin(from, to, options, may_unpause, &before)
+    let moved = begin(from, to, options, agreed, &before)
         .and_then(|()| compare_all(from, to, options, interrupt))
         .map_err(Failure::Unmoved)
         .and_then(|comparison| change_over(from, to, options, &comparison, interrupt));
@@ -77,13 +78,16 @@ fn begin(
     from: &mut Server,
     to: &mut Server,
     options: &Options,
-    may_unpause: bool,
+    agreed: Option<Pauses>,
     before: &Before<'_>,
 ) -> Result<(), String> {
     let is_paused = matches!(from.writes()?, Writes::Waiting);
     // One that has begun since the last look was told to nobody.
     let problem = match is_paused {
-        true => check::pause_of_others(from, to, options, may_unpause)?,
+        true => {
+            let is_same = agreed == Some(from.pauses()?);
+            check::pause_of_others(from, to, options, is_same)?
+        }
         false => None,
     };
     if let Some(problem) = problem {

@@ -111,3 +111,38 @@ fn a_pause_that_has_begun_meanwhile_is_not_ended() {
         assert_eq!(code, Some(0), "{from:?}: {text}");
     }
 }
+
+#[test]
+fn a_pause_that_has_taken_the_place_of_another_one_meanwhile_is_not_ended() {
+    for (from, writes) in [
+        (Target::Reference, true),
+        (Target::Reference, false),
+        (Target::Dunlin, true),
+        (Target::Dunlin, false),
+    ] {
+        let [old, new] = pair([from, Target::Dunlin]);
+        follow(&new, old.port()).unwrap();
+        catch_up(&old, &new).unwrap();
+        let mut first = old.connect().unwrap();
+        // As a move leaves it that was killed.
+        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        let (mut child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
+        if writes {
+            assert_eq!(said(&mut first, "SET later data"), "OK");
+        }
+        assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
+        agree(&mut child);
+        let (code, text) = ended(child);
+        let text = rest.join().unwrap() + &text;
+        assert_eq!(code, Some(3), "{from:?}: {text}");
+        assert!(text.contains("note writes are held at the old server"), "{text}");
+        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
+        assert!(holds_writes(&old), "{from:?}");
+        // Whoever has read the note again has it ended.
+        let (mut child, _rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        agree(&mut child);
+        let (code, text) = ended(child);
+        assert_eq!(code, Some(0), "{from:?}: {text}");
+    }
+}
