@@ -283,6 +283,25 @@ fn what_moves_may_be_longer_than_what_clients_send() -> Result<()> {
     Ok(())
 }
 
+/// `maxmemory-clients` of the target bounds its clients.
+#[test]
+fn what_moves_may_take_more_memory_than_clients() -> Result<()> {
+    let (source, target) = (start(&[])?, start(&[("maxmemory-clients", "1mb")])?);
+    let mut client = source.connect()?;
+    ensure!(client.call(&["SET", "string", &"x".repeat(1_800_000)])? == moved());
+    let reply = move_slots(&source, target.port(), ALL_SLOTS, "0")?;
+    ensure!(reply == moved(), "{reply:?}: {}", source.log_tail());
+    let mut other = target.connect()?;
+    ensure!(other.call_text("STRLEN string")? == Reply::Integer(1_800_000));
+    ensure!(figure(&mut other, "evicted_clients")? == "0");
+    // A client with as much is closed before it has sent all of it.
+    let mut greedy = target.connect()?;
+    let begin = [&b"*3\r\n$3\r\nSET\r\n$3\r\nown\r\n$1800000\r\n"[..], &[b'x'; 1_700_000]].concat();
+    let _ = greedy.send_raw(&begin);
+    wait_until("it is closed", || Ok(figure(&mut other, "evicted_clients")? == "1"))?;
+    Ok(())
+}
+
 /// Adds to counters until told to stop. Follows MOVED.
 fn count(servers: &[&Server; 2], seed: u64, over: &AtomicBool) -> Result<Vec<u64>> {
     let mut random = Random::new(seed);

@@ -73,7 +73,7 @@ fn begin(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let importing = moves.begin(&keyspace.hidden, (id, slots, attempt), client);
     let importing = importing.ok_or(CommandError::IMPORT_OVER)?;
     moves.flush(&importing.import, None, cx.wait_for_host());
-    cx.session.import = Some(Box::new(importing));
+    cx.session.bring_slots(Some(Box::new(importing)));
     Ok(())
 }
 

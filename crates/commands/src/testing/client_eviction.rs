@@ -51,11 +51,13 @@ fn a_client_with_no_evict_counts_but_stays() {
 }
 
 #[test]
-fn a_replica_neither_counts_nor_goes() {
-    let (mut server, clients) = server_with(&[9, 1].map(|size| size * MEGABYTE));
-    clients[0].set_flag(flag::REPLICA, true);
-    assert_eq!(evict(&mut server, "5mb"), 0);
-    assert_eq!(killed(&clients), [false, false]);
+fn a_replica_and_who_brings_slots_neither_count_nor_go() {
+    for of_server in [flag::REPLICA, flag::BRINGS_SLOTS] {
+        let (mut server, clients) = server_with(&[9, 1].map(|size| size * MEGABYTE));
+        clients[0].set_flag(of_server, true);
+        assert_eq!(evict(&mut server, "5mb"), 0);
+        assert_eq!(killed(&clients), [false, false]);
+    }
 }
 
 #[test]

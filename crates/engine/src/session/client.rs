@@ -107,6 +107,8 @@ pub mod flag {
     pub const ENCRYPTED: u32 = 1 << 14;
     /// Has said which node of the cluster it speaks for. No letter shows it.
     pub const SPEAKS_FOR_NODE: u32 = 1 << 15;
+    /// Brings slots: see [`crate::session::Session::import`]. No letter shows it.
+    pub const BRINGS_SLOTS: u32 = 1 << 16;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; any thread reads them.

@@ -294,10 +294,16 @@ impl Session {
         self.script_tries = 0;
     }
 
+    /// It brings these slots from another server from now on, or none any more.
+    pub fn bring_slots(&mut self, import: Option<Box<Importing>>) {
+        self.client.set_flag(flag::BRINGS_SLOTS, import.is_some());
+        self.import = import;
+    }
+
     /// It acts for another user from now on, and for no node of a cluster: it brings no slots any
     /// more.
     pub fn set_user(&mut self, user: User) {
-        self.import = None;
+        self.bring_slots(None);
         if self.speaks_for_node()
             && let Some(own) = &mut self.introduction
         {
