@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tests::client::{Client, Received, Reply};
-use tests::observe::{number, wait_until};
+use tests::observe::{figure, number, wait_until};
+use tests::replication::{check_alike_between, follow};
 use tests::server::{Server, Target};
 use tests::web::Web;
 
@@ -816,5 +817,68 @@ fn nothing_is_saved_of_what_a_stop_has_cut_off() -> Result<()> {
     server.set_options(&[]);
     server.start_again()?;
     ensure!(server.connect()?.call_text("EXISTS held")? == Reply::Integer(0));
+    Ok(())
+}
+
+/// Redis lets the stream wait as well.
+#[test]
+fn what_a_primary_sends_outlasts_a_slow_script() -> Result<()> {
+    for target in [Target::Reference, Target::Dunlin] {
+        for commands in [
+            &["SET held 2", "INCR other"][..],
+            &["MULTI", "SET held 2", "INCR other", "EXEC"],
+            &["FLUSHALL", "SET other 2"],
+            &["SWAPDB 0 1", "SET other 2"],
+            &["FUNCTION LOAD #!lua name=l\nredis.register_function('f',function()end)"],
+        ] {
+            let options = [("repl-diskless-sync-delay", "0")];
+            let mut primary = Server::start(target, &options)?;
+            let mut writer = primary.connect()?;
+            ensure!(say(&mut writer, "SET held 1")? == "OK");
+            let replica = start_with("2", &[("appendonly", "yes")])?;
+            follow(&replica, primary.port())?;
+            let (mut runner, mut other) = (replica.connect()?, replica.connect()?);
+            check_alike_between(&mut writer, &mut other)?;
+            let script = "redis.call('GET','held') while true do end";
+            runner.send(&["EVAL_RO", script, "0"])?;
+            wait_until_slow(&mut other)?;
+            for command in commands {
+                let words: Vec<&str> = command.splitn(3, ' ').collect();
+                let words =
+                    if words[0] == "FUNCTION" { words } else { command.split(' ').collect() };
+                let reply = writer.call(&words)?;
+                ensure!(!reply.is_error(), "{command}: {reply:?}");
+            }
+            let written = number(&mut writer, "master_repl_offset")?;
+            // It has time to do what it must not.
+            std::thread::sleep(Duration::from_millis(300));
+            let confirmed = number(&mut other, "slave_repl_offset")?;
+            ensure!(confirmed < written, "{commands:?} counts as applied");
+            ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
+            ensure!(received(&mut runner)?.contains("Script killed by user"));
+            check_alike_between(&mut writer, &mut other)
+                .with_context(|| format!("{commands:?}: {}", replica.log_tail()))?;
+            ensure!(!replica.log().contains("CRITICAL"), "{}", replica.log_tail());
+            if commands[0] != "FLUSHALL" {
+                continue;
+            }
+            // So does a whole copy.
+            runner.send(&["EVAL_RO", script, "0"])?;
+            wait_until_slow(&mut other)?;
+            primary.kill();
+            primary.start_again()?;
+            let mut writer = primary.connect()?;
+            ensure!(say(&mut writer, "SET copied 1")? == "OK");
+            wait_until("a copy comes", || {
+                Ok(replica.log().matches("Loading DB in memory").count() > 1)
+            })?;
+            std::thread::sleep(Duration::from_millis(300));
+            ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
+            let is_up = || Ok(figure(&mut other, "master_link_status")? == "up");
+            wait_until("it takes the copy", is_up).with_context(|| replica.log_tail())?;
+            check_alike_between(&mut writer, &mut other)?;
+            ensure!(!replica.log().contains("of no use"), "{}", replica.log_tail());
+        }
+    }
     Ok(())
 }

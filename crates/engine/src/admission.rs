@@ -903,8 +903,10 @@ fn script_may_write(cx: &Context<'_>) -> CommandResult {
     if refuses_writes_now(cx) {
         return Err(CommandError::READ_ONLY_REPLICA);
     }
+    if cx.session.repeats() {
+        return Ok(());
+    }
     if cx.db.effects.journal_failed
-        && !cx.session.replays
         && let Some(reason) = cx.engine.journal.failure()
     {
         let text = format!("MISCONF Errors writing to the AOF file: {reason}");
@@ -913,7 +915,7 @@ fn script_may_write(cx: &Context<'_>) -> CommandResult {
     if cx.engine.saving.stops_writes(cx.db.config) {
         return Err(saving::refusal());
     }
-    if !cx.session.replays && !cx.engine.has_replicas(cx.db.config, cx.db.monotonic) {
+    if !cx.engine.has_replicas(cx.db.config, cx.db.monotonic) {
         return Err(CommandError::NOT_ENOUGH_REPLICAS);
     }
     Ok(())

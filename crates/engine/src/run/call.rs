@@ -150,7 +150,7 @@ impl Engine {
         if let Some(outcome) =
             self.lacking(row.command, call.session, call.request.argv, slot_access)
         {
-            return self.unless_refused(outcome, None);
+            return self.unless_refused(call.session, outcome, None);
         }
         let locked = match self.lock(call, row, slot_access) {
             Ok(locked) => locked,
@@ -160,7 +160,7 @@ impl Engine {
         self.clean_up(slot_access.pinned(), call.turn);
         let Call { turn, session, request, .. } = call;
         if missed.is_some() {
-            let outcome = self.unless_refused(outcome, missed)?;
+            let outcome = self.unless_refused(session, outcome, missed)?;
             turn.contended_slot = missed;
             turn.stats.contended.add(1);
             return Ok(outcome);
@@ -262,6 +262,7 @@ impl Engine {
     ) -> Result<Outcome, CommandError> {
         call.turn.contended_slot = missed.or_else(|| self.busy_slot(call, row, slot_access));
         if self.scripts.slow.any()
+            && !outlasts_scripts(call.session)
             && let Some(error) = self.refusal_of_slots(call, row, missed)
         {
             return Err(error);
@@ -316,9 +317,13 @@ impl Engine {
     /// the error that refuses it. `missed` is a slot that was locked.
     fn unless_refused(
         &self,
+        session: &Session,
         outcome: Outcome,
         missed: Option<u16>,
     ) -> Result<Outcome, CommandError> {
+        if outlasts_scripts(session) {
+            return Ok(outcome);
+        }
         let need = match outcome {
             Outcome::Contended => Need::Slots(missed.as_slice()),
             Outcome::NeedsAllSlots => Need::AllSlots,
@@ -466,6 +471,13 @@ fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>, database
     let client = &session.client;
     client.queued.store(transaction.commands.len() as u32 + 1, Relaxed);
     client.queued_bytes.store(transaction.bytes, Relaxed);
+}
+
+/// Whether what a session runs waits for scripts that have run for long, where clients are refused:
+/// nobody sends it again. What a primary has sent counts as applied after it, and what the server
+/// itself does is decided already.
+fn outlasts_scripts(session: &Session) -> bool {
+    session.replays || session.link.is_some() || session.user.is_server()
 }
 
 /// Whether a command that keeps newcomers away locks all slots.
