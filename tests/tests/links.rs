@@ -43,6 +43,13 @@ fn setting(name: &str, usual: u64) -> u64 {
 const PRIMARY: [(&str, &str); 2] =
     [("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "256mb")];
 
+/// Reads keys, and then keeps their slots for some time.
+const SLOW_SCRIPT: &str = "for step = 1, 100 do \
+        local key = redis.call('RANDOMKEY') \
+        if key then redis.call('EXISTS', key) end \
+    end \
+    for step = 1, 10000000 do end";
+
 /// Runs `body` while clients write.
 fn under_writes<R>(
     primary: &Server,
@@ -92,7 +99,7 @@ fn disturb(proxy: &Proxy, random: &mut Random) {
 
 fn cuts(primary: Target, replica: Target, seed: u64, count: u64) -> Result<()> {
     let primary = Server::start(primary, &PRIMARY)?;
-    let replica = Server::start(replica, &[])?;
+    let replica = Server::start(replica, &[("busy-reply-threshold", "10")])?;
     // No Valkey before version 9 is told of fields that expire.
     let fields_expire = !replica.connect()?.call_text("HTTL none FIELDS 1 f")?.is_error();
     let proxy = Proxy::start(primary.port())?;
@@ -105,6 +112,11 @@ fn cuts(primary: Target, replica: Target, seed: u64, count: u64) -> Result<()> {
     let mut random = Random::new(seed);
     under_writes(&primary, [traffic(seed), traffic(seed + 1000)], || {
         for _ in 0..count {
+            if random.percent(30) {
+                // What its primary sends meanwhile waits. Clients would be refused.
+                let done = other.call(&["EVAL_RO", SLOW_SCRIPT, "0"])?;
+                ensure!(!done.is_error(), "{done:?}");
+            }
             let made = proxy.made();
             disturb(&proxy, &mut random);
             wait_until("it comes back", || Ok(proxy.made() > made))?;
@@ -117,6 +129,8 @@ fn cuts(primary: Target, replica: Target, seed: u64, count: u64) -> Result<()> {
         Ok(())
     })?;
     check_alike(&primary, &replica)?;
+    // What is emptied later hides what went wrong before.
+    ensure!(!replica.log().contains("has failed here: -BUSY"), "{}", replica.log_tail());
     // A Redis that loses its link while it empties a database forgets where it was. The first time,
     // it asks for a history of its own.
     let (all, refused) =
