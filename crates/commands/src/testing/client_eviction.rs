@@ -51,8 +51,8 @@ fn a_client_with_no_evict_counts_but_stays() {
 }
 
 #[test]
-fn a_replica_and_who_brings_slots_neither_count_nor_go() {
-    for of_server in [flag::REPLICA, flag::BRINGS_SLOTS] {
+fn the_links_of_other_servers_neither_count_nor_go() {
+    for of_server in [flag::REPLICA, flag::BRINGS_SLOTS, flag::SPEAKS_FOR_NODE] {
         let (mut server, clients) = server_with(&[9, 1].map(|size| size * MEGABYTE));
         clients[0].set_flag(of_server, true);
         assert_eq!(evict(&mut server, "5mb"), 0);

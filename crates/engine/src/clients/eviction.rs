@@ -54,10 +54,10 @@ impl Engine {
             return;
         }
         // Clients that are being closed already keep their memory for a moment only. What replicas
-        // may take has a limit of its own, and so has what those may that bring slots.
-        let is_server =
-            |own: &Client| own.has_flag(flag::REPLICA) || own.has_flag(flag::BRINGS_SLOTS);
-        let counts = |own: &Client| !own.is_killed() && !is_server(own);
+        // may take has a limit of its own, and so has what those may that bring slots or messages of
+        // another node.
+        const OF_SERVERS: u32 = flag::REPLICA | flag::BRINGS_SLOTS | flag::SPEAKS_FOR_NODE;
+        let counts = |own: &Client| !own.is_killed() && !own.has_flag(OF_SERVERS);
         let open = self.clients.all().into_iter().filter(|client| counts(client));
         let open: Vec<(usize, Arc<Client>)> =
             open.map(|client| (client.memory(), client)).collect();
