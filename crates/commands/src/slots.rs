@@ -82,7 +82,6 @@ fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
         true => None,
         false => {
             let number = base::num::parse_i64(database).and_then(|own| usize::try_from(own).ok());
-            let number = number.filter(|own| *own < cx.engine.keyspace.databases());
             Some(number.ok_or(CommandError::DB_OUT_OF_RANGE)?)
         }
     };
@@ -90,6 +89,11 @@ fn flush(cx: &mut Context<'_>, database: &[u8]) -> CommandResult {
     // Another import may have the slots by now.
     if !own.admits(std::iter::empty()) {
         return Err(CommandError::IMPORT_OVER);
+    }
+    // Nothing can have arrived in a database that the source alone has.
+    if database.is_some_and(|own| own >= cx.engine.keyspace.databases()) {
+        cx.reply.ok();
+        return Ok(());
     }
     let waiter = cx.wait_for_host();
     cx.engine.slot_moves.flush(&own, database, waiter);
@@ -264,6 +268,23 @@ mod tests {
         }
         assert_eq!(server.text_as(&mut other, "SLOTMOVE BEGIN m 5061 1 2"), "", "it waits");
         assert_eq!(server.text_as(&mut other, "SET bar 2"), "+OK\r\n");
+    }
+
+    /// The source may have more of them.
+    #[test]
+    fn a_flush_of_a_database_that_is_not_here_has_nothing_to_do() {
+        let mut server = importing();
+        for number in ["16", "100000"] {
+            assert_eq!(server.text(&format!("SLOTMOVE FLUSH {number}")), "+OK\r\n", "{number}");
+        }
+        for none in ["-1", "x"] {
+            let refused = "-ERR DB index is out of range\r\n";
+            assert_eq!(server.text(&format!("SLOTMOVE FLUSH {none}")), refused, "{none}");
+        }
+        assert_eq!(server.text("GET bar"), "$1\r\n1\r\n");
+        let mut other = server.connect();
+        assert_eq!(server.text_as(&mut other, "SLOTMOVE BEGIN m 5061 1 2"), "", "it waits");
+        assert_eq!(server.text("SLOTMOVE FLUSH 16"), OVER);
     }
 
     #[test]
