@@ -113,7 +113,7 @@ impl Engine {
             return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_HELD));
         }
         if self.slot_moves.are_any() {
-            match self.passage(session, row.command, request.argv) {
+            match self.passage(&turn.config, session, row.command, request.argv) {
                 Passage::Free => {}
                 Passage::Waits => return Ok(Admission::Pause(turn.monotonic + PAUSE_OF_SLOTS)),
                 Passage::Moved(slot, to) => {
@@ -295,17 +295,23 @@ impl Engine {
     /// that are on their way to another server. What may write into slots that it does not name
     /// waits for all of them: scripts (see [`Engine::may_reach_anywhere`]), what empties databases,
     /// and, where commands may use keys of several slots, each write, because it may serve a client
-    /// that waits to move an element on.
+    /// that waits to move an element on ([`slots::serves_waiter`] sees to that by the same settings).
     /// What comes from another server serves nobody: two that give each other slots do not wait for
     /// one another.
     #[cold]
-    fn passage(&self, session: &Session, command: &Spec, argv: Arguments<'_>) -> Passage {
+    fn passage(
+        &self,
+        config: &Config,
+        session: &Session,
+        command: &Spec,
+        argv: Arguments<'_>,
+    ) -> Passage {
         if session.replays {
             return Passage::Free;
         }
         let mut slots: Vec<u16> = Vec::new();
         let crosses = session.import.is_none()
-            && (!self.cluster.is_enabled() || self.config.load().cluster_allow_cross_slot);
+            && (!self.cluster.is_enabled() || config.cluster_allow_cross_slot);
         for (own, argv) in each_request(command, argv, session) {
             let mut keys = Vec::new();
             collect_keys(own, argv, &mut keys);
@@ -808,7 +814,7 @@ pub(crate) fn admit_served(cx: &mut Context<'_>, row: &Row, argv: Arguments<'_>)
     if command.has(command::WRITE) && refuses_writes_now(cx) {
         return Err(CommandError::READ_ONLY_REPLICA);
     }
-    Ok(())
+    slots::serves_waiter(cx, command, argv)
 }
 
 /// The checks before a script runs that declares what it needs. Other scripts' commands are checked

@@ -268,6 +268,45 @@ fn keys_of_several_own_slots_may_be_used_together_if_the_settings_say_so() {
     assert_eq!(server.text("EXEC"), "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
 }
 
+/// A client that waits is served as if its command began then.
+#[test]
+fn nobody_is_served_who_would_move_an_element_to_where_clients_may_not() {
+    let moves_bar: fn(&mut TestServer) =
+        |server| server.engine.follow_topology(Arc::new(topology("0-5000", "5001-16000")));
+    let forbids: fn(&mut TestServer) = |server| {
+        server.text("CONFIG SET cluster-allow-cross-slot no");
+    };
+    let holds_bar: fn(&mut TestServer) =
+        |server| server.engine.slot_moves.hold(&[5061].into_iter().collect());
+    let gives_bar: fn(&mut TestServer) =
+        |server| server.engine.slot_moves.give(&[5061].into_iter().collect(), "10.0.0.2:7002");
+    let forbids_and_holds: fn(&mut TestServer) = |server| {
+        server.text("CONFIG SET cluster-allow-cross-slot no");
+        server.engine.slot_moves.hold(&[5061].into_iter().collect());
+    };
+    for (change, pushed, answer) in [
+        (forbids, Some(":1\r\n"), Some(CROSS)),
+        (forbids_and_holds, Some(":1\r\n"), Some(CROSS)),
+        (moves_bar, Some(":1\r\n"), Some(CROSS)),
+        (gives_bar, Some(":1\r\n"), Some("-MOVED 5061 10.0.0.2:7002\r\n")),
+        (holds_bar, None, None),
+    ] {
+        let mut server = server_as(1, |config| {
+            config.cluster_allow_cross_slot = true;
+            config.cluster_require_full_coverage = false;
+        });
+        let mut waits = server.connect();
+        assert_eq!(server.text_as(&mut waits, "BLMOVE k2 bar LEFT LEFT 0"), "", "it waits");
+        change(&mut server);
+        assert_eq!(server.try_text("RPUSH k2 x").as_deref(), pushed);
+        let served = waits.client.inbox.lock().served.take().map(|own| own.reply.to_vec());
+        let served = served.map(|reply| String::from_utf8_lossy(&reply).into_owned());
+        assert_eq!(served.as_deref(), answer);
+        let left = pushed.map_or(":0\r\n", |_| ":1\r\n");
+        assert_eq!(server.text("LLEN k2"), left, "it has gone into a slot of somebody else");
+    }
+}
+
 #[test]
 fn databases_are_those_of_a_cluster() {
     let mut server = server_as(1, |config| {

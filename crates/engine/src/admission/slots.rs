@@ -25,6 +25,7 @@ use crate::journal::filter::{Filter, Keys};
 use crate::script::shebang::{ALLOW_CROSS_SLOT, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::session::Session;
 use crate::session::client::{Client, flag};
+use crate::session::slot_moves::Passage;
 use crate::turn::Turn;
 use crate::turn::expansion::{any_has, each_request, queued};
 use config::Config;
@@ -54,11 +55,6 @@ enum Misplaced<'v> {
 }
 
 impl Misplaced<'_> {
-    /// Whether that is so for a moment: who waits may wait on.
-    fn is_down(&self) -> bool {
-        matches!(self, Misplaced::Down | Misplaced::TakesReadsOnly)
-    }
-
     /// The error for a client.
     fn error(&self, config: &Config, client: &Client) -> CommandError {
         match self {
@@ -109,10 +105,12 @@ struct Purpose {
     has_channels: bool,
 }
 
-/// Looks whether this node serves a request. Returns the first slot that it names.
+/// Looks whether this node serves a request. Returns the first slot that it names. `is_up` says
+/// whether the cluster is up, and this node may serve now. For a client that waits it always is:
+/// what is down for a moment does not end the wait.
 fn locate<'v>(
     view: &'v ClusterView,
-    (config, may_serve): (&Config, bool),
+    (config, is_up): (&Config, bool),
     purpose: Purpose,
     slots: &[u16],
 ) -> Result<Option<u16>, Misplaced<'v>> {
@@ -125,7 +123,7 @@ fn locate<'v>(
         return Err(Misplaced::CrossSlot);
     }
     let Purpose { writes, reads_here, has_channels } = purpose;
-    if !(may_serve && view.is_up(config)) {
+    if !is_up {
         match has_channels {
             true if config.cluster_allow_pubsubshard_when_down => {}
             false if config.cluster_allow_reads_when_down && !writes => {}
@@ -201,7 +199,8 @@ impl Engine {
             || each_request(command, argv, session)
                 .any(|(own, argv)| self.says_it_writes(own, argv));
         let purpose = Purpose { writes, reads_here: session.reads_from_replica, has_channels };
-        let state = (&*turn.config, self.cluster.may_serve_as(view, turn.monotonic_us));
+        let may_serve = self.cluster.may_serve_as(view, turn.monotonic_us);
+        let state = (&*turn.config, may_serve && view.is_up(&turn.config));
         let located = locate(view, state, purpose, &slots);
         located.map(drop).map_err(|misplaced| misplaced.error(&turn.config, &session.client))
     }
@@ -226,7 +225,7 @@ impl Engine {
         let writes = row.command.has(command::WRITE);
         let purpose = Purpose { writes, reads_here, has_channels: false };
         let misplaced = locate(view, (config, true), purpose, &slots).err();
-        misplaced.filter(|own| !own.is_down()).map(|own| own.error(config, client))
+        misplaced.map(|own| own.error(config, client))
     }
 
     /// The error for a client that waits for an event in a slot, if this node does not serve it any
@@ -239,7 +238,7 @@ impl Engine {
     ) -> Option<CommandError> {
         let purpose = Purpose { writes: false, reads_here: false, has_channels: false };
         let misplaced = locate(view, (config, true), purpose, &[slot]).err();
-        misplaced.filter(|own| !own.is_down()).map(|own| own.error(config, client))
+        misplaced.map(|own| own.error(config, client))
     }
 
     /// A request waits for the next primary of its first key's slot if the last one is lost and the
@@ -291,7 +290,7 @@ impl Engine {
         };
         let config = self.config.snapshot();
         let located = locate(&view, (&config, true), purpose, &[base::crc::key_slot(key)]);
-        located.err().filter(|own| !own.is_down()).map(|own| own.error(&config, client))
+        located.err().map(|own| own.error(&config, client))
     }
 }
 
@@ -322,9 +321,7 @@ pub(crate) fn serves_called(
     let has_channels = add_channels(command, argv, &mut slots);
     let writes = command.has(command::WRITE);
     let purpose = Purpose { writes, reads_here: session.reads_from_replica, has_channels };
-    let now_us = cx.db.monotonic.saturating_mul(1000);
-    let state = (cx.db.config, cx.engine.cluster.may_serve_as(view, now_us));
-    let located = locate(view, state, purpose, &slots);
+    let located = locate(view, (cx.db.config, is_up(cx, view)), purpose, &slots);
     let slot = located.map_err(|misplaced| misplaced.error_in_script(command))?;
     let may_cross = flags & (COMPATIBLE | ALLOW_CROSS_SLOT) != 0;
     if let Some(slot) = slot.filter(|_| !(may_cross || cx.db.config.cluster_allow_cross_slot))
@@ -336,6 +333,48 @@ pub(crate) fn serves_called(
     Ok(())
 }
 
+/// Whether the cluster is up, and this node may serve now.
+fn is_up(cx: &Context<'_>, view: &ClusterView) -> bool {
+    let now_us = cx.db.monotonic.saturating_mul(1000);
+    cx.engine.cluster.may_serve_as(view, now_us) && view.is_up(cx.db.config)
+}
+
+/// Whether this server serves the slots of all keys that a client's command names which has waited
+/// for one of them. Where the others are may have changed meanwhile, and so may what the settings
+/// allow. The command that serves the client does not wait for the slots of these keys.
+pub(super) fn serves_waiter(
+    cx: &Context<'_>,
+    command: &Spec,
+    argv: Arguments<'_>,
+) -> CommandResult {
+    let moves = &cx.engine.slot_moves;
+    if cx.db.cluster.is_none() && !moves.are_any() {
+        return Ok(());
+    }
+    let mut keys = Vec::new();
+    collect_keys(command, argv, &mut keys);
+    let slots: NamedSlots = keys.iter().map(|key| key.slot).collect();
+    let client = &cx.session.client;
+    if let Some(view) = cx.db.cluster {
+        let purpose = Purpose {
+            writes: command.has(command::WRITE),
+            reads_here: client.has_flag(flag::READS_FROM_REPLICA),
+            has_channels: false,
+        };
+        let located = locate(view, (cx.db.config, true), purpose, &slots);
+        located.map_err(|misplaced| misplaced.error(cx.db.config, client))?;
+    }
+    if !moves.are_any() {
+        return Ok(());
+    }
+    match moves.passage(slots.iter().copied()) {
+        Passage::Free => Ok(()),
+        // A script may have begun before the settings allowed that.
+        Passage::Waits => Err(CommandError::TRY_AGAIN),
+        Passage::Moved(slot, to) => Err(CommandError::owned(format!("MOVED {slot} {to}"))),
+    }
+}
+
 /// Whether this node serves a read of a slot that a command names in a way of its own.
 ///
 /// # Errors
@@ -344,8 +383,6 @@ pub fn serves_slot(cx: &Context<'_>, slot: u16) -> CommandResult {
     let Some(view) = cx.db.cluster else { return Ok(()) };
     let reads_here = cx.session.reads_from_replica;
     let purpose = Purpose { writes: false, reads_here, has_channels: false };
-    let now_us = cx.db.monotonic.saturating_mul(1000);
-    let state = (cx.db.config, cx.engine.cluster.may_serve_as(view, now_us));
-    let located = locate(view, state, purpose, &[slot]);
+    let located = locate(view, (cx.db.config, is_up(cx, view)), purpose, &[slot]);
     located.map(drop).map_err(|misplaced| misplaced.error(cx.db.config, &cx.session.client))
 }

@@ -99,6 +99,8 @@ texts! {
     SLOT_NOT_SERVED = "CLUSTERDOWN Hash slot not served";
     /// A slot of the cluster is not served, or this node may not serve now.
     CLUSTER_DOWN = "CLUSTERDOWN The cluster is down";
+    /// Keys of several slots, of which one changes its owner.
+    TRY_AGAIN = "TRYAGAIN Multiple keys request during rehashing of slot";
     /// No primary of the slot has come up for as long as the request waits for one.
     NO_PRIMARY = "CLUSTERDOWN The slot has no primary";
     /// The same where reads are served nevertheless.
