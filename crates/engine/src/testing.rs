@@ -15,7 +15,7 @@ use store::reserve::Reservation;
 use store::{LockedSlots, StringValue};
 
 use crate::db::slot_access::SlotAccess;
-use crate::engine::{Engine, Registry};
+use crate::engine::{Engine, Registry, Row};
 use crate::journal::backlog::Backlog;
 use crate::journal::tail::Tail;
 use crate::journal::{EffectBatch, Journal, State};
@@ -336,6 +336,22 @@ impl TestServer {
             Outcome::Contended | Outcome::Paused(_) => None,
             _ => panic!("one connection alone is never held up"),
         }
+    }
+
+    /// Runs a command of a row that no client can name, as the server itself. Returns the reply's
+    /// wire form as text.
+    pub fn text_of_row(&mut self, row: &'static Row, line: &str) -> String {
+        let argv: OwnedArguments = line.split(' ').collect();
+        let mut keys = Vec::new();
+        self.engine.find_keys(row, argv.view(), &mut keys);
+        let request = Request { argv: argv.view(), row: Some(row), keys: &keys, busy: None };
+        let (mut session, mut output) = (Session::internal(), Output::new());
+        self.begin_turn();
+        let TestServer { engine, turn, gate, .. } = self;
+        let call = Call { turn, session: &mut session, request, output: &mut output };
+        let outcome = engine.drive(call, gate, Once);
+        assert!(matches!(outcome, Outcome::Done), "nobody holds it up");
+        String::from_utf8_lossy(&output.to_vec()).into_owned()
     }
 
     /// Runs a command of words that are separated by single spaces, and returns the reply's wire

@@ -307,6 +307,30 @@ fn nobody_is_served_who_would_move_an_element_to_where_clients_may_not() {
     }
 }
 
+/// What MIGRATE does with a key that is another node's by then.
+#[test]
+fn no_key_of_another_node_is_sent_on_or_deleted() {
+    let mut server = server_as(1, |_| ());
+    server.text("CONFIG SET cluster-require-full-coverage no");
+    let rows = crate::move_rows();
+    server.text("SET k2 v");
+    let read = server.text_of_row(rows.read, "READ k2");
+    let version = read.split("\r\n").nth(1).and_then(|line| line.strip_prefix(':')).unwrap();
+    let remove = format!("REMOVE k2 {version}");
+    server.engine.follow_topology(Arc::new(topology("1000-8000", "0-999,8001-16000")));
+    let moved = "-MOVED 449 10.0.0.2:7002\r\n";
+    // That there is no node for some slots changes nothing.
+    for covers in ["no", "yes"] {
+        server.text(&format!("CONFIG SET cluster-require-full-coverage {covers}"));
+        assert_eq!(server.text_of_row(rows.read, "READ k2"), moved);
+        assert_eq!(server.text_of_row(rows.remove, &remove), moved);
+    }
+    // They are back.
+    server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16000")));
+    assert_eq!(server.text_of_row(rows.read, "READ k2"), read);
+    assert_eq!(server.text_of_row(rows.remove, &remove), ":1\r\n");
+}
+
 #[test]
 fn databases_are_those_of_a_cluster() {
     let mut server = server_as(1, |config| {

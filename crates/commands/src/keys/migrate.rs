@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::num;
 use resp::args::{Arguments, OwnedArguments};
 
+use engine::admission::slots::owns_slot;
 use engine::command::args::Args;
 use engine::command::error::{CommandError, CommandResult};
 use engine::command::{ACCESS, DELETE, INCOMPLETE, KeyFlags, KeySpec, RW};
@@ -130,9 +131,11 @@ pub(super) fn is_secret(argv: Arguments<'_>, wanted: usize) -> bool {
 }
 
 /// The key's version, the time at which it expires or 0, its value for another server, and its
-/// content type, which is empty if it has none; nothing if there is no such key.
+/// content type, which is empty if it has none; nothing if there is no such key. The slot may have
+/// another owner by now, to whom the client is sent then.
 pub(super) fn read(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
+    owns_slot(cx, key.slot)?;
     let compress = cx.db.config.rdbcompression;
     let Some(entry) = cx.db.find_untouched(&key) else {
         cx.reply.null();
@@ -150,9 +153,11 @@ pub(super) fn read(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// Deletes a key if it has this version. Answers 1 if it had, 0 if it has another one, and -1 if
-/// there is no such key.
+/// there is no such key. In a slot that has another owner by now nothing is deleted: the key lives
+/// on there.
 pub(super) fn remove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
+    owns_slot(cx, key.slot)?;
     let version = args.i64()?;
     let present = cx.db.peek(&key).map(|entry| entry.version().cast_signed());
     let is_same = present == Some(version);

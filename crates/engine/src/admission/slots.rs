@@ -375,6 +375,19 @@ pub(super) fn serves_waiter(
     }
 }
 
+/// Whether a slot is this server's own, also while the cluster is down. What the server itself does
+/// with a key on behalf of a client looks here: it comes later than the checks of the client's
+/// command, and a key in a slot of another node is old, and about to be deleted.
+///
+/// # Errors
+/// Where the client should go.
+pub fn owns_slot(cx: &Context<'_>, slot: u16) -> CommandResult {
+    let Some(view) = cx.db.cluster else { return Ok(()) };
+    let purpose = Purpose { writes: true, reads_here: false, has_channels: false };
+    let located = locate(view, (cx.db.config, true), purpose, &[slot]);
+    located.map(drop).map_err(|misplaced| misplaced.error(cx.db.config, &cx.session.client))
+}
+
 /// Whether this node serves a read of a slot that a command names in a way of its own.
 ///
 /// # Errors

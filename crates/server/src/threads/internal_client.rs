@@ -8,6 +8,7 @@ use engine::command::args::KeyAt;
 use engine::engine::{Engine, Row};
 use engine::run::drive::Policy;
 use engine::session::Session;
+use engine::session::client::{Client, flag};
 use engine::turn::Turn;
 use engine::turn::request::{Call, Outcome, Request};
 use resp::args::OwnedArguments;
@@ -89,6 +90,11 @@ impl InternalClient {
     /// Selects the database of the commands after it.
     pub fn select(&mut self, database: usize) {
         self.session.database = database;
+    }
+
+    /// Has what is said of other nodes name the ports that this client can use.
+    pub fn speak_like(&mut self, client: &Client) {
+        self.session.client.set_flag(flag::ENCRYPTED, client.has_flag(flag::ENCRYPTED));
     }
 
     /// The journal's offset after its last write.

@@ -6,6 +6,10 @@
 //! changed it that does not name it, it stays, and the client is told. So at each instant the
 //! newest value is here or there, and whatever fails, no value is lost.
 //!
+//! In a cluster the slot of a key may go to another node meanwhile. What is here is old then: it is
+//! not sent any more, and the client is told where the key is. If the target has taken it before,
+//! the client is told that it was not deleted.
+//!
 //! Keys go out in batches of bounded size, one value of any size among them, and are deleted when
 //! the replies to their batch have come. A value is in memory once more while it is sent.
 //!
@@ -246,6 +250,7 @@ impl Moving<'_> {
     fn run(&mut self) -> Result<End, String> {
         let Migration { keys, copy, database, .. } = self.migration;
         self.client.select(*database);
+        self.client.speak_like(&self.waiter.client);
         let _hold = match copy {
             true => None,
             false => Some(self.hold(keys).ok_or_else(|| Trouble::Stopping.to_string())?),
