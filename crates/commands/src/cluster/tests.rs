@@ -7,6 +7,7 @@ use cluster::topology::{Address, Leader, Node, Shard, Topology};
 use config::Config;
 use engine::journal::filter::{Filter, Keys};
 use engine::session::Session;
+use engine::session::awaited::{Awaited, Wait};
 use engine::session::client::Client;
 use engine::session::replicas::Replica;
 use engine::session::replicas::introduction::Introduction;
@@ -404,6 +405,47 @@ fn clients_that_wait_or_listen_hear_that_their_slots_have_left() {
     assert_eq!(messages(&listens), "");
     let mut sends = server.connect();
     assert_eq!(server.text_as(&mut sends, "SPUBLISH k2 x"), "-MOVED 449 10.0.0.2:7002\r\n");
+}
+
+/// A shard that has failed says nothing of where the slots of others are, and when it comes back,
+/// nobody looks at clients again.
+#[test]
+fn clients_hear_that_their_slots_have_left_while_another_shard_has_failed() {
+    let mut server = server_as(1, |_| ());
+    server.engine.follow_topology(Arc::new(topology("0-8000", "8001-16383")));
+    assert_eq!(server.text("BLPOP k2 0"), "");
+    let (mut stays, mut awaits) = (server.connect(), server.connect());
+    assert_eq!(server.text_as(&mut stays, "BLPOP k0 0"), MOVED);
+    assert_eq!(server.text_as(&mut stays, "BLPOP bar 0"), "");
+    server.text_as(&mut awaits, "CHANGES SINCE $");
+    assert_eq!(server.text_as(&mut awaits, "CHANGES SINCE $ KEY k2 BLOCK 0"), "");
+    let (watches, follows) = (server.connect(), server.connect());
+    let event = Wait::new(Awaited::Event(b"/".as_slice().into()), 0, false, None);
+    *watches.client.wait.lock() = Some(Arc::new(event));
+    let keys = Keys::One(b"k2".as_slice().into());
+    server.engine.followers.add(Arc::clone(&follows.client), Filter { database: None, keys }, 0);
+    // The other shard has failed.
+    let failed = |first: &str, second: &str| {
+        let mut all = topology(first, second);
+        all.shards.values_mut().filter(|own| own.id.0 == [2; 20]).for_each(|own| {
+            (own.leader, own.is_failed) = (None, true);
+        });
+        Arc::new(all)
+    };
+    server.engine.follow_topology(failed("0-8000", "8001-16383"));
+    let mut asks = server.connect();
+    assert_eq!(server.text_as(&mut asks, "GET k2"), DOWN);
+    let is_told = |client: &Session| client.client.inbox.lock().served.is_some();
+    assert!(!is_told(&server.session) && !is_told(&awaits), "the slot is still here");
+    let slots = ["0-448,5001-8000", "449-5000,8001-16383"];
+    server.engine.follow_topology(failed(slots[0], slots[1]));
+    server.engine.follow_topology(Arc::new(topology(slots[0], slots[1])));
+    for waiting in [&server.session, &awaits] {
+        let served = waiting.client.inbox.lock().served.take().expect("it is told");
+        assert_eq!(served.reply.to_vec(), b"-MOVED 449 10.0.0.2:7002\r\n");
+    }
+    assert!(is_told(&watches) && !is_told(&stays));
+    assert!(follows.client.inbox.lock().slots_left);
 }
 
 /// It listens at another address than the one by which it is known.

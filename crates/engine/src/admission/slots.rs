@@ -106,8 +106,8 @@ struct Purpose {
 }
 
 /// Looks whether this node serves a request. Returns the first slot that it names. `is_up` says
-/// whether the cluster is up, and this node may serve now. For a client that waits it always is:
-/// what is down for a moment does not end the wait.
+/// whether this node may serve now what is its own. For a client that waits it always may: what is
+/// down for a moment does not end the wait.
 fn locate<'v>(
     view: &'v ClusterView,
     (config, is_up): (&Config, bool),
@@ -150,6 +150,20 @@ fn locate<'v>(
         }
         _ => Err(Misplaced::NotServed),
     }
+}
+
+/// The error for a client that waits for something in slots which this node does not serve any
+/// more. While the cluster is down, who waits for what is here waits on. That says nothing of what
+/// is elsewhere: nobody looks at clients again when the cluster is up.
+fn refusal_of_waiting(
+    (view, config): (&ClusterView, &Config),
+    client: &Client,
+    (writes, reads_here): (bool, bool),
+    slots: &[u16],
+) -> Option<CommandError> {
+    let purpose = Purpose { writes, reads_here, has_channels: false };
+    let located = locate(view, (config, true), purpose, slots);
+    located.err().map(|own| own.error(config, client))
 }
 
 /// Appends the slots of the shard channels that a command names, and returns whether it subscribes
@@ -222,10 +236,8 @@ impl Engine {
     ) -> Option<CommandError> {
         let slots: NamedSlots = keys.iter().map(|key| base::crc::key_slot(key)).collect();
         let reads_here = client.has_flag(flag::READS_FROM_REPLICA);
-        let writes = row.command.has(command::WRITE);
-        let purpose = Purpose { writes, reads_here, has_channels: false };
-        let misplaced = locate(view, (config, true), purpose, &slots).err();
-        misplaced.map(|own| own.error(config, client))
+        let does = (row.command.has(command::WRITE), reads_here);
+        refusal_of_waiting((view, config), client, does, &slots)
     }
 
     /// The error for a client that waits for an event in a slot, if this node does not serve it any
@@ -236,9 +248,7 @@ impl Engine {
         client: &Client,
         slot: u16,
     ) -> Option<CommandError> {
-        let purpose = Purpose { writes: false, reads_here: false, has_channels: false };
-        let misplaced = locate(view, (config, true), purpose, &[slot]).err();
-        misplaced.map(|own| own.error(config, client))
+        refusal_of_waiting((view, config), client, (false, false), &[slot])
     }
 
     /// A request waits for the next primary of its first key's slot if the last one is lost and the
@@ -283,14 +293,9 @@ impl Engine {
     pub fn refusal_of_follower(&self, client: &Client, filter: &Filter) -> Option<CommandError> {
         let view = self.cluster.view()?;
         let Keys::One(key) = &filter.keys else { return None };
-        let purpose = Purpose {
-            writes: false,
-            reads_here: client.has_flag(flag::READS_FROM_REPLICA),
-            has_channels: false,
-        };
         let config = self.config.snapshot();
-        let located = locate(&view, (&config, true), purpose, &[base::crc::key_slot(key)]);
-        located.err().map(|own| own.error(&config, client))
+        let does = (false, client.has_flag(flag::READS_FROM_REPLICA));
+        refusal_of_waiting((&view, &config), client, does, &[base::crc::key_slot(key)])
     }
 }
 
