@@ -361,13 +361,8 @@ pub(super) fn serves_waiter(
     let slots: NamedSlots = keys.iter().map(|key| key.slot).collect();
     let client = &cx.session.client;
     if let Some(view) = cx.db.cluster {
-        let purpose = Purpose {
-            writes: command.has(command::WRITE),
-            reads_here: client.has_flag(flag::READS_FROM_REPLICA),
-            has_channels: false,
-        };
-        let located = locate(view, (cx.db.config, true), purpose, &slots);
-        located.map_err(|misplaced| misplaced.error(cx.db.config, client))?;
+        let does = (command.has(command::WRITE), client.has_flag(flag::READS_FROM_REPLICA));
+        refusal_of_waiting((view, cx.db.config), client, does, &slots).map_or(Ok(()), Err)?;
     }
     if !moves.are_any() {
         return Ok(());
@@ -388,9 +383,8 @@ pub(super) fn serves_waiter(
 /// Where the client should go.
 pub fn owns_slot(cx: &Context<'_>, slot: u16) -> CommandResult {
     let Some(view) = cx.db.cluster else { return Ok(()) };
-    let purpose = Purpose { writes: true, reads_here: false, has_channels: false };
-    let located = locate(view, (cx.db.config, true), purpose, &[slot]);
-    located.map(drop).map_err(|misplaced| misplaced.error(cx.db.config, &cx.session.client))
+    let client = &cx.session.client;
+    refusal_of_waiting((view, cx.db.config), client, (true, false), &[slot]).map_or(Ok(()), Err)
 }
 
 /// Whether this node serves a read of a slot that a command names in a way of its own.
