@@ -46,6 +46,8 @@ pub enum Reading {
     More,
     /// The next changes are not kept any more.
     Gone(Gone),
+    /// It was sent away, and is told so when its worker takes its inbox.
+    Left,
 }
 
 /// Roughly the bytes that a message takes in an inbox besides its own.
@@ -315,7 +317,12 @@ impl Engine {
             return Reading::Live;
         };
         let shown = self.journal.shown().max(self.followers.delivered());
-        let records = match backlog.read(from, shown, limits::CHANGES_STEP) {
+        let read = backlog.read(from, shown, limits::CHANGES_STEP);
+        // Looked at only now: its key may be deleted here once it was sent away.
+        if follower.refusal().is_some() {
+            return Reading::Left;
+        }
+        let records = match read {
             Ok(records) => records,
             Err(gone) => {
                 self.followers.note_given_up();

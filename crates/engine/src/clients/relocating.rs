@@ -28,6 +28,7 @@ use crate::nodes::kept::PREFIX;
 use crate::session::Session;
 use crate::session::awaited::{Awaited, Wait};
 use crate::session::client::{Client, Served};
+use crate::session::followers::Follower;
 use crate::session::pubsub::Kind;
 use config::Config;
 
@@ -45,10 +46,12 @@ impl Engine {
         let changes_clients = !next.serves_as(&present);
         let stopped = next.ends_any_of(&present).then(|| self.gates.stop_the_world());
         self.take_view(next);
-        drop(stopped);
+        // Before a command runs again: keys of slots that have left are deleted by one, and clients
+        // would be told that.
         if changes_clients {
             self.send_clients_away();
         }
+        drop(stopped);
     }
 
     /// [`Engine::follow_topology`] for a caller that has stopped the world.
@@ -192,13 +195,17 @@ impl Engine {
     /// Ends the streams of clients that follow a key which this node does not serve any more. They
     /// do not hear that it is deleted here: it lives on elsewhere.
     fn send_followers_away(&self) {
-        let mut leaving = Vec::new();
-        self.followers.each(|own| leaving.push(Arc::clone(own)));
-        leaving.retain(|own| {
-            own.waiter.is_none() && self.refusal_of_follower(&own.client, &own.filter).is_some()
-        });
-        for follower in leaving {
-            self.followers.remove(&follower);
+        let mut all = Vec::new();
+        self.followers.each(|own| all.push(Arc::clone(own)));
+        all.retain(|own| own.waiter.is_none());
+        all.iter().for_each(|own| self.look_again_at_follower(own));
+    }
+
+    /// Ends the stream of a client if it follows a key which this node does not serve any more.
+    /// Whoever adds a follower calls this too: the slot may have left before others see it.
+    pub fn look_again_at_follower(&self, follower: &Arc<Follower>) {
+        let refusal = self.refusal_of_follower(&follower.client, &follower.filter);
+        if refusal.is_some_and(|error| self.followers.send_away(follower, error)) {
             follower.client.inbox.lock().slots_left = true;
             self.host.wake(&follower.client);
         }

@@ -11,11 +11,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+use crate::command::error::CommandError;
 use crate::journal::change::Change;
 use crate::journal::filter::{Filter, Keys};
 use crate::session::attachment::Waiter;
@@ -37,6 +38,8 @@ pub struct Follower {
     behind: AtomicU64,
     /// It knows all changes up to this offset already.
     knows: AtomicU64,
+    /// See [`Follower::refusal`].
+    refusal: OnceLock<CommandError>,
 }
 
 impl Follower {
@@ -45,6 +48,12 @@ impl Follower {
     pub fn behind(&self) -> Option<u64> {
         let offset = self.behind.load(Acquire);
         (offset != LIVE).then_some(offset)
+    }
+
+    /// The error with which it was sent away, because this node of a cluster does not serve its key
+    /// any more. Nobody tells it of changes then.
+    pub fn refusal(&self) -> Option<&CommandError> {
+        self.refusal.get()
     }
 
     /// Notes how far it has read.
@@ -249,6 +258,7 @@ impl Followers {
             waiter: None,
             behind: AtomicU64::new(from),
             knows: AtomicU64::new(from),
+            refusal: OnceLock::new(),
         });
         self.insert(&mut self.index.lock(), &follower);
         follower
@@ -267,6 +277,7 @@ impl Followers {
             waiter: Some(waiter),
             behind: AtomicU64::new(LIVE),
             knows: AtomicU64::new(from),
+            refusal: OnceLock::new(),
         });
         self.insert(&mut index, &follower);
         true
@@ -282,6 +293,15 @@ impl Followers {
         if self.index.lock().remove(&follower.filter, |other| Arc::ptr_eq(other, follower)) {
             self.count_of(follower).fetch_sub(1, Relaxed);
         }
+    }
+
+    /// Removes a follower that is told this error. False if it was sent away before.
+    pub(crate) fn send_away(&self, follower: &Arc<Follower>, error: CommandError) -> bool {
+        let is_first = follower.refusal.set(error).is_ok();
+        if is_first {
+            self.remove(follower);
+        }
+        is_first
     }
 
     /// Removes the follower of a client that waited with this filter.

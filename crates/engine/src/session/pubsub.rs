@@ -111,7 +111,7 @@ pub(crate) fn give_up(host: &dyn Wake, client: &Client) {
 }
 
 /// Writes the messages in a client's inbox to its output. Only its own worker may call this.
-pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
+pub fn take_messages(client: &Client, reply: &mut Reply<'_>) {
     write(take(&mut client.inbox.lock()), reply);
 }
 

@@ -82,6 +82,6 @@ impl Connection {
         if !messages.is_empty() {
             self.push_message(&Arc::new(messages.to_vec()));
         }
-        self.protocol.leave_slots(engine, &mut self.session, &mut self.output);
+        self.protocol.leave_slots(&mut self.session, &mut self.output);
     }
 }

@@ -348,12 +348,10 @@ impl Exchanges {
             }
             exchange::Next::Follows(filter, from) => {
                 let client = Arc::clone(&session.client);
-                self.following = Some(engine.followers.add(client, filter, from));
+                let follower = engine.followers.add(client, filter, from);
                 // The slot may have left between the command and here.
-                if engine.cluster.view().is_some() {
-                    session.client.inbox.lock().slots_left = true;
-                    engine.host.wake(&session.client);
-                }
+                engine.look_again_at_follower(&follower);
+                self.following = Some(follower);
                 None
             }
         }

@@ -8,6 +8,7 @@ use engine::db::slot_access::SlotAccess;
 use engine::engine::Engine;
 use engine::engine::busy::Busy;
 use engine::session::Session;
+use engine::session::pubsub::take_messages;
 use engine::turn::Turn;
 use engine::turn::request::{Outcome, Request, Requests};
 use resp::args::{ArgRange, Arguments};
@@ -298,16 +299,15 @@ impl Protocol for Http {
 
     fn read_on(&mut self, engine: &Engine, session: &mut Session, output: &mut Output) {
         let Some(listener) = &self.exchanges.following else { return };
-        // Changes that it was told before it fell behind come first.
-        let inbox = std::mem::take(&mut *session.client.inbox.lock());
-        inbox.pushes.iter().for_each(|message| output.push_shared(message));
+        // Changes that it was told before it fell behind come first. What else is in the inbox is
+        // for who takes it as a whole.
+        take_messages(&session.client, &mut Reply::new(output, session.resp3));
         session.close |= read_on(engine, listener, output);
     }
 
-    fn leave_slots(&mut self, engine: &Engine, session: &mut Session, output: &mut Output) {
+    fn leave_slots(&mut self, session: &mut Session, output: &mut Output) {
         let Some(listener) = &self.exchanges.following else { return };
-        let refusal = engine.refusal_of_follower(&session.client, &listener.filter);
-        if let Some(error) = refusal {
+        if let Some(error) = listener.refusal() {
             write_moved(error.as_bytes(), output);
             session.close = true;
         }
@@ -357,5 +357,93 @@ impl Protocol for Http {
         if let Some(follower) = &self.exchanges.following {
             engine.followers.remove(follower);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cluster::ids::{NodeId, ShardId};
+    use cluster::topology::{Address, Leader, Node, Shard, Topology};
+    use config::Config;
+    use engine::journal::filter::{Filter, Keys};
+    use engine::testing::TestServer;
+
+    use super::*;
+
+    /// Nodes 1 and 2 with a shard each. `k2` is in slot 449.
+    fn topology(first: &str, second: &str) -> Arc<Topology> {
+        let all = [(1, first), (2, second)];
+        let nodes = all.map(|(number, _)| Node {
+            id: NodeId([number; 20]),
+            shard: Some(ShardId([number; 20])),
+            address: Address {
+                host: "10.0.0.2".to_owned(),
+                port: 7000 + u16::from(number),
+                ..Address::default()
+            },
+            zone: String::new(),
+            alive: Some(1),
+            version: String::new(),
+            name: String::new(),
+        });
+        let shards = all.map(|(number, slots)| {
+            let node = NodeId([number; 20]);
+            let leader = Leader { node, incarnation: 1, epoch: i64::from(number), start: 0 };
+            Shard {
+                id: ShardId([number; 20]),
+                slots: slots.parse().unwrap(),
+                members: vec![node],
+                joining: Vec::new(),
+                leader: Some(leader),
+                last_leader: Some(leader),
+                is_failed: false,
+                modified: 1,
+            }
+        });
+        Arc::new(Topology::new("test".to_owned(), 1, nodes, shards, []))
+    }
+
+    /// A follower of `k2` that has read nothing yet. Its slot leaves, and comes back if `returns`.
+    fn leaves(returns: bool) {
+        let config = Config { cluster_enabled: true, ..Config::default() };
+        let mut server = TestServer::with(commands::registry(), config);
+        server.engine.cluster.set_own(NodeId([1; 20]));
+        server.engine.follow_topology(topology("0-8000", "8001-16383"));
+        server.engine.keep_changes();
+        let from = server.engine.followers.delivered();
+        assert_eq!(server.text("SET k2 v"), "+OK\r\n");
+        let mut session = server.connect();
+        let filter = Filter { database: None, keys: Keys::One(b"k2".as_slice().into()) };
+        let follower = server.engine.followers.add(Arc::clone(&session.client), filter, from);
+        let mut http = Http::new(0);
+        http.exchanges.following = Some(follower);
+        session.client.inbox.lock().pushes.push(Arc::new(b"earlier\n".to_vec()));
+        server.engine.follow_topology(topology("1000-8000", "0-999,8001-16383"));
+        // Its worker may read on for it before it takes the inbox.
+        let mut output = Output::new();
+        http.read_on(&server.engine, &mut session, &mut output);
+        assert_eq!(output.to_vec(), b"earlier\n", "nothing of a key that lives on elsewhere");
+        assert!(session.client.inbox.lock().slots_left, "that is for who takes the inbox");
+        if returns {
+            server.engine.follow_topology(topology("0-8000", "8001-16383"));
+        }
+        http.leave_slots(&mut session, &mut output);
+        let text = String::from_utf8_lossy(&output.to_vec()).into_owned();
+        let moved = "event: moved\ndata: {\"error\":\"MOVED 449 10.0.0.2:7002\"}\n\n";
+        assert_eq!(text, format!("earlier\n{moved}"));
+        assert!(session.close && server.engine.followers.is_empty());
+    }
+
+    #[test]
+    fn a_follower_that_is_behind_hears_that_its_slot_has_left() {
+        leaves(false);
+    }
+
+    /// Nobody tells it of changes any more, so it has to come again.
+    #[test]
+    fn a_follower_whose_slot_has_left_and_come_back_is_sent_away_all_the_same() {
+        leaves(true);
     }
 }

@@ -345,8 +345,8 @@ impl Protocol for AnyProtocol {
         with_protocol!(self, own => own.read_on(engine, session, output));
     }
 
-    fn leave_slots(&mut self, engine: &Engine, session: &mut Session, output: &mut Output) {
-        with_protocol!(self, own => own.leave_slots(engine, session, output));
+    fn leave_slots(&mut self, session: &mut Session, output: &mut Output) {
+        with_protocol!(self, own => own.leave_slots(session, output));
     }
 
     #[inline]

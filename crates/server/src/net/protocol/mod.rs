@@ -190,7 +190,7 @@ pub(super) trait Protocol {
     fn read_on(&mut self, _engine: &Engine, _session: &mut Session, _output: &mut Output) {}
 
     /// Ends the stream of a client that follows a key whose slot has left this node of a cluster.
-    fn leave_slots(&mut self, _engine: &Engine, _session: &mut Session, _output: &mut Output) {}
+    fn leave_slots(&mut self, _session: &mut Session, _output: &mut Output) {}
 
     // ---- It says who its client is --------------------------------------------------------------
 
