@@ -1,11 +1,14 @@
 //! Slots move between shards while clients count, and primaries of both are killed.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{scope, sleep};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{scope, sleep, spawn};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::cluster::{Deployment, OTHER_SHARD, SHARD};
 use tests::counting::{Counts, Way, check_counts, count, value_of};
@@ -242,5 +245,53 @@ fn slots_that_come_are_not_served_before_the_node_can_keep_them() -> Result<()> 
         .with_context(|| deployment.logs())?;
     let kept = std::fs::read_to_string(path)?;
     ensure!(kept.contains("\"slots\": \"0-99\""), "{kept}");
+    Ok(())
+}
+
+/// Takes connections as the target of MIGRATE. Tells when a key has come, and takes it when told to.
+fn take_a_key(listener: &TcpListener, come: &Sender<()>, take: &Receiver<()>) -> Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    let (mut input, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let count = stream.read(&mut buffer)?;
+        input.extend_from_slice(&buffer[..count]);
+        let has = |word: &[u8]| input.windows(word.len()).any(|own| own == word);
+        match () {
+            () if count == 0 => return Ok(()),
+            () if has(b"RESTORE") => {
+                come.send(())?;
+                take.recv()?;
+            }
+            () if has(b"SELECT") => {}
+            () => continue,
+        }
+        stream.write_all(b"+OK\r\n")?;
+        input.clear();
+    }
+}
+
+#[test]
+fn a_key_whose_slot_leaves_while_it_is_sent_elsewhere_is_said_to_be_here_still() -> Result<()> {
+    let mut deployment = Deployment::start(1, &[("enable-debug-command", "yes")])?;
+    deployment.add_shard(1)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    let port = listener.local_addr()?.port().to_string();
+    let ((tell, come), (order, take)) = (channel(), channel());
+    spawn(move || take_a_key(&listener, &tell, &take));
+    let mut client = deployment.nodes[0].connect()?;
+    ensure!(client.call_text("SET k2 7")? == Reply::Status(b"OK".to_vec()));
+    // What is left of the slot stays for now.
+    client.call_text("DEBUG PAUSE-CRON 1")?;
+    client.send(&["MIGRATE", "127.0.0.1", &port, "k2", "0", "60000"])?;
+    come.recv()?;
+    deployment.move_slots("one", "0-499", SHARD, OTHER_SHARD)?;
+    deployment.wait_for_move("one").with_context(|| deployment.logs())?;
+    order.send(())?;
+    let Received::Reply(reply) = client.receive()? else { bail!("no reply") };
+    let text = String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned();
+    let expected = "ERR The target has taken keys that could not be deleted here: MOVED 449 ";
+    ensure!(reply.is_error() && text.starts_with(expected), "{text}");
+    client.call_text("DEBUG PAUSE-CRON 0")?;
+    ensure!(value_of(&deployment.ports()[1..], "k2")? == 7);
     Ok(())
 }

@@ -290,7 +290,11 @@ impl Engine {
     }
 
     /// The error for a client that follows changes of one key, if this node does not serve it.
-    pub(crate) fn refusal_of_follower(&self, client: &Client, filter: &Filter) -> Option<CommandError> {
+    pub(crate) fn refusal_of_follower(
+        &self,
+        client: &Client,
+        filter: &Filter,
+    ) -> Option<CommandError> {
         let view = self.cluster.view()?;
         let Keys::One(key) = &filter.keys else { return None };
         let config = self.config.snapshot();
