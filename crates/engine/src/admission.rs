@@ -295,7 +295,7 @@ impl Engine {
     /// that are on their way to another server. What may write into slots that it does not name
     /// waits for all of them: scripts (see [`Engine::may_reach_anywhere`]), what empties databases,
     /// and, where commands may use keys of several slots, each write, because it may serve a client
-    /// that waits to move an element on ([`slots::serves_waiter`] sees to that by the same settings).
+    /// that waits to move an element on: [`slots::serves_waiter`] goes by the same settings.
     /// What comes from another server serves nobody: two that give each other slots do not wait for
     /// one another.
     #[cold]

@@ -248,7 +248,7 @@ fn slots_that_come_are_not_served_before_the_node_can_keep_them() -> Result<()> 
     Ok(())
 }
 
-/// Takes connections as the target of MIGRATE. Tells when a key has come, and takes it when told to.
+/// Takes connections as the target of MIGRATE. Tells when a key has come, and takes it when told.
 fn take_a_key(listener: &TcpListener, come: &Sender<()>, take: &Receiver<()>) -> Result<()> {
     let (mut stream, _) = listener.accept()?;
     let (mut input, mut buffer) = (Vec::new(), [0; 4096]);

@@ -54,8 +54,8 @@ impl Engine {
             return;
         }
         // Clients that are being closed already keep their memory for a moment only. What replicas
-        // may take has a limit of its own, and so has what those may that bring slots or messages of
-        // another node.
+        // may take has a limit of its own, and so has what those may that bring slots or messages
+        // of another node.
         const OF_SERVERS: u32 = flag::REPLICA | flag::BRINGS_SLOTS | flag::SPEAKS_FOR_NODE;
         let counts = |own: &Client| !own.is_killed() && !own.has_flag(OF_SERVERS);
         let open = self.clients.all().into_iter().filter(|client| counts(client));

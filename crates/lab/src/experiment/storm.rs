@@ -145,7 +145,11 @@ impl Guest {
         let before = self.state;
         self.state = next.unwrap_or(State::Refused);
         let is_new = |state| before != state && self.state == state;
-        seen.opened += usize::from(is_new(State::Requested));
+        if is_new(State::Requested) {
+            seen.opened += 1;
+            // What has come before the question is no news any more.
+            return self.go_on(seen, room);
+        }
         seen.refused += usize::from(is_new(State::Refused));
         seen.answered += usize::from(is_new(State::Done));
     }
