@@ -1,5 +1,8 @@
 //! What has changed while somebody thinks about a question of `dunlin move`.
 
+use std::process::Child;
+use std::thread::JoinHandle;
+
 use tests::replication::{catch_up, follow};
 use tests::server::{Server, Target};
 
@@ -89,26 +92,35 @@ fn what_is_at_the_places_of_the_servers_now_is_not_what_was_asked_about() {
     }
 }
 
+/// The user agrees, and the command stops because of a pause of which the question has not told.
+fn stops_at_new_pause(old: &Server, mut child: Child, rest: JoinHandle<String>) {
+    agree(&mut child);
+    let (code, text) = ended(child);
+    let text = rest.join().unwrap() + &text;
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("note writes are held at the old server"), "{text}");
+    assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
+    assert!(holds_writes(old), "{text}");
+}
+
+/// Whoever has read the note of a pause has it ended.
+fn ends_after_note(old: &Server, new: &Server) {
+    let (mut child, _rest) = begin_until(&url(old), &url(new), &[], "Go on?");
+    agree(&mut child);
+    let (code, text) = ended(child);
+    assert_eq!(code, Some(0), "{text}");
+}
+
 #[test]
 fn a_pause_that_has_begun_meanwhile_is_not_ended() {
     for from in [Target::Reference, Target::Dunlin] {
         let [old, new] = pair([from, Target::Dunlin]);
         follow(&new, old.port()).unwrap();
         catch_up(&old, &new).unwrap();
-        let (mut child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        let (child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
         assert_eq!(said(&mut old.connect().unwrap(), "CLIENT PAUSE 3600000 WRITE"), "OK");
-        agree(&mut child);
-        let (code, text) = ended(child);
-        assert_eq!(code, Some(3), "{from:?}: {text}");
-        let text = rest.join().unwrap();
-        assert!(text.contains("note writes are held at the old server"), "{text}");
-        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
-        assert!(holds_writes(&old), "{from:?}");
-        // Whoever has read the note has it ended.
-        let (mut child, _rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
-        agree(&mut child);
-        let (code, text) = ended(child);
-        assert_eq!(code, Some(0), "{from:?}: {text}");
+        stops_at_new_pause(&old, child, rest);
+        ends_after_note(&old, &new);
     }
 }
 
@@ -126,23 +138,13 @@ fn a_pause_that_has_taken_the_place_of_another_one_meanwhile_is_not_ended() {
         let mut first = old.connect().unwrap();
         // As a move leaves it that was killed.
         assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-        let (mut child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
+        let (child, rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
         assert_eq!(said(&mut first, "CLIENT UNPAUSE"), "OK");
         if writes {
             assert_eq!(said(&mut first, "SET later data"), "OK");
         }
         assert_eq!(said(&mut first, "CLIENT PAUSE 3600000 WRITE"), "OK");
-        agree(&mut child);
-        let (code, text) = ended(child);
-        let text = rest.join().unwrap() + &text;
-        assert_eq!(code, Some(3), "{from:?}: {text}");
-        assert!(text.contains("note writes are held at the old server"), "{text}");
-        assert!(text.contains("Nothing was changed. The servers are not as they were"), "{text}");
-        assert!(holds_writes(&old), "{from:?}");
-        // Whoever has read the note again has it ended.
-        let (mut child, _rest) = begin_until(&url(&old), &url(&new), &[], "Go on?");
-        agree(&mut child);
-        let (code, text) = ended(child);
-        assert_eq!(code, Some(0), "{from:?}: {text}");
+        stops_at_new_pause(&old, child, rest);
+        ends_after_note(&old, &new);
     }
 }

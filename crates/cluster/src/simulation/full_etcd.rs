@@ -80,7 +80,7 @@ fn a_change_of_members_that_is_refused_is_given_up() {
 /// The others need no promise of one that only joins, and no confirmation.
 #[test]
 fn members_go_on_without_etcd_when_one_that_joins_is_gone() {
-    let mut alone = 0;
+    let (mut served, mut waited) = (0, 0);
     for seed in 0..60 {
         let mut world = calm(seed, 1, 3);
         let shard = shard_id(0);
@@ -94,18 +94,21 @@ fn members_go_on_without_etcd_when_one_that_joins_is_gone() {
         world.etcd.refuses = Some(Refusal::Connections);
         world.run_until(world.now + 1000);
         let is_no_member = world.truth.shards[&shard].members.len() == 2;
+        // Its process ends. So nobody hears of a lease that ends, and none does.
+        world.etcd_is_up = false;
         world.kill(joining);
         world.run_until(world.now + 200);
         let gap = longest_gap(&mut world, shard, 20_000);
-        assert!(!is_no_member || gap < 500, "{gap} ms: {:?}", world.plan);
-        alone += u32::from(is_no_member);
-        world.etcd.refuses = None;
+        served += u32::from(is_no_member && gap < 500);
+        waited += u32::from(is_no_member && gap >= 500);
+        (world.etcd.refuses, world.etcd_is_up) = (None, true);
         world.start(joining);
         world.run_until(world.now + 15_000);
         assert_eq!(world.truth.shards[&shard].members.len(), 3, "{:?}", world.plan);
         assert_eq!(world.violation, None, "{:?}", world.plan);
     }
-    assert!(alone > 5, "{alone}");
+    // A change that was on its way when etcd ended may be done: then all have to wait.
+    assert!(served > 50 && waited < 3, "{served} {waited}");
 }
 
 /// The one that joins confirms nothing, so it is tried seldom and more seldom.

@@ -12,7 +12,7 @@ use crate::keys::{
     Keys, LeaderValue, MemberValue, RebuiltValue, ShardValue, Subject, decode, encode,
 };
 use crate::rebuild::Rebuild;
-use crate::simulation::etcd::Etcd;
+use crate::simulation::etcd::{Etcd, Refusal};
 use crate::simulation::host::{DataRole, Entry, Host, Link, Message, Process, Send, content};
 use crate::simulation::trouble::Trouble;
 use crate::slots::SlotRanges;
@@ -709,7 +709,8 @@ impl World {
         if self.hosts[host].is_mute {
             return;
         }
-        if !self.etcd_is_up && self.rng.below(2) == 0 {
+        let refuses = self.etcd.refuses == Some(Refusal::Connections);
+        if !self.etcd_is_up && (refuses || self.rng.below(2) == 0) {
             let failure = Failure::NotDone("connection refused".into());
             let message = Message::Event(Event::Answered { request, result: Err(failure) });
             self.at(2, Happening::Arrives { host, run, message });
